@@ -1,0 +1,1 @@
+"""Code that the nano3 recipes share; it travels in the job bundle beside each recipe's script."""

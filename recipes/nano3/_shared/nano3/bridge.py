@@ -1,0 +1,140 @@
+"""Trains with Megatron-Bridge: its own recipe makes the configuration, our YAML changes single values of it.
+
+Read against megatron-bridge 0.3.0 and 0.3.1 (`training/config.py`, `training/pretrain.py`, `training/callbacks.py`).
+Megatron is imported only inside the functions that need it: it lives in the container image, not on every machine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nano3.blend import SPLITS, Blend, read_blend
+from nano3.metrics import MetricsLog
+from nano3.settings import SettingsError, suggestion
+
+if TYPE_CHECKING:
+    from megatron.bridge.training.callbacks import Callback
+    from megatron.bridge.training.config import ConfigContainer
+
+OURS = {"recipe", "output_dir", "data_dir"}
+TARGET = "_target_"
+
+
+def train(config: Mapping[str, Any]) -> int:
+    """Train as the configuration says; called in every process that torchrun starts."""
+    from megatron.bridge.training.gpt_step import forward_step
+    from megatron.bridge.training.pretrain import pretrain
+
+    container = make_container(config)
+    pretrain(container, forward_step, callbacks=[metrics_callback(Path(config["output_dir"]))])
+    return 0
+
+
+def make_container(config: Mapping[str, Any]) -> ConfigContainer:
+    """Call `recipe._target_`, then set the values that the other sections name and the blend of `data_dir`.
+
+    Raises:
+        SettingsError: the target does not exist, a key is no field of its section, or `data_dir` is no whole dataset.
+    """
+    for key in sorted(OURS):
+        if key not in config:
+            raise SettingsError(f"missing key {key!r}")
+    arguments = dict(config["recipe"])
+    container: ConfigContainer = _import(arguments.pop(TARGET, ""))(**arguments)
+    for section, values in config.items():
+        if section not in OURS:
+            override(container, section, values, section)
+    _set_blend(container, Path(config["data_dir"]))
+    return container
+
+
+def override(parent: object, key: str, value: object, where: str) -> None:
+    """Set `parent.key`, going into mappings; what is not there already is an error, as it would have no effect."""
+    if not hasattr(parent, key):
+        known = [name for name in vars(parent) if not name.startswith("_")]
+        raise SettingsError(f"unknown key {where!r}{suggestion(key, known)}")
+    current = getattr(parent, key)
+    if not isinstance(value, Mapping) or isinstance(current, dict):
+        setattr(parent, key, value)
+    elif current is None:
+        raise SettingsError(f"{where!r} is not set by the recipe, so nothing in it can be changed")
+    else:
+        for name, entry in value.items():
+            override(current, name, entry, f"{where}.{name}")
+
+
+def metrics_callback(output_dir: Path) -> Callback:
+    """A callback that writes the losses to `metrics.jsonl`, in the one process that knows them."""
+    from megatron.bridge.training.callbacks import Callback, CallbackContext
+
+    class WriteMetrics(Callback):  # type: ignore[misc]  # Megatron ships no types
+        """Writes every `logger.log_interval` steps, and after each validation."""
+
+        def __init__(self) -> None:
+            self.log = MetricsLog(output_dir)
+            self.measured_at, self.measured_from = time.monotonic(), -1
+
+        def on_train_step_end(self, context: CallbackContext) -> None:
+            """Write the training loss; `train_state.step` is raised only after this call."""
+            step, configuration = context.state.train_state.step + 1, context.state.cfg
+            if self.measured_from < 0:
+                self.measured_at, self.measured_from = time.monotonic(), step
+                return
+            if step % configuration.logger.log_interval or not _is_writer(configuration):
+                return
+            steps, elapsed = step - self.measured_from, time.monotonic() - self.measured_at
+            tokens = configuration.train.global_batch_size * configuration.model.seq_length
+            record: dict[str, float | int] = {"step": step, "total_steps": configuration.train.train_iters}
+            if (loss := _loss(context.loss_dict)) is not None:
+                record["loss"] = loss
+            if elapsed > 0:
+                record["tokens_per_second"] = round(tokens * steps / elapsed, 1)
+            self.log.write(record)
+            self.measured_at, self.measured_from = time.monotonic(), step
+
+        def on_eval_end(self, context: CallbackContext) -> None:
+            """Write the validation loss."""
+            loss = _loss(context.total_loss_dict)
+            if loss is not None and _is_writer(context.state.cfg):
+                self.log.write({"step": context.state.train_state.step, "val_loss": loss})
+
+    return WriteMetrics()
+
+
+def _import(target: str) -> Any:  # noqa: ANN401 - whatever the YAML names
+    module, _, name = target.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(f"recipe.{TARGET} {target!r} cannot be imported here: {error}") from error
+
+
+def _set_blend(container: ConfigContainer, data_dir: Path) -> None:
+    """Megatron's form of a split: its prefixes and its weights, or None."""
+    try:
+        blends = read_blend(data_dir / "blend.json")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"data_dir {data_dir} holds no whole dataset: {error}") from error
+    container.dataset.blend = None
+    container.dataset.split = None
+    container.dataset.blend_per_split = [_megatron_form(blends[split]) for split in SPLITS]
+
+
+def _megatron_form(blend: Blend) -> tuple[list[str], list[float]] | None:
+    return ([str(prefix) for _, prefix in blend], [weight for weight, _ in blend]) if blend else None
+
+
+def _is_writer(configuration: ConfigContainer) -> bool:
+    """The last pipeline stage knows the loss: the first process without pipelining, else the last process."""
+    import torch.distributed as dist
+
+    stages = configuration.model.pipeline_model_parallel_size
+    return bool(dist.get_rank() == (0 if stages == 1 else dist.get_world_size() - 1))
+
+
+def _loss(losses: Mapping[str, Any] | None) -> float | None:
+    return float(losses["lm loss"]) if losses and "lm loss" in losses else None

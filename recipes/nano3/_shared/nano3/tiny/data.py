@@ -1,0 +1,98 @@
+"""The token stream as batches: which windows a step trains on follows from the seed and the step's number alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nano3.blend import Blend, read_blend
+from nano3.indexed import FormatError, IndexedReader
+from nano3.settings import SettingsError
+
+from .ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A prepared dataset, with all its tokens in memory: the tiny path is for small ones."""
+
+    train: npt.NDArray[np.int64]
+    valid: npt.NDArray[np.int64]
+    vocabulary_size: int
+    eos_token_id: int
+    unigram_entropy: float
+    tokenizer_dir: Path
+
+
+def read_corpus(folder: Path) -> Corpus:
+    """Read what data preparation wrote.
+
+    Raises:
+        SettingsError: the folder is not a whole dataset.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        blends = read_blend(folder / "blend.json")
+        return Corpus(
+            train=_stream(blends["train"]),
+            valid=_stream(blends["valid"]),
+            vocabulary_size=manifest["tokenizer"]["vocabulary_size"],
+            eos_token_id=manifest["tokenizer"]["eos_token_id"],
+            unigram_entropy=manifest["valid_unigram_entropy"],
+            tokenizer_dir=folder / manifest["tokenizer"]["folder"],
+        )
+    except (OSError, ValueError, KeyError, FormatError) as error:
+        raise SettingsError(f"data_dir {folder} holds no whole dataset: {error}") from error
+
+
+def training_batch(
+    tokens: npt.NDArray[np.int64], step: int, seed: int, batch_size: int, length: int, ranks: Ranks
+) -> torch.Tensor:
+    """This process's share of the batch of `step`, counted from 0: rows of `length + 1` tokens."""
+    per_epoch = (len(tokens) - length - 1) // length
+    numbers = range(step * batch_size + ranks.rank, (step + 1) * batch_size, ranks.world_size)
+    rows = [_window(tokens, divmod(number, per_epoch), per_epoch, seed, length) for number in numbers]
+    return torch.from_numpy(np.stack(rows))
+
+
+def validation_batches(
+    tokens: npt.NDArray[np.int64], batch_size: int, length: int, limit: int | None, ranks: Ranks
+) -> Iterator[torch.Tensor]:
+    """This process's share of the validation text: windows side by side, the rest at the end left out."""
+    count = (len(tokens) - 1) // length
+    if limit is not None:
+        count = min(count, limit * batch_size)
+    mine = range(ranks.rank, count, ranks.world_size)
+    local = max(1, batch_size // ranks.world_size)
+    for start in range(0, len(mine), local):
+        rows = [tokens[number * length : number * length + length + 1] for number in mine[start : start + local]]
+        yield torch.from_numpy(np.stack(rows))
+
+
+def check_length(corpus: Corpus, length: int) -> None:
+    """Raise where a split is too short for one window."""
+    for name, tokens, least in (("train", corpus.train, 2 * length + 1), ("valid", corpus.valid, length + 1)):
+        if len(tokens) < least:
+            raise SettingsError(f"the {name} split has {len(tokens)} tokens, too few for dataset.seq_length={length}")
+
+
+def _stream(blend: Blend) -> npt.NDArray[np.int64]:
+    parts = [IndexedReader(prefix).tokens for _, prefix in blend]
+    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _window(
+    tokens: npt.NDArray[np.int64], place: tuple[int, int], per_epoch: int, seed: int, length: int
+) -> npt.NDArray[np.int64]:
+    epoch, number = place
+    chance = np.random.default_rng([seed, epoch])
+    shift = int(chance.integers(length))  # every epoch cuts the stream elsewhere
+    start = shift + int(chance.permutation(per_epoch)[number]) * length
+    return tokens[start : start + length + 1]

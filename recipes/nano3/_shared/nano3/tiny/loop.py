@@ -1,0 +1,229 @@
+"""Trains the tiny model: step by step, over one process or several, to the end or to a clean stop."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from transformers import NemotronHForCausalLM
+
+from nano3.metrics import MetricsLog, Progress
+from nano3.settings import SettingsError
+
+from . import checkpoint, ranks
+from .data import Corpus, check_length, read_corpus, training_batch, validation_batches
+from .export import export
+from .model import learning_rate, make_model, make_optimizer, next_token_loss
+from .plot import draw_losses
+from .settings import TinySettings
+
+STOPPED_BY_SIGNAL = 128 + signal.SIGTERM
+
+
+def train(settings: TinySettings) -> int:
+    """Train and return the exit status: 0 done, 1 the validation loss is too high, 143 stopped by SIGTERM."""
+    together = ranks.join(settings.train.threads)
+    try:
+        return Trainer(settings, together).run()
+    finally:
+        ranks.leave(together)
+
+
+@dataclass
+class Trainer:
+    """One run of one process. `step` counts finished steps; `history` holds the run's records from its first step."""
+
+    settings: TinySettings
+    ranks: ranks.Ranks
+    step: int = 0
+    history: list[dict[str, float | int]] = field(default_factory=list)
+    _is_stopping: bool = False
+
+    def __post_init__(self) -> None:
+        train = self.settings.train
+        if train.global_batch_size % self.ranks.world_size:
+            raise SettingsError(
+                f"train.global_batch_size={train.global_batch_size} does not divide among "
+                f"{self.ranks.world_size} processes"
+            )
+        self.corpus: Corpus = read_corpus(self.settings.data_dir)
+        check_length(self.corpus, self.settings.dataset.seq_length)
+        self.model: NemotronHForCausalLM = make_model(self.settings, self.corpus)
+        self.optimizer = make_optimizer(self.model, self.settings.optimizer)
+        self.progress = Progress(train.train_iters)
+        self.metrics = MetricsLog(self.settings.output_dir)
+        self._resume()
+        self.trained: torch.nn.Module = DistributedDataParallel(self.model) if self.ranks.world_size > 1 else self.model
+
+    def run(self) -> int:
+        """Train until the last step, the next exit interval or SIGTERM."""
+        signal.signal(signal.SIGTERM, self._ask_to_stop)
+        self._introduce()
+        train, saved = self.settings.train, self.step
+        measured_at, measured_from = time.monotonic(), self.step
+        while self.step < train.train_iters:
+            loss, grad_norm, must_stop = self._train_step()
+            if self._is_due(self.settings.logger.log_interval):
+                elapsed, steps = time.monotonic() - measured_at, self.step - measured_from
+                self._log_step(loss, grad_norm, steps / elapsed)
+                measured_at, measured_from = time.monotonic(), self.step
+            if must_stop:
+                self._save()
+                self._say(f"stopped by a signal after step {self.step}; resume with checkpoint.load")
+                return STOPPED_BY_SIGNAL
+            if self.step % train.eval_interval == 0 and self.step < train.train_iters:
+                self._validate()
+                measured_at, measured_from = time.monotonic(), self.step
+            if self._is_due(self.settings.checkpoint.save_interval):
+                self._save()
+                saved = self.step
+            if train.exit_interval and self.step % train.exit_interval == 0:
+                break
+        if saved != self.step:
+            self._save()
+        return self._finish()
+
+    def _is_due(self, interval: int) -> bool:
+        return self.step % interval == 0 or self.step == self.settings.train.train_iters
+
+    def _introduce(self) -> None:
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        self._say(
+            f"{parameters:,} parameters, layers {self.model.config.hybrid_override_pattern}, "
+            f"{self.ranks.world_size} process(es) with {torch.get_num_threads()} thread(s), "
+            f"{len(self.corpus.train):,} training tokens"
+        )
+
+    def _train_step(self) -> tuple[float, float, bool]:
+        """One step; returns the loss over all processes, the gradient's norm and whether any process must stop."""
+        settings = self.settings
+        rows = training_batch(
+            self.corpus.train,
+            self.step,
+            settings.rng.seed,
+            settings.train.global_batch_size,
+            settings.dataset.seq_length,
+            self.ranks,
+        )
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.step, settings)
+        self.trained.train()
+        loss = next_token_loss(self.trained, rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.optimizer.clip_grad)
+        total, stops = self.ranks.sum([loss.item(), float(self._is_stopping)])
+        mean = total / self.ranks.world_size
+        if not math.isfinite(mean):
+            raise FloatingPointError(f"the loss of step {self.step + 1} is {mean}")
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        return mean, norm.item(), stops > 0
+
+    @torch.no_grad()
+    def _validate(self) -> float:
+        settings = self.settings
+        self.model.eval()
+        loss_sum, tokens = 0.0, 0
+        for rows in validation_batches(
+            self.corpus.valid,
+            settings.train.global_batch_size,
+            settings.dataset.seq_length,
+            settings.train.eval_iters,
+            self.ranks,
+        ):
+            loss_sum += next_token_loss(self.model, rows, reduction="sum").item()
+            tokens += rows[:, 1:].numel()
+        loss_sum, token_sum = self.ranks.sum([loss_sum, float(tokens)])
+        loss = loss_sum / token_sum
+        self._record({"step": self.step, "val_loss": loss})
+        self._say(f"step {self.step}/{settings.train.train_iters}  validation loss {loss:.4f}")
+        return loss
+
+    def _log_step(self, loss: float, grad_norm: float, steps_per_second: float) -> None:
+        settings = self.settings
+        tokens = settings.train.global_batch_size * settings.dataset.seq_length
+        record: dict[str, float | int] = {
+            "step": self.step,
+            "total_steps": settings.train.train_iters,
+            "loss": loss,
+            "lr": learning_rate(self.step - 1, settings),
+            "grad_norm": grad_norm,
+            "tokens_per_second": round(tokens * steps_per_second, 1),
+        }
+        self._record(record)
+        if self.ranks.is_first:
+            self.progress.show(self.step, loss, tokens * steps_per_second)
+
+    def _finish(self) -> int:
+        """Validate, plot, export, and say how the loss lies to the entropy."""
+        loss, entropy, output = self._validate(), self.corpus.unigram_entropy, self.settings.output_dir
+        if self.ranks.is_first:
+            draw_losses(self.history, entropy, output / "loss.png")
+            export(self.model, self.corpus.tokenizer_dir, output / "hf")
+        self.ranks.wait()
+        is_below = loss < entropy
+        verdict = "below" if is_below else "NOT below"
+        self._say(
+            f"step {self.step}: validation loss {loss:.4f}, {verdict} the unigram entropy {entropy:.4f} "
+            f"of the validation text (nats per token)"
+        )
+        self._say(f"wrote {output / 'hf'}, {output / 'loss.png'}, {self.metrics.path}")
+        is_done = self.step >= self.settings.train.train_iters
+        return int(is_done and self.settings.train.require_below_unigram and not is_below)
+
+    def _save(self) -> None:
+        if self.ranks.is_first:
+            state: checkpoint.State = {
+                "step": self.step,
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "rng": torch.get_rng_state(),
+                "history": self.history,
+            }
+            kept = self.settings.checkpoint.most_recent_k
+            checkpoint.save(self.settings.checkpoint.save, self.step, state, kept)
+        self.ranks.wait()
+
+    def _resume(self) -> None:
+        found = find_resume_point(self.settings)
+        if found is None:
+            return
+        state = checkpoint.load(found)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["rng"])
+        self.step, self.history = state["step"], state["history"]
+        self._say(f"resumed after step {self.step} from {found}")
+
+    def _record(self, record: dict[str, float | int]) -> None:
+        if self.ranks.is_first:
+            self.history.append(record)
+            self.metrics.write(record)
+
+    def _say(self, text: str) -> None:
+        if self.ranks.is_first:
+            self.progress.say(text)
+
+    def _ask_to_stop(self, *_: object) -> None:
+        self._is_stopping = True
+
+
+def find_resume_point(settings: TinySettings) -> Path | None:
+    """The checkpoint to go on from, if any.
+
+    Raises:
+        SettingsError: `checkpoint.load` names another place than `checkpoint.save`, and nothing whole is there.
+    """
+    load, save = settings.checkpoint.load, settings.checkpoint.save
+    if load is None:
+        return None
+    found = checkpoint.newest(load)
+    if found is None and load != save:
+        raise SettingsError(f"checkpoint.load {load} holds no whole checkpoint")
+    return found

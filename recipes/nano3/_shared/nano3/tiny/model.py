@@ -1,0 +1,73 @@
+"""The model and its optimizer: NemotronH (Mamba-2, attention, mixture of experts) from transformers, and AdamW."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+import torch
+from transformers import NemotronHConfig, NemotronHForCausalLM
+from transformers.utils import logging
+
+from nano3.settings import SettingsError, suggestion
+
+from .data import Corpus
+from .settings import Optimizer, TinySettings
+
+logging.set_verbosity_error()  # it would say for every process that the fast kernels, which need a GPU, are missing
+logging.disable_progress_bar()
+
+PATTERN = "hybrid_override_pattern"
+
+
+def make_model(settings: TinySettings, corpus: Corpus) -> NemotronHForCausalLM:
+    """A new model with weights from the seed. The pattern's letters: M Mamba-2, * attention, E experts, - MLP.
+
+    Raises:
+        SettingsError: `model` has a key that `NemotronHConfig` does not know.
+    """
+    known = {entry.name for entry in fields(NemotronHConfig)} | {PATTERN}
+    for key in settings.model:
+        if key not in known:
+            raise SettingsError(f"unknown key 'model.{key}'{suggestion(key, known)}")
+    values: dict[str, Any] = {
+        "vocab_size": corpus.vocabulary_size,
+        "eos_token_id": corpus.eos_token_id,
+        "bos_token_id": None,
+        "pad_token_id": None,
+        "max_position_embeddings": settings.dataset.seq_length,
+        **settings.model,
+    }
+    torch.manual_seed(settings.rng.seed)
+    model = NemotronHForCausalLM(NemotronHConfig(**values))
+    model.set_experts_implementation("eager")  # the grouped kernel rounds differently for different batches
+    return model
+
+
+def make_optimizer(model: torch.nn.Module, settings: Optimizer) -> torch.optim.AdamW:
+    """AdamW; vectors (norms, biases, the state-space parameters) are not decayed."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    betas = (settings.adam_beta1, settings.adam_beta2)
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=betas, eps=settings.adam_eps)
+
+
+def learning_rate(step: int, settings: TinySettings) -> float:
+    """The rate of `step`, counted from 0: a function of its number alone."""
+    top, bottom = settings.optimizer.lr, settings.optimizer.min_lr
+    warmup = settings.scheduler.lr_warmup_iters
+    decay = settings.scheduler.lr_decay_iters or settings.train.train_iters
+    if step < warmup:
+        return top * (step + 1) / warmup
+    share = min(1.0, (step - warmup) / max(1, decay - warmup))
+    return bottom + (top - bottom) * 0.5 * (1 + math.cos(math.pi * share))
+
+
+def next_token_loss(model: torch.nn.Module, rows: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
+    """Cross-entropy in nats of each next token; `rows` holds one token more than the model reads."""
+    logits = model(input_ids=rows[:, :-1], use_cache=False).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten(), reduction=reduction)

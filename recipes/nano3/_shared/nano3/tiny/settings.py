@@ -1,0 +1,115 @@
+"""What the tiny path can be told; the names are Megatron-Bridge's where it has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nano3.settings import SettingsError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """How the token stream is cut."""
+
+    seq_length: int = 128
+
+
+@dataclass(frozen=True)
+class Train:
+    """How long, how much at once, how often to look at the validation text.
+
+    `exit_interval` saves and stops at the next multiple of that many steps, `train_iters` still being the whole run.
+    `eval_iters` limits the validation batches; null means the whole validation text.
+    """
+
+    train_iters: int
+    global_batch_size: int = 8
+    eval_interval: int = 50
+    eval_iters: int | None = None
+    exit_interval: int | None = None
+    threads: int | None = None
+    require_below_unigram: bool = False
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """AdamW, with the gradient clipped to a norm."""
+
+    lr: float = 0.004
+    min_lr: float = 0.0004
+    weight_decay: float = 0.1
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.95
+    adam_eps: float = 1e-8
+    clip_grad: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Linear warm-up, then cosine down to `min_lr` at `lr_decay_iters` (null: at `train_iters`)."""
+
+    lr_warmup_iters: int = 20
+    lr_decay_iters: int | None = None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where to save and what to resume from.
+
+    With `load` equal to `save`, or null, training starts from the beginning where nothing is there yet; any other
+    `load` must hold a checkpoint. `most_recent_k` keeps that many.
+    """
+
+    save: Path
+    load: Path | None = None
+    save_interval: int = 100
+    most_recent_k: int = 2
+
+
+@dataclass(frozen=True)
+class Logger:
+    """A record every so many steps."""
+
+    log_interval: int = 5
+
+
+@dataclass(frozen=True)
+class Rng:
+    """The seed of the weights and of the order of the data."""
+
+    seed: int = 1234
+
+
+@dataclass(frozen=True)
+class TinySettings:
+    """All of `tiny.yaml` but its `run:` section. `model` goes to `NemotronHConfig`."""
+
+    output_dir: Path
+    data_dir: Path
+    model: dict[str, Any]
+    train: Train
+    checkpoint: Checkpoint
+    dataset: Dataset = field(default_factory=Dataset)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    logger: Logger = field(default_factory=Logger)
+    rng: Rng = field(default_factory=Rng)
+
+    def __post_init__(self) -> None:
+        positive = {
+            "dataset.seq_length": self.dataset.seq_length,
+            "train.train_iters": self.train.train_iters,
+            "train.global_batch_size": self.train.global_batch_size,
+            "train.eval_interval": self.train.eval_interval,
+            "train.eval_iters": self.train.eval_iters,
+            "train.exit_interval": self.train.exit_interval,
+            "train.threads": self.train.threads,
+            "checkpoint.save_interval": self.checkpoint.save_interval,
+            "checkpoint.most_recent_k": self.checkpoint.most_recent_k,
+            "logger.log_interval": self.logger.log_interval,
+        }
+        for name, value in positive.items():
+            if value is not None and value < 1:
+                raise SettingsError(f"{name} must be at least 1, not {value}")

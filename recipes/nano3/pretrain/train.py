@@ -1,0 +1,92 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+#   "matplotlib==3.11.2",
+#   "numpy==2.4.6",
+#   "pyyaml==6.0.3",
+#   "safetensors==0.8.0",
+#   "tokenizers==0.23.3",
+#   "torch==2.13.0",
+#   "transformers==5.23.0",
+# ]
+#
+# [tool.runspec]
+# schema = "1"
+# name = "nano3/pretrain"
+# description = "Pretrain Nemotron 3 Nano: at full size with Megatron-Bridge, or tiny on two processor cores."
+# kind = "train"
+# image = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
+# download = "about 260 MB with the CPU build of torch; several GB with the CUDA build"
+#
+# [tool.runspec.run]
+# launch = "torchrun"
+#
+# [tool.runspec.config]
+# dir = "./config"
+# default = "default"
+#
+# [tool.runspec.resources]
+# nodes = 2
+# gpus_per_node = 8
+#
+# [[tool.runspec.consumes]]
+# name = "data"
+# type = "pretrain_blend"
+# description = "What nano3/data/prep/pretrain wrote: blend.json, .bin/.idx files, tokenizer/, manifest.json."
+# required = true
+# recipe = "nano3/data/prep/pretrain"
+#
+# [[tool.runspec.produces]]
+# name = "model"
+# type = "model"
+# description = "Checkpoints and metrics.jsonl; the tiny path also writes hf/ (a Hugging Face checkpoint) and loss.png."
+#
+# [[tool.runspec.parameters]]
+# name = "train.train_iters"
+# description = "How many steps to train."
+#
+# [[tool.runspec.parameters]]
+# name = "train.global_batch_size"
+# description = "Sequences per step, over all processes."
+#
+# [[tool.runspec.parameters]]
+# name = "optimizer.lr"
+# description = "The highest learning rate."
+#
+# [[tool.runspec.parameters]]
+# name = "checkpoint.load"
+# description = "A folder of checkpoints to go on from."
+# ///
+"""Pretrains Nemotron 3 Nano: a configuration with `recipe._target_` goes to Megatron-Bridge, one with `model` alone to
+the tiny path in transformers. Only the chosen one is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_shared"))
+
+from nano3.settings import SettingsError, build, config_argument, read_yaml
+
+
+def main() -> int:
+    """Read the configuration and train; 2 means that the configuration must be mended."""
+    try:
+        config = read_yaml(config_argument("Pretrain Nemotron 3 Nano."))
+        if "recipe" in config:
+            from nano3 import bridge
+
+            return bridge.train(config)
+        from nano3.tiny.loop import train
+        from nano3.tiny.settings import TinySettings
+
+        return train(build(TinySettings, config))
+    except SettingsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Artifacts: where they lie, which version is the newest."""

@@ -1,0 +1,120 @@
+"""The only interface a backend meets. A backend is a folder whose package defines `BACKEND`.
+
+Everything a `Backend` names is given as `module:function` and imported when it is used, so that asking for a
+backend's fields never imports what talks to its API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.errors import NotBuilt
+from nemo_runspec.field import Field
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRequest:
+    """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call."""
+
+    name: str
+    mode: str
+    kind: str
+    launch: str
+    env: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """A text that is shown in a dry-run and is, byte for byte, what is submitted."""
+
+    title: str
+    name: str
+    text: str
+    language: str = "bash"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What would be sent: texts, and the process that submits them. `holes`: what only the platform knows."""
+
+    files: tuple[RenderedFile, ...]
+    command: tuple[str, ...]
+    holes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One executor.
+
+    Args:
+        name: the value of `executor` in a profile.
+        remote: True where the job runs on another machine.
+        fields: its own profile keys (common ones are in `profiles/common.py`).
+        target: `module:function` of `make_target(TargetRequest) -> frozen dataclass` (pure).
+        target_type: `module:class` of that dataclass.
+        render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
+        executor: `module:function` of `make_executor(Plan) -> nemo_run Executor` (imports NeMo-Run).
+        client: `module:function` that runs the plan and returns an exit code, None while it is not built.
+        run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
+    """
+
+    name: str
+    remote: bool
+    fields: tuple[Field, ...]
+    target: str
+    target_type: str
+    render: str | None = None
+    executor: str | None = None
+    client: str | None = None
+    run_dir_key: str | None = None
+    run_dir_default: str = "/nemo_run"
+
+    def run_dir(self, env: Mapping[str, Any]) -> str:
+        """`NEMO_RUN_DIR` in the job: the directory of the profile under which jobs, outputs and caches lie."""
+        named = env.get(self.run_dir_key) if self.run_dir_key else None
+        if not named and not self.remote:
+            from nemo_runspec import paths
+
+            return str(paths.run_dir())
+        folder = str(named or self.run_dir_default)
+        return folder if self.remote else str(Path(folder).expanduser().absolute())
+
+    def job_dir(self, env: Mapping[str, Any], name: str) -> str:
+        """The directory of one job, as the job's own machine names it."""
+        if not self.remote:
+            from nemo_runspec import paths
+
+            return str(paths.jobs_dir() / name)
+        return f"{self.run_dir(env).rstrip('/')}/jobs/{name}"
+
+    def make_target(self, request: TargetRequest) -> Any:
+        """The frozen target of a plan. Raises `UserError` for what this backend cannot do."""
+        return _load(self.target)(request)
+
+    def make_rendering(self, plan: Any) -> Rendering | None:
+        """The exact texts of a plan, or None where this backend's renderer is not built yet."""
+        return _load(self.render)(plan) if self.render else None
+
+    def make_executor(self, plan: Any) -> Any:
+        """A NeMo-Run executor for existing scripts. Imports NeMo-Run (about three seconds)."""
+        if self.executor is None:
+            raise NotBuilt(f"no NeMo-Run executor is built for '{self.name}' yet")
+        return _load(self.executor)(plan)
+
+    def load_client(self) -> Any:
+        """The function that runs a plan. Raises `NotBuilt` where this release cannot submit there."""
+        if self.client is None:
+            raise NotBuilt(
+                f"submitting to '{self.name}' is not built in this release; nothing was submitted",
+                remedy='add --dry-run to see the plan, or run it with a profile of executor = "local"',
+            )
+        return _load(self.client)
+
+
+def _load(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,15 @@
+"""Docker: one container on this machine."""
+
+from __future__ import annotations
+
+from nemo_runspec.backends.base import Backend
+from nemo_runspec.backends.docker.fields import FIELDS
+
+BACKEND = Backend(
+    name="docker",
+    remote=False,
+    fields=FIELDS,
+    target="nemo_runspec.backends.docker.fields:make_target",
+    target_type="nemo_runspec.backends.docker.fields:DockerTarget",
+    executor="nemo_runspec.backends.docker.executor:make_executor",
+)

@@ -1,0 +1,33 @@
+"""NeMo-Run's `DockerExecutor` for a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_runspec.backends.docker.fields import DockerTarget
+from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment
+from nemo_runspec.plan.model import Plan
+
+_SAME = ("container_image", "num_gpus", "runtime", "shm_size", "ipc_mode", "network", "privileged")
+
+
+def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
+    """A `nemo_run.DockerExecutor` with the plan's values, for scripts that use NeMo-Run themselves.
+
+    Args:
+        secrets: not used; Docker needs no credential.
+        environment: give NeMo-Run the plan's variables too. A plan's own job script exports them itself.
+    """
+    target: DockerTarget = plan.target
+    return import_nemo_run().DockerExecutor(
+        **{name: getattr(target, name) for name in _SAME},
+        ntasks_per_node=plan.resources.nproc_per_node,
+        volumes=list(target.volumes),
+        ulimits=list(target.ulimits),
+        healthcheck=dict(target.healthcheck),
+        additional_kwargs=dict(target.additional_kwargs),
+        packager=make_packager(plan.package),
+        env_vars=plain_environment(plan) if environment else {},
+        launcher=None,
+    )

@@ -1,0 +1,146 @@
+"""What a Docker profile may say, and the target a plan gets from it. Pure: Docker is not asked for anything.
+
+The arguments of NeMo-Run's `DockerExecutor` named here are those of 0.11.1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec import paths
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.checks import Mount, as_text, below, control_characters, raise_problems, read_mounts
+from nemo_runspec.errors import UserError
+from nemo_runspec.field import Field
+from nemo_runspec.profiles.common import adopt
+
+FIELDS: tuple[Field, ...] = (
+    adopt("container_image", required=True, nemo_run="container_image"),
+    adopt(
+        "mounts",
+        help='What the container sees: "host:container[:ro]". $NAME, ~ and ./ are filled in on this machine; a name '
+        "without a slash is a Docker volume. Joined with the recipe's own.",
+        nemo_run="volumes",
+    ),
+    adopt("nproc_per_node", nemo_run="ntasks_per_node"),
+    adopt("gpus_per_node", nemo_run="num_gpus"),
+    adopt("packager", nemo_run="packager"),
+    Field("num_gpus", "int", "GPUs the container sees, -1 for all; by default gpus_per_node.", nemo_run="num_gpus"),
+    Field("runtime", "str", "Container runtime, such as nvidia.", nemo_run="runtime"),
+    Field("shm_size", "str", "Size of /dev/shm, such as 16g.", nemo_run="shm_size"),
+    Field("ipc_mode", "str", "IPC namespace, such as host.", nemo_run="ipc_mode"),
+    Field("ulimits", "list[str]", "Limits, each name=soft[:hard], such as memlock=-1.", default=[], nemo_run="ulimits"),
+    Field("network", "str", "Docker network; made if it does not exist.", default="nemo_run", nemo_run="network"),
+    Field("privileged", "bool", "Give the container all of the host's devices.", default=False, nemo_run="privileged"),
+    Field("healthcheck", "table", "Health check, as docker-py takes it.", nemo_run="healthcheck"),
+    Field(
+        "additional_kwargs",
+        "table",
+        "Further arguments of docker-py's containers.run, such as { entrypoint = \"\" }; they win over all others.",
+        nemo_run="additional_kwargs",
+    ),
+)
+
+EXCLUDED: Mapping[str, str] = {
+    "env_vars": "the job script exports them",
+    "launcher": "the job script holds the launcher's command line",
+    "retries": "NeMo-Run asks for a restart policy and for removal at exit, which Docker refuses together",
+    "experiment_id": "NeMo-Run's experiments set it",
+    "job_dir": "NeMo-Run's experiments set it",
+}
+"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
+
+_ULIMIT = re.compile(r"(?P<name>[a-z]+)[=:](?P<soft>-?\d+)(:(?P<hard>-?\d+))?")
+_VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_UNSET = re.compile(r"\$(?:\{\w+\}|\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class DockerTarget:
+    """A Docker job beyond what every plan says.
+
+    Args:
+        container_image: empty where the profile must still name one.
+        volumes: `source:target[:flags]` with the paths of this machine, the directory for jobs among them.
+        ulimits: `name:soft[:hard]`, the form NeMo-Run takes apart.
+        num_gpus: None for none, -1 for all.
+        warnings: what is odd but not wrong.
+    """
+
+    container_image: str
+    volumes: tuple[str, ...] = ()
+    num_gpus: int | None = None
+    runtime: str | None = None
+    shm_size: str | None = None
+    ipc_mode: str | None = None
+    ulimits: tuple[str, ...] = ()
+    network: str = "nemo_run"
+    privileged: bool = False
+    healthcheck: dict[str, Any] = field(default_factory=dict)
+    additional_kwargs: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def make_target(request: TargetRequest) -> DockerTarget:
+    """The Docker part of a plan.
+
+    Raises:
+        UserError: values Docker or NeMo-Run would misread, all of them at once.
+    """
+    env = request.env
+    problems = control_characters(env, ("container_image", "runtime", "shm_size", "ipc_mode", "network", "mounts"))
+    if (env.get("nodes") or 1) > 1:
+        problems.append(
+            UserError(f"executor 'docker' runs on one node, not {env['nodes']}", remedy="set nodes = 1, or use Slurm")
+        )
+    ulimits = _ulimits(env.get("ulimits") or (), problems)
+    volumes = _volumes(env.get("mounts") or (), problems)
+    raise_problems("docker", problems)
+    gpus = env.get("num_gpus")
+    return DockerTarget(
+        container_image=env.get("container_image") or "",
+        volumes=volumes,
+        num_gpus=(env.get("gpus_per_node") if gpus is None else gpus) or None,
+        ulimits=ulimits,
+        network=env.get("network") or "nemo_run",
+        privileged=bool(env.get("privileged")),
+        healthcheck=dict(env.get("healthcheck") or {}),
+        additional_kwargs=dict(env.get("additional_kwargs") or {}),
+        **{key: as_text(env.get(key)) for key in ("runtime", "shm_size", "ipc_mode")},
+    )
+
+
+def _ulimits(given: Any, problems: list[UserError]) -> tuple[str, ...]:
+    found = []
+    for text in given:
+        match = _ULIMIT.fullmatch(text)
+        if match is None:
+            problems.append(UserError(f"ulimits: {text!r} is not name=soft[:hard]", remedy='such as "memlock=-1"'))
+        else:
+            found.append(":".join(part for part in match.group("name", "soft", "hard") if part))
+    return tuple(found)
+
+
+def _volumes(given: Any, problems: list[UserError]) -> tuple[str, ...]:
+    mounts = [_here(mount, problems) for mount in read_mounts(given, "docker", problems)]
+    folder = str(paths.run_dir())
+    seen = any(mount.source == mount.target and below(folder, mount.target) for mount in mounts)
+    return (*map(str, mounts), *(() if seen else (str(Mount(folder, folder)),)))
+
+
+def _here(mount: Mount, problems: list[UserError]) -> Mount:
+    """The mount with its source as Docker wants it: absolute, or the name of a volume."""
+    if mount.source.startswith("/$nemo_run") or _VOLUME.fullmatch(mount.source):
+        return mount
+    source = os.path.expanduser(os.path.expandvars(mount.source))
+    unset = _UNSET.search(source)
+    if unset:
+        problems.append(
+            UserError(f"mounts: '{mount}' needs the variable {unset[0]}, which is not set", remedy="set it, or write the path")
+        )
+    return Mount(os.path.normpath(Path.cwd() / source), mount.target, mount.flags)

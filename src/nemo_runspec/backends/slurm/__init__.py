@@ -1,0 +1,29 @@
+"""Slurm: jobs go through `sbatch`, on this machine or over SSH. Everything nemotron knows about Slurm is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_runspec.backends.base import Backend
+from nemo_runspec.backends.slurm.fields import FIELDS, run_dir
+
+
+class SlurmBackend(Backend):
+    """Slurm's directory for jobs depends on where `sbatch` runs."""
+
+    def run_dir(self, env: Mapping[str, Any]) -> str:
+        """`remote_job_dir`, or its default there; `HOME` stands for a home directory not known from here."""
+        return run_dir(env)
+
+
+BACKEND = SlurmBackend(
+    name="slurm",
+    remote=True,
+    fields=FIELDS,
+    target="nemo_runspec.backends.slurm.fields:make_target",
+    target_type="nemo_runspec.backends.slurm.fields:SlurmTarget",
+    render="nemo_runspec.backends.slurm.render:render",
+    executor="nemo_runspec.backends.slurm.executor:make_executor",
+    run_dir_key="remote_job_dir",
+)

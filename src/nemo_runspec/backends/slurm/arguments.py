@@ -1,0 +1,77 @@
+"""What NeMo-Run's `SlurmExecutor` is given for a plan: one table for the executor and for our own rendering. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+
+from nemo_runspec.backends.slurm.fields import SlurmTarget
+from nemo_runspec.plan.model import Plan
+from nemo_runspec.script.layout import JobLayout
+
+MOUNTED = "/nemo_run"
+"""Where NeMo-Run mounts a job's directory in its container; without one it replaces this text everywhere."""
+
+_IN_JOB_DIR = "/$nemo_run"
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./$~{}-][A-Za-z0-9_@%+=:,./$~{}#-]*")
+_SPECIAL = re.compile(r'["`\\]|\$(?![A-Za-z_{])')
+_SAME = (
+    "account", "partition", "qos", "time", "retries", "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "mem",
+    "mem_per_gpu", "mem_per_cpu", "exclusive", "gres", "constraint", "exclude", "segment", "network", "array",
+    "signal", "comment", "open_mode", "setup_lines", "memory_measure", "dependency_type",
+)  # fmt: skip
+
+
+def executor_arguments(plan: Plan) -> dict[str, Any]:
+    """The executor's arguments by name, apart from tunnel, packager and log names: plain lists, tables and scalars."""
+    target: SlurmTarget = plan.target
+    return {
+        **{name: getattr(target, name) for name in _SAME},
+        "job_name_prefix": target.job_name_prefix,
+        "nodes": plan.resources.nodes,
+        "ntasks_per_node": tasks_per_node(plan),
+        "gpus_per_node": plan.resources.gpus_per_node or None,
+        "container_image": shell_word(target.container_image) if target.container_image else None,
+        "container_mounts": [shell_word(mount) for mount in target.mounts],
+        "container_env": list(target.container_env) or None,
+        "srun_args": list(target.srun_args) or None,
+        "additional_parameters": dict(target.additional_parameters) or None,
+        "dependencies": [f"slurm_tunnel://nemo_run/{job}/job/0" for job in target.dependencies],
+    }
+
+
+def tasks_per_node(plan: Plan) -> int:
+    """One Slurm task per node where a launcher of our own starts the processes, else a task for each process."""
+    return plan.resources.nproc_per_node if plan.launch.kind == "direct" else 1
+
+
+def job_name(plan: Plan) -> str:
+    """The job's name in Slurm."""
+    return f"{plan.target.job_name_prefix or ''}{plan.name}"
+
+
+def job_script(plan: Plan) -> str:
+    """The job script's path below the job's directory: where NeMo-Run puts an inline `Script`."""
+    return f"scripts/{plan.name}.sh"
+
+
+def sbatch_script(plan: Plan) -> str:
+    """The batch script's path below the job's directory."""
+    return posixpath.join(plan.job_dir, f"{plan.name}_sbatch.sh")
+
+
+def job_layout(plan: Plan) -> JobLayout:
+    """The job's directory as its tasks see it."""
+    return JobLayout(MOUNTED if plan.target.container_image else plan.job_dir)
+
+
+def shell_word(text: str) -> str:
+    """Text as one word of the batch script, where the cluster's shell still fills in `$NAME` and `${NAME}`.
+
+    NeMo-Run 0.11.1 puts image and mounts on the `srun` line as they are.
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    lead = _IN_JOB_DIR if text.startswith(_IN_JOB_DIR) else ""
+    return lead + '"' + _SPECIAL.sub(r"\\\g<0>", text[len(lead) :]) + '"'

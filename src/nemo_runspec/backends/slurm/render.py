@@ -1,0 +1,152 @@
+"""The batch script of a plan, byte for byte what NeMo-Run 0.11.1 makes, without importing NeMo-Run (three seconds).
+
+Its template is read from the installed package and filled with values of ours. `verify.py` holds the two together.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.backends.base import RenderedFile, Rendering
+from nemo_runspec.backends.slurm.arguments import (
+    MOUNTED,
+    executor_arguments,
+    job_layout,
+    job_name,
+    job_script,
+    sbatch_script,
+)
+from nemo_runspec.backends.slurm.fields import HOME, SlurmTarget
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import Plan
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+SUBMIT = ("sbatch", "--requeue", "--parsable")
+
+_TEMPLATES = "core/execution/templates"
+_OPTIONS = frozenset({
+    "account", "array", "comment", "constraint", "cpus_per_gpu", "cpus_per_task", "exclude", "exclusive",
+    "gpus_per_node", "gpus_per_task", "gres", "mem", "mem_per_cpu", "mem_per_gpu", "network", "nodes",
+    "ntasks_per_node", "open_mode", "partition", "qos", "segment", "signal", "time",
+})  # fmt: skip
+"""Arguments of the executor that become `#SBATCH` lines."""
+
+
+def render(plan: Plan) -> Rendering:
+    """The job script and the batch script of a plan, and the command that submits it.
+
+    The files' names are paths below the job's directory. A `HOME` in a text is a hole, see `fields.HOME`.
+    """
+    from nemo_runspec.script import render_job_script
+
+    files = (
+        RenderedFile("job script", job_script(plan), render_job_script(plan, job_layout(plan))),
+        RenderedFile("sbatch script", posixpath.basename(sbatch_script(plan)), render_sbatch(plan)),
+    )
+    return Rendering(files, submit_command(plan), _holes(plan))
+
+
+def render_sbatch(plan: Plan) -> str:
+    """The batch script's text."""
+    arguments = executor_arguments(plan)
+    text = _template().render(
+        sbatch_command=shlex.join(SUBMIT),
+        sbatch_flags=_flags(plan, arguments),
+        max_retries=arguments["retries"],
+        env_vars=[],
+        head_node_ip_var="head_node_ip",
+        setup_lines=arguments["setup_lines"],
+        memory_measure=_srun_log(plan) if arguments["memory_measure"] else None,
+        srun_commands=[_srun(plan, arguments)],
+        group_env_vars=[],
+        heterogeneous=False,
+        run_as_group=False,
+        monitor_group_job=False,
+        ft_enabled=False,
+    )
+    return text if arguments["container_image"] is not None else text.replace(MOUNTED, plan.job_dir)
+
+
+def submit_command(plan: Plan) -> tuple[str, ...]:
+    """The process that submits the plan: `sbatch` here, or on the login node."""
+    target: SlurmTarget = plan.target
+    command = (*SUBMIT, sbatch_script(plan))
+    if target.tunnel != "ssh":
+        return command
+    port = ("-p", str(target.port)) if target.port else ()
+    identity = ("-i", target.identity) if target.identity else ()
+    login = f"{target.user}@{target.host}" if target.user else str(target.host)
+    return ("ssh", *port, *identity, login, *command)
+
+
+def _holes(plan: Plan) -> tuple[str, ...]:
+    target: SlurmTarget = plan.target
+    if not target.remote_job_dir.startswith(HOME):
+        return ()
+    return (f"{HOME}: the home directory of {target.user or 'your user'} on {target.host}, asked for when it is submitted",)
+
+
+def _flags(plan: Plan, arguments: dict[str, Any]) -> list[str]:
+    options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
+    options["job_name"] = job_name(plan)
+    number = "%A_%a" if arguments["array"] is not None else "%j"
+    options["output"] = f"{plan.job_dir}/sbatch_{job_name(plan)}_{number}.out"
+    options.update(arguments["additional_parameters"] or {})
+    flags = [_flag(name, options[name]) for name in sorted(options)]
+    if plan.target.dependencies:
+        flags.append(_flag("dependency", ":".join((plan.target.dependency_type, *plan.target.dependencies))))
+    return flags
+
+
+def _flag(name: str, value: Any) -> str:
+    option = f"#SBATCH --{name.replace('_', '-')}"
+    return option if value is True else f"{option}={shlex.quote(str(value))}"
+
+
+def _srun(plan: Plan, arguments: dict[str, Any]) -> str:
+    words = [
+        "srun", "--output", _srun_log(plan), *_where(plan, arguments), "--wait=60", "--kill-on-bad-exit=1",
+        *(arguments["srun_args"] or ()), "bash", f"{MOUNTED}/{job_script(plan)}",
+    ]  # fmt: skip
+    return " ".join(words)
+
+
+def _srun_log(plan: Plan) -> str:
+    return f"{plan.job_dir}/log-{job_name(plan)}_%j_${{SLURM_RESTART_COUNT:-0}}.out"
+
+
+def _where(plan: Plan, arguments: dict[str, Any]) -> list[str]:
+    if arguments["container_image"] is None:
+        return ["--chdir", f"{plan.job_dir}/code"]
+    special = "/$nemo_run"
+    mounts = [m.replace(special, plan.job_dir, 1) if m.startswith(special) else m for m in arguments["container_mounts"]]
+    words = [
+        "--container-image", arguments["container_image"],
+        "--container-mounts", ",".join([*mounts, f"{plan.job_dir}:{MOUNTED}"]),
+        "--container-workdir", f"{MOUNTED}/code",
+    ]  # fmt: skip
+    if arguments["container_env"]:
+        words += ["--container-env", ",".join(arguments["container_env"])]
+    return words
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    """NeMo-Run's batch template, in the environment NeMo-Run reads it with: Jinja2's defaults and its own folder."""
+    from jinja2 import Environment, FileSystemLoader
+
+    spec = find_spec("nemo_run")
+    places = [Path(place) / _TEMPLATES for place in (spec.submodule_search_locations or ())] if spec else []
+    folder = next((place for place in places if (place / "slurm.sh.j2").is_file()), None)
+    if folder is None:
+        raise UserError("NeMo-Run is not installed, and its batch template is needed", remedy="reinstall nemotron")
+    return Environment(loader=FileSystemLoader(folder), autoescape=False).from_string(
+        (folder / "slurm.sh.j2").read_text(encoding="utf-8")
+    )

@@ -1,0 +1,251 @@
+"""Finds every recipe and step under the recipe roots by reading folders and headers. Nothing of a recipe is imported.
+
+A recipe's folder is its command: `recipes/nano3/data/prep/pretrain/` is `nemotron nano3 data prep pretrain`. Steps lie
+under `recipes/steps/<category>/<name>/`. Folders that begin with `_` or `.` are shared code, `config` holds configs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.runspec import Runspec, read_runspec
+from nemo_runspec.source import display_path
+
+STEPS = "steps"
+_NOT_COMMANDS = frozenset({"config", "tests", "__pycache__"})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One recipe or step.
+
+    Args:
+        path: its command with slashes, `nano3/pretrain`.
+        script: the script with the header.
+        root: the recipe root it was found under; its own folder for a script of the user's.
+        own: True for a script of the user's, whose header is optional.
+        rivals: other scripts of the folder that also declare themselves: a mistake, reported when it is used.
+    """
+
+    path: str
+    script: Path
+    root: Path
+    own: bool = False
+    rivals: tuple[Path, ...] = ()
+
+    @cached_property
+    def spec(self) -> Runspec:
+        """The header, read once. Raises `UserError` for a broken one, or for two recipes in one folder."""
+        if self.rivals:
+            names = ", ".join(f.name for f in (self.script, *self.rivals))
+            raise UserError(
+                f"one folder is one command, but {len(self.rivals) + 1} scripts declare [tool.runspec]: {names}",
+                where=display_path(self.folder),
+                remedy="move each to a folder of its own",
+            )
+        return read_runspec(self.script, required=not self.own)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that is the command."""
+        return self.script.parent
+
+    @property
+    def family(self) -> str:
+        """The first word of the command."""
+        return self.path.split("/", 1)[0]
+
+    @property
+    def is_step(self) -> bool:
+        """True below `recipes/steps`."""
+        return self.family == STEPS
+
+    @property
+    def command(self) -> str:
+        """How it is typed after `nemotron`."""
+        if self.own:
+            return f"run {self.script.name}"
+        if self.is_step:
+            return f"steps run {self.path.removeprefix(STEPS + '/')}"
+        return self.path.replace("/", " ")
+
+    @property
+    def config_dir(self) -> Path:
+        """The folder of its configurations. Raises `UserError` for a broken header."""
+        return (self.folder / self.spec.config_dir).resolve()
+
+    def configs(self) -> list[str]:
+        """Names for `-c`, the default first. Empty for a script without configs or with a broken header."""
+        try:
+            folder, default = self.config_dir, self.spec.config_default
+        except UserError:
+            return []
+        names = sorted(f.stem for f in folder.glob("*.yaml"))
+        return sorted(names, key=lambda n: n != default)
+
+    def problem(self) -> str | None:
+        """What is wrong with the header, in one paragraph, or None."""
+        try:
+            _ = self.spec
+        except UserError as error:
+            return str(error)
+        return None
+
+
+def recipe_roots(start: Path | None = None) -> list[Path]:
+    """Folders that hold families, strongest first: `$NEMOTRON_RECIPES`, the project's `recipes/`, the built-in ones.
+
+    `NEMOTRON_RECIPES` may hold several, separated as in `PATH`. The project's own is the nearest `recipes/` from
+    `start` (the working directory) upwards to the first folder with a `pyproject.toml`.
+    """
+    named = [Path(p).expanduser().absolute() for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
+    own = _project_recipes(start or Path.cwd())
+    roots: list[Path] = []
+    for root in [*named, *([own] if own else []), builtin_root()]:
+        if root not in roots and root.is_dir():
+            roots.append(root)
+    return roots
+
+
+@lru_cache(maxsize=1)
+def builtin_root() -> Path:
+    """The recipes that come with nemotron: package data in a wheel, the checkout's folder in a clone."""
+    packaged = _product_folder() / "_data" / "recipes"
+    return packaged if packaged.is_dir() else _product_folder().parents[1] / "recipes"
+
+
+def builtin_templates() -> Path:
+    """The templates that come with nemotron, found like the recipes."""
+    return builtin_root().parent / "templates"
+
+
+def find_recipes(roots: list[Path] | None = None) -> list[Recipe]:
+    """Every recipe and step, sorted by path. The same path in two roots is the stronger root's."""
+    found: dict[str, Recipe] = {}
+    for root in roots if roots is not None else recipe_roots():
+        for recipe in _walk(root, root):
+            found.setdefault(recipe.path, recipe)
+    return sorted(found.values(), key=lambda r: r.path)
+
+
+def find_recipe(path: str, roots: list[Path] | None = None) -> Recipe:
+    """The recipe of that path.
+
+    Raises:
+        UserError: there is none; with a suggestion.
+    """
+    path = path.strip("/")
+    for root in roots if roots is not None else recipe_roots():
+        folder = root / path
+        recipe = _recipe_in(folder, root) if folder.is_dir() and ".." not in path.split("/") else None
+        if recipe:
+            return recipe
+    known = [r.path for r in find_recipes(roots)]
+    raise UserError(f"no recipe '{path}'", remedy=did_you_mean(path, known) or "list them: nemotron list")
+
+
+def script_of_ones_own(script: Path) -> Recipe:
+    """A recipe made of any Python script; its header is optional.
+
+    Raises:
+        UserError: no such file.
+    """
+    if not script.is_file():
+        raise UserError(f"no such script: {script}", where=str(script))
+    script = script.absolute()
+    return Recipe(path=script.stem, script=script, root=script.parent, own=True)
+
+
+def children(prefix: str, roots: list[Path] | None = None) -> list[str]:
+    """Names of the commands and groups directly below `prefix` ('' for families), without reading whole trees."""
+    names: set[str] = set()
+    for root in roots if roots is not None else recipe_roots():
+        base = root / prefix if prefix else root
+        names.update(d.name for d in _subfolders(base) if prefix or d.name != STEPS)
+    return sorted(n for n in names if has_recipe(f"{prefix}/{n}".lstrip("/"), roots))
+
+
+def has_recipe(path: str, roots: list[Path] | None = None) -> bool:
+    """True where a recipe lies at or below that path."""
+    for root in roots if roots is not None else recipe_roots():
+        folder = root / path
+        if folder.is_dir() and next(_walk(folder, root), None) is not None:
+            return True
+    return False
+
+
+def recipe_at(path: str, roots: list[Path] | None = None) -> Recipe | None:
+    """The recipe whose folder is exactly that path, or None."""
+    for root in roots if roots is not None else recipe_roots():
+        recipe = _recipe_in(root / path, root) if (root / path).is_dir() else None
+        if recipe:
+            return recipe
+    return None
+
+
+def group_summary(path: str, roots: list[Path] | None = None) -> str:
+    """One sentence on a family or group: the first prose line of its README, or ''."""
+    for root in roots if roots is not None else recipe_roots():
+        readme = root / path / "README.md"
+        if readme.is_file():
+            for row in readme.read_text(encoding="utf-8", errors="replace").splitlines():
+                if row.strip() and not row.startswith("#"):
+                    return row.strip()
+    return ""
+
+
+def _product_folder() -> Path:
+    from importlib.util import find_spec
+
+    spec = find_spec("nemotron")
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).resolve()
+    return Path(__file__).resolve().parents[1] / "nemotron"
+
+
+def _project_recipes(start: Path) -> Path | None:
+    for folder in (start, *start.parents):
+        if (folder / "recipes").is_dir():
+            return folder / "recipes"
+        if (folder / "pyproject.toml").is_file():
+            return None
+    return None
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        entries = [Path(e.path) for e in os.scandir(folder) if e.is_dir()]
+    except OSError:
+        return []
+    return sorted(e for e in entries if e.name not in _NOT_COMMANDS and e.name[0] not in "._")
+
+
+def _walk(folder: Path, root: Path, depth: int = 8) -> Iterator[Recipe]:
+    recipe = _recipe_in(folder, root)
+    if recipe:
+        yield recipe
+    if depth:
+        for sub in _subfolders(folder):
+            yield from _walk(sub, root, depth - 1)
+
+
+def _recipe_in(folder: Path, root: Path) -> Recipe | None:
+    scripts = sorted(f for f in folder.glob("*.py") if _declares_itself(f))
+    if not scripts:
+        return None
+    path = folder.relative_to(root).as_posix()
+    return Recipe(path=path, script=scripts[0], root=root, rivals=tuple(scripts[1:]))
+
+
+def _declares_itself(script: Path) -> bool:
+    try:
+        with script.open("rb") as handle:
+            text = handle.read(65536)
+    except OSError:
+        return False
+    return b"# /// script" in text and b"tool.runspec" in text

@@ -1,0 +1,1 @@
+"""Hydra composition with the profile as a layer."""

@@ -1,0 +1,301 @@
+"""One configuration out of four layers: the recipe's YAML, the profile, what nemotron itself knows, the command line.
+
+Composition is Hydra's own (`defaults:` lists, groups, packages, overrides). `_LayeredLoader` stands in at the one
+place Hydra offers none: between the composed YAML and the command line. Hydra's plugin scan is left out, since only
+its file source is used: that saves a third of the start-up time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
+from hydra._internal.defaults_list import create_defaults_list
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_sweep
+from nemo_runspec.config.yaml_lines import yaml_key_lines
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.profiles.layers import flatten
+from nemo_runspec.source import Layer, Source, display_path
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+    from hydra.plugins.config_source import ConfigResult
+
+
+@dataclass(frozen=True)
+class YamlChoice:
+    """Which YAML is composed: `name` in `folder`, with `search` for what its `defaults:` name. None: no YAML."""
+
+    name: str
+    folder: Path
+    search: tuple[Path, ...] = ()
+
+
+class Composition:
+    """A configuration being composed: a mutable Hydra config and the source of every value put into it."""
+
+    def __init__(self, executor: str) -> None:
+        self.executor = executor
+        self.cfg: DictConfig = OmegaConf.create()
+        self.sources: dict[str, Source] = {}
+        self._pending: list[Override] = []
+
+    def load_yaml(self, choice: YamlChoice | None, overrides: tuple[str, ...]) -> None:
+        """Composes the YAML layer, with group choices of the command line already taken.
+
+        Raises:
+            UserError: no such config, not valid YAML, an unknown group, an override that cannot be read.
+        """
+        parsed = [parse_override(canonical_override(text, self.executor)) for text in overrides]
+        for override in parsed:
+            refuse_sweep(override)
+        if choice is None:
+            self._pending = parsed
+            return
+        loader = _LayeredLoader(choice)
+        try:
+            self.cfg, self._pending = loader.compose(parsed)
+        except MissingConfigException as error:
+            raise _missing_config(choice, error) from None
+        except (HydraException, OmegaConfBaseException) as error:
+            raise UserError(f"cannot compose config '{choice.name}': {_message(error)}", where=_shown(choice)) from None
+        except (ValueError, OSError, RecursionError) as error:
+            raise _yaml_error(choice, error) from None
+        self.sources.update(loader.sources)
+
+    def run_section(self) -> dict[str, Any]:
+        """The `run` section as composed so far, interpolations untouched."""
+        run = self.cfg.get("run") if "run" in self.cfg else None
+        if run is None:
+            return {}
+        if not isinstance(run, DictConfig):
+            raise UserError("'run' must be a table", where=self.place("run"))
+        container: dict[str, Any] = OmegaConf.to_container(run, resolve=False)  # type: ignore[assignment]
+        return container
+
+    def put_run(self, run: Mapping[str, Any], sources: Mapping[str, Source], open_tables: tuple[str, ...]) -> None:
+        """Puts the joined `run` section in place and closes the tree: from now on new keys need `+`.
+
+        Args:
+            run: the whole section. `sources`: dotted path below `run.` → where it came from.
+            open_tables: dotted paths below `run.` whose keys are the user's own.
+        """
+        self.cfg["run"] = OmegaConf.create(dict(run))
+        self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, "run")}
+        self.sources.update({f"run.{path}": source for path, source in sources.items()})
+        OmegaConf.set_struct(self.cfg, True)
+        for path in open_tables:
+            node = OmegaConf.select(self.cfg, f"run.{path}")
+            if isinstance(node, DictConfig):
+                OmegaConf.set_struct(node, False)
+
+    def set(self, path: str, value: Any, source: Source) -> None:
+        """Sets one value from inside, existing or not."""
+        OmegaConf.update(self.cfg, path, value, merge=False, force_add=True)
+        self._own(path, source)
+
+    def apply_overrides(self) -> None:
+        """Applies the command line, in order.
+
+        Raises:
+            UserError: a key that does not exist (with a suggestion), or a value that does not fit.
+        """
+        for override in self._pending:
+            self._apply(override)
+
+    def select(self, path: str) -> Any:
+        """A resolved value, or None."""
+        try:
+            return OmegaConf.select(self.cfg, path, throw_on_resolution_failure=True)
+        except OmegaConfBaseException as error:
+            raise self._resolution_error(error) from None
+
+    def resolved(self, path: str | None = None) -> dict[str, Any]:
+        """A plain, fully resolved copy of the whole tree or of one table.
+
+        Raises:
+            UserError: an interpolation that cannot be resolved or a mandatory value (`???`) nobody gave.
+        """
+        node = self.cfg if path is None else OmegaConf.select(self.cfg, path)
+        try:
+            container: dict[str, Any] = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+        except (OmegaConfBaseException, RecursionError) as error:
+            raise self._resolution_error(error) from None
+        return container
+
+    def place(self, path: str) -> str | None:
+        """Where a value, or the nearest table above it, was written."""
+        source = self.source_of(path)
+        return source.place() if source else None
+
+    def source_of(self, path: str) -> Source | None:
+        """The source of a value or of the nearest table above it; for a table, of its first value."""
+        probe = path
+        while probe:
+            if probe in self.sources:
+                return self.sources[probe]
+            probe = probe.rpartition(".")[0]
+        return next((s for p, s in self.sources.items() if _at_or_below(p, path)), None)
+
+    def _apply(self, override: Override) -> None:
+        text, key = override.input_line or "", override.key_or_group
+        if override.is_delete() and self._delete_null(key):
+            return
+        try:
+            ConfigLoaderImpl._apply_overrides_to_config([override], self.cfg)
+        except (ConfigCompositionException, OmegaConfBaseException, ValueError, TypeError) as error:
+            raise self._override_error(override, error) from None
+        if override.is_delete():
+            self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, key)}
+        else:
+            self._own(key, Source(Layer.CLI, text=text))
+
+    def _delete_null(self, key: str) -> bool:
+        """Removes a key whose value is null. Hydra 1.3 takes such a key for one that does not exist."""
+        above, _, last = key.rpartition(".")
+        parent = OmegaConf.select(self.cfg, above) if above else self.cfg
+        if not isinstance(parent, DictConfig) or last not in parent or parent._get_node(last)._value() is not None  # type: ignore[union-attr]:
+            return False
+        with open_dict(parent):
+            del parent[last]
+        self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, key)}
+        return True
+
+    def _own(self, path: str, source: Source) -> None:
+        node = OmegaConf.select(self.cfg, path, throw_on_resolution_failure=False, throw_on_missing=False)
+        if isinstance(node, DictConfig) and source.layer is Layer.CLI and source.text and "{" not in source.text:
+            return
+        self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, path)}
+        self.sources[path] = source
+
+    def _override_error(self, override: Override, error: Exception) -> UserError:
+        key, text = override.key_or_group, override.input_line or ""
+        known = self._known_paths()
+        exists = OmegaConf.select(self.cfg, key, throw_on_missing=False, throw_on_resolution_failure=False) is not None
+        if exists or key in known or override.is_add() or override.is_force_add():
+            return UserError(f"cannot apply '{text}': {_message(error)}", where="command line")
+        what = f"cannot remove '{key}': it does not exist" if override.is_delete() else f"no key '{key}' in the config"
+        near = did_you_mean(key, known)
+        add = None if override.is_delete() or key.startswith("run.env") else f"to add it on purpose: +{text}"
+        return UserError(what, where="command line", remedy="; ".join(x for x in (near, add) if x) or None)
+
+    def _known_paths(self) -> set[str]:
+        container: Any = OmegaConf.to_container(self.cfg, resolve=False)
+        paths = set(flatten(container))
+        for path in list(paths):
+            while "." in path:
+                path = path.rpartition(".")[0]
+                paths.add(path)
+        return paths
+
+    def _resolution_error(self, error: BaseException) -> UserError:
+        key = getattr(error, "full_key", None) or ""
+        what = _message(error)
+        if isinstance(error, OmegaConfBaseException) and "Missing mandatory value" in str(error):
+            return UserError(f"{key} has no value (???)", where=self.place(key), remedy=f"give one: {key}=…")
+        return UserError(f"cannot resolve {key or 'the config'}: {what}", where=self.place(key) if key else None)
+
+
+class _LayeredLoader(ConfigLoaderImpl):
+    """Hydra's loader, stopped before the command line's values, and remembering each file's keys."""
+
+    def __init__(self, choice: YamlChoice) -> None:
+        registry = SourcesRegistry.instance()
+        registry.register(FileConfigSource)
+        registry.register(StructuredConfigSource)
+        path = ConfigSearchPathImpl()
+        path.append("main", f"file://{choice.folder}")
+        for extra in choice.search:
+            if extra != choice.folder:
+                path.append("recipe", f"file://{extra}")
+        path.append("schema", "structured://")
+        super().__init__(path)
+        self._choice = choice
+        self.sources: dict[str, Source] = {}
+
+    def compose(self, overrides: list[Override]) -> tuple[DictConfig, list[Override]]:
+        """The composed YAML, and the overrides that are values rather than group choices."""
+        self.ensure_main_config_source_available()
+        _, repo = self._parse_overrides_and_create_caching_repo(self._choice.name, [])
+        defaults = create_defaults_list(
+            repo=repo,
+            config_name=self._choice.name,
+            overrides_list=overrides,
+            prepend_hydra=False,
+            skip_missing=False,
+        )
+        cfg = self._compose_config_from_defaults_list(defaults=defaults.defaults, repo=repo)
+        if "hydra" in cfg:
+            del cfg["hydra"]
+        return cfg, list(defaults.config_overrides)
+
+    def _load_single_config(self, default: Any, repo: Any) -> ConfigResult:
+        result = super()._load_single_config(default, repo)
+        folder = Path(result.path.removeprefix("file://"))
+        file = folder / f"{str(default.config_path).removesuffix('.yaml')}.yaml"
+        package = default.package if default.package is not None else result.header["package"]
+        prefix = f"{package}." if package else ""
+        lines = {f"{prefix}{key}": line for key, line in yaml_key_lines(file).items()}
+        shown = display_path(file)
+        container: Any = OmegaConf.to_container(result.config, resolve=False)
+        for path in flatten(container) if isinstance(container, dict) else ():
+            self.sources[path] = Source(Layer.YAML, shown, _nearest_line(path, lines))
+        return result
+
+
+def _nearest_line(path: str, lines: Mapping[str, int]) -> int | None:
+    while path:
+        if path in lines:
+            return lines[path]
+        path = path.rpartition(".")[0]
+    return None
+
+
+def _at_or_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}.")
+
+
+def _shown(choice: YamlChoice) -> str:
+    return display_path(choice.folder / f"{choice.name}.yaml")
+
+
+def _missing_config(choice: YamlChoice, error: MissingConfigException) -> UserError:
+    folder = choice.folder
+    names = sorted(f.stem for f in folder.glob("*.yaml"))
+    missing = str(error.missing_cfg_file or choice.name)
+    if missing.removesuffix(".yaml") == choice.name:
+        remedy = did_you_mean(choice.name, names)
+        have = f"configs: {', '.join(names)}" if names else "the folder has no .yaml files"
+        return UserError(
+            f"no config '{choice.name}' in {display_path(folder)}", remedy=f"{remedy}  ({have})" if remedy else have
+        )
+    return UserError(f"config '{choice.name}' asks for '{missing}', which is not there", where=_shown(choice))
+
+
+def _yaml_error(choice: YamlChoice, error: BaseException) -> UserError:
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return UserError(f"cannot read config '{choice.name}': {_message(error)}", where=_shown(choice))
+    file = display_path(Path(mark.name)) if Path(mark.name).is_file() else _shown(choice)
+    return UserError(f"not valid YAML: {getattr(error, 'problem', None) or error}", where=f"{file}:{mark.line + 1}")
+
+
+def _message(error: BaseException) -> str:
+    cause: BaseException | None = error
+    text = str(error)
+    while not text and cause is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+        text = str(cause)
+    lines = [row.strip() for row in text.splitlines() if row.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,117 @@
+"""Command-line overrides in Hydra's own grammar: parsing, aliases of profile keys, sweeps, and useful errors."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.profiles.fieldset import fields_of
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+_ENV_KEY = re.compile(r"^(\+\+|\+|~)?run\.env\.([A-Za-z_]\w*)(?=[.=]|$)")
+_KEY = re.compile(r"^(?:\+\+|\+|~)?[A-Za-z_][\w./@$-]*$")
+
+
+def parse_override(text: str) -> Override:
+    """One override.
+
+    Raises:
+        UserError: Hydra's grammar does not take it; with the quoted spelling to paste, where that would be taken.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    if not text.isprintable() and "\x00" in text:
+        raise UserError("an override may not hold a NUL byte", where="command line")
+    try:
+        return OverridesParser.create().parse_override(text)
+    except (HydraException, RecursionError) as error:
+        raise UserError(
+            f"cannot read the override {text!r}: {_first_line(error)}",
+            where="command line",
+            remedy=_quoted_spelling(text) or "overrides are key=value, +new=value or ~gone",
+        ) from None
+
+
+def canonical_override(text: str, executor: str) -> str:
+    """The override with a profile key's canonical spelling: `run.env.container=…` → `run.env.container_image=…`."""
+    match = _ENV_KEY.match(text)
+    if match is None:
+        return text
+    name = fields_of(executor).canonical(match.group(2))
+    if name is None or name == match.group(2):
+        return text
+    return f"{match.group(1) or ''}run.env.{name}{text[match.end() :]}"
+
+
+def refuse_sweep(override: Override) -> None:
+    """Raises `UserError` where an override names several values and no sweep was asked for."""
+    if not override.is_sweep_override():
+        return
+    text = override.input_line or ""
+    key, _, value = text.partition("=")
+    raise UserError(
+        f"'{text}' names several values",
+        where="command line",
+        remedy=f"add -m for one run each; or as a list {shlex.quote(f'{key}=[{value}]')}; "
+        f"or as text {shlex.quote(_quote(key, value))}",
+    )
+
+
+def expand_sweep(overrides: Sequence[str]) -> list[tuple[str, ...]]:
+    """Every combination of the values that sweep overrides name, in Hydra's order: the last one varies fastest.
+
+    Raises:
+        UserError: an override cannot be read, or sweeps over nothing.
+    """
+    choices: list[list[str]] = []
+    for text in overrides:
+        override = parse_override(text)
+        choices.append(_sweep_values(override, text) if override.is_sweep_override() else [text])
+    return [tuple(combination) for combination in product(*choices)]
+
+
+def _sweep_values(override: Override, text: str) -> list[str]:
+    from hydra.errors import HydraException
+
+    key = override.get_key_element()
+    try:
+        values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+    except (HydraException, ValueError, TypeError) as error:
+        raise UserError(f"cannot expand the sweep {text!r}: {_first_line(error)}", where="command line") from None
+    if not values:
+        raise UserError(f"the sweep {text!r} has no values", where="command line")
+    return values
+
+
+def _quoted_spelling(text: str) -> str | None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key, equals, value = text.partition("=")
+    if not equals or not _KEY.match(key):
+        return None
+    spelling = _quote(key, value)
+    try:
+        parsed: Any = OverridesParser.create().parse_override(spelling).value()
+    except (HydraException, RecursionError):
+        return None
+    return f"quote it: {shlex.quote(spelling)}" if parsed == value else None
+
+
+def _quote(key: str, value: str) -> str:
+    if '"' in value and "'" not in value:
+        return f"{key}='{value}'"
+    escaped = re.sub(r'(\\*)"', lambda m: m.group(1) * 2 + '\\"', value)
+    return f'{key}="{escaped}"'
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [row for row in str(error).splitlines() if row.strip() and not row.startswith("See https")]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,127 @@
+"""How one key of an execution profile is declared: once, as data.
+
+Help, `env check`, `env schema`, the docs' reference and the executors' arguments are all derived from these
+declarations. The declarations themselves stand in `profiles/common.py` and in each backend's `fields.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One profile key.
+
+    Args:
+        name: the canonical spelling.
+        type: a name of `TYPES`.
+        help: one sentence, with the unit where there is one.
+        default: the value when no layer sets the key; None means "not set".
+        required: True where a job cannot be submitted without it.
+        aliases: other accepted spellings; they are normalised in every layer before layers are merged.
+        choices: the only accepted values, if they are few.
+        nemo_run: the argument of NeMo-Run's executor that it fills; None where nemotron itself uses it.
+        secret: True where the value itself is a credential and is never shown.
+    """
+
+    name: str
+    type: str
+    help: str
+    default: Any = None
+    required: bool = False
+    aliases: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    nemo_run: str | None = None
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A type a profile key may have: how it is named to a person, checked, and written as JSON Schema."""
+
+    title: str
+    accepts: Callable[[Any], bool]
+    schema: Mapping[str, Any]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_str_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _is_table_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, dict) for v in value)
+
+
+def _is_scalar_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, (str, int, float, bool)) for v in value.values())
+
+
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+_TABLES = {"type": "array", "items": {"type": "object"}}
+
+TYPES: Mapping[str, FieldType] = {
+    "str": FieldType("a string", lambda v: isinstance(v, str), {"type": "string"}),
+    "int": FieldType("a whole number", _is_int, {"type": "integer"}),
+    "count": FieldType("a whole number, 0 or more", lambda v: _is_int(v) and v >= 0, {"type": "integer", "minimum": 0}),
+    "positive": FieldType(
+        "a whole number, 1 or more", lambda v: _is_int(v) and v >= 1, {"type": "integer", "minimum": 1}
+    ),
+    "number": FieldType("a number", lambda v: _is_int(v) or isinstance(v, float), {"type": "number"}),
+    "bool": FieldType("true or false", lambda v: isinstance(v, bool), {"type": "boolean"}),
+    "bool|str": FieldType(
+        "true, false or a string", lambda v: isinstance(v, (bool, str)), {"type": ["boolean", "string"]}
+    ),
+    "int|str": FieldType(
+        "a whole number or a string", lambda v: _is_int(v) or isinstance(v, str), {"type": ["integer", "string"]}
+    ),
+    "list[str]": FieldType("a list of strings", _is_str_list, _STRINGS),
+    "list[int]": FieldType(
+        "a list of whole numbers",
+        lambda v: isinstance(v, list) and all(_is_int(x) for x in v),
+        {"type": "array", "items": {"type": "integer"}},
+    ),
+    "str|list[str]": FieldType(
+        "a string or a list of strings",
+        lambda v: isinstance(v, str) or _is_str_list(v),
+        {"anyOf": [{"type": "string"}, _STRINGS]},
+    ),
+    "list[table]": FieldType("a list of tables", _is_table_list, _TABLES),
+    "list[str|table]": FieldType(
+        "a list of strings or tables",
+        lambda v: isinstance(v, list) and all(isinstance(x, (str, dict)) for x in v),
+        {"type": "array", "items": {"type": ["string", "object"]}},
+    ),
+    "table": FieldType("a table", lambda v: isinstance(v, dict), {"type": "object"}),
+    "table[scalar]": FieldType(
+        "a table of strings, numbers or booleans",
+        _is_scalar_table,
+        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+    ),
+    "table[str]": FieldType(
+        "a table of strings",
+        lambda v: isinstance(v, dict) and all(isinstance(x, str) for x in v.values()),
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ),
+}
+
+OPEN_TYPES = frozenset(name for name in TYPES if name.startswith("table"))
+"""Types whose keys are the user's own: new keys may be set on the command line without `+`."""
+
+
+def problem_with(field: Field, value: Any) -> str | None:
+    """What is wrong with a value of this field, in words, or None. None as a value means "not set"."""
+    if value is None:
+        return None
+    kind = TYPES[field.type]
+    if not kind.accepts(value):
+        return f"must be {kind.title}, not {value!r}" if not field.secret else f"must be {kind.title}"
+    if field.choices and value not in field.choices:
+        return f"must be one of {', '.join(field.choices)}, not {value!r}"
+    return None

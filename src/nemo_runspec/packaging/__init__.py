@@ -1,0 +1,1 @@
+"""What is shipped: the job bundle and the code package."""

@@ -1,0 +1,89 @@
+"""What the code package would be: how many files and bytes, which digest, and what would stay behind."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import Package
+
+_AUTO_GIT = frozenset({"slurm", "docker"})
+_OPTIONS = "packager_"
+
+
+def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Package:
+    """The package of the repository around `folder`. Reads git, writes nothing.
+
+    Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one.
+
+    Raises:
+        UserError: `packager = "git"` outside a git repository or in one without a commit.
+    """
+    kind = env.get("packager")
+    options = {k: v for k, v in env.items() if k.startswith(_OPTIONS) and v not in (None, [], "", {})}
+    if kind is None:
+        kind = "git" if executor in _AUTO_GIT and _head(folder) else "none"
+    if kind == "git":
+        return _git_package(folder, options)
+    if kind == "none":
+        return Package("none")
+    return Package(kind, str(folder), options)
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit checked out around a folder, or None."""
+    return _head(folder)
+
+
+def _git_package(folder: Path, options: dict[str, Any]) -> Package:
+    head = _head(folder)
+    if head is None:
+        raise UserError(
+            f'packager = "git" needs a git repository with a commit around {folder}',
+            remedy='commit first, or choose packager = "none" or "pattern"',
+        )
+    root = Path(_git(folder, "rev-parse", "--show-toplevel") or folder)
+    subpath = str(options.get("packager_subpath", "")).strip("/")
+    tree = (_git(root, "rev-parse", f"HEAD:{subpath}") or "").strip()
+    if not tree:
+        raise UserError(f"packager_subpath '{subpath}' is not in the commit {head[:12]} of {root}")
+    sizes = [
+        int(row.split()[3]) for row in _records(root, "ls-tree", "-r", "-l", "-z", tree) if row.split()[1] == "blob"
+    ]
+    uncommitted, untracked = _status(root)
+    return Package(
+        "git", str(root), options, len(sizes), sum(sizes), tree, head, tuple(uncommitted), tuple(untracked)
+    )  # fmt: skip
+
+
+def _status(root: Path) -> tuple[list[str], list[str]]:
+    uncommitted: list[str] = []
+    untracked: list[str] = []
+    rows = iter(_records(root, "status", "--porcelain=v1", "-z", "--untracked-files=normal"))
+    for row in rows:
+        (untracked if row.startswith("??") else uncommitted).append(row[3:])
+        if row[0] in "RC":
+            next(rows, None)
+    return uncommitted, untracked
+
+
+def _head(folder: Path) -> str | None:
+    text = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    return text.strip() if text else None
+
+
+def _records(folder: Path, *arguments: str) -> list[str]:
+    return [row for row in (_git(folder, *arguments) or "").split("\0") if row]
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError:
+        return None
+    text = done.stdout.decode("utf-8", "surrogateescape")
+    return (text if "-z" in arguments else text.rstrip("\n")) if done.returncode == 0 else None

@@ -1,0 +1,50 @@
+"""Where nemotron keeps what belongs to one user: job records, recipe environments, downloads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """`$NEMOTRON_HOME`, else `~/.nemotron`. Not created here: a dry-run must write nothing."""
+    named = os.environ.get("NEMOTRON_HOME")
+    return Path(named).expanduser().absolute() if named else Path.home() / ".nemotron"
+
+
+def jobs_dir() -> Path:
+    """One folder per job, named after the job."""
+    return home() / "jobs"
+
+
+def envs_dir() -> Path:
+    """Python environments of recipes, one per set of dependencies."""
+    return home() / "envs"
+
+
+def run_dir() -> Path:
+    """What `NEMO_RUN_DIR` is for local jobs unless the profile names a `job_dir`."""
+    return home() / "run"
+
+
+def private_dir(path: Path) -> Path:
+    """Creates a folder that only its owner may enter (0700), parents included where they are missing."""
+    missing = []
+    probe = path
+    while not probe.exists():
+        missing.append(probe)
+        probe = probe.parent
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file for its owner only (0600), whole or not at all."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fsync(handle.fileno())
+    scratch.replace(path)

@@ -1,0 +1,52 @@
+"""Inputs and outputs of a plan: which artifact, where it lies, whether it is there, what makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.artifacts.store import latest_path, resolve_latest, version_path
+from nemo_runspec.plan.model import Artifact
+from nemo_runspec.runspec import ArtifactSpec, Runspec
+
+MAKE = ("if-missing",)
+
+
+def inputs_of(spec: Runspec, run: Mapping[str, Any], root: str, *, local: bool) -> tuple[Artifact, ...]:
+    """The inputs the recipe declares, with the path the job will read."""
+    return tuple(_input(item, run.get(item.name) or {}, root, local=local) for item in spec.consumes)
+
+
+def outputs_of(spec: Runspec, run: Mapping[str, Any], root: str, job: str) -> tuple[Artifact, ...]:
+    """The outputs the recipe declares, with the path the job will write."""
+    return tuple(_output(item, run.get(item.name) or {}, root, job) for item in spec.produces)
+
+
+def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bool) -> Artifact:
+    artifact, path = table.get("artifact"), table.get("path")
+    ready: bool | None = None
+    if path:
+        path = str(Path(path).expanduser().absolute()) if local else path
+        ready = Path(path).exists() if local else None
+    elif artifact:
+        found = resolve_latest(root, artifact) if local else None
+        path = found or latest_path(root, artifact)
+        ready = found is not None if local else None
+    return Artifact(
+        name=spec.name,
+        type=spec.type,
+        artifact=artifact,
+        path=path,
+        ready=ready,
+        required=spec.required,
+        recipe=table.get("recipe") or spec.recipe,
+        config=table.get("config"),
+        make=table.get("make"),
+    )
+
+
+def _output(spec: ArtifactSpec, table: Mapping[str, Any], root: str, job: str) -> Artifact:
+    artifact = table.get("artifact")
+    path = table.get("path") or (version_path(root, artifact, job) if artifact else None)
+    return Artifact(name=spec.name, type=spec.type, artifact=artifact, path=path, required=spec.required)

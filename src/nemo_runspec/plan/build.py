@@ -1,0 +1,317 @@
+"""Recipe + configuration → `Plan`. Pure but for reading files: nothing is written, nothing is asked of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import Backend, TargetRequest
+from nemo_runspec.catalog import Recipe
+from nemo_runspec.config.compose import Composition, YamlChoice
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
+from nemo_runspec.packaging.summary import summarise_package
+from nemo_runspec.plan.artifacts import MAKE, inputs_of, outputs_of
+from nemo_runspec.plan.environment import HIDDEN, JobEnvironment, job_environment
+from nemo_runspec.plan.leaks import refuse_leaks
+from nemo_runspec.plan.limits import check_gpu_hours
+from nemo_runspec.plan.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.plan.names import new_name
+from nemo_runspec.plan.run_section import DEFAULT, as_artifact, join_run_section
+from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.interpolate import retype
+from nemo_runspec.profiles.layers import flatten
+from nemo_runspec.profiles.profile import DEFAULT_EXECUTOR, Profile, one_or_all, type_problem, unfilled_values
+from nemo_runspec.source import Layer, Source
+
+AUTO = Source(Layer.AUTO, text="nemotron")
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What was asked for.
+
+    Args:
+        recipe: the recipe, step or script.
+        config: a config's name or the path of a YAML file; None for the recipe's default.
+        profile: the resolved profile; None for a plain local run. `env_file`: for its system sections.
+        mode: `run` or `batch`.
+        overrides: Hydra overrides without sweeps. `args`: for the script itself.
+        folder: the working directory of the call.
+    """
+
+    recipe: Recipe
+    config: str | None = None
+    profile: Profile | None = None
+    env_file: EnvFile | None = None
+    mode: str = "run"
+    overrides: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    folder: Path = field(default_factory=Path.cwd)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and beside it the secret values found while it was made. Those never enter the plan."""
+
+    plan: Plan
+    secret_values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def build_plan(request: PlanRequest) -> Planned:
+    """Makes the plan.
+
+    Raises:
+        UserError: anything that keeps the plan from being made; nothing has happened then.
+    """
+    builder = _Builder(request)
+    return builder.build()
+
+
+def choose_yaml(recipe: Recipe, config: str | None) -> YamlChoice | None:
+    """The YAML a `-c` value names: a path if it has a slash or ends in .yaml, else a config of the recipe.
+
+    Raises:
+        UserError: no such file or config; or a script without configs was given one.
+    """
+    if config is not None and ("/" in config or config.endswith((".yaml", ".yml"))):
+        return _yaml_at(Path(config).expanduser().absolute(), config, recipe)
+    if not recipe.spec.has_config:
+        if config is not None:
+            raise UserError(
+                f"{recipe.script.name} declares no configs, so '{config}' names none",
+                remedy="give a path: -c ./my.yaml, or add [tool.runspec] to the script",
+            )
+        return None
+    names = recipe.configs()
+    name = config or recipe.spec.config_default
+    if name not in names:
+        have = f"configs of {recipe.path}: {', '.join(names)}" if names else f"{recipe.path} has no configs"
+        near = did_you_mean(name, names)
+        raise UserError(
+            f"no config '{name}'", where=str(recipe.config_dir), remedy=f"{near}  ({have})" if near else have
+        )
+    return YamlChoice(name, recipe.config_dir)
+
+
+def _yaml_at(path: Path, shown: str, recipe: Recipe) -> YamlChoice:
+    if path.suffix == ".yml":
+        raise UserError(f"Hydra reads .yaml files only: {shown}", where=shown, remedy="rename it to .yaml")
+    path = path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
+    if not path.is_file():
+        raise UserError(
+            f"no such config file: {shown}", where=str(path), remedy="-c NAME picks one of the recipe's own"
+        )
+    search = (recipe.config_dir,) if recipe.spec.has_config else ()
+    return YamlChoice(path.stem, path.parent, search)
+
+
+class _Builder:
+    """The steps of one plan, in order; each leaves what the next needs."""
+
+    def __init__(self, request: PlanRequest) -> None:
+        self.request = request
+        self.recipe = request.recipe
+        self.profile = request.profile
+        self.executor = request.profile.executor if request.profile else DEFAULT_EXECUTOR
+        self.backend: Backend = get_backend(self.executor)
+        self.name = new_name(self.recipe.path)
+        self.choice = choose_yaml(self.recipe, request.config)
+        self.composition = Composition(self.executor)
+        self.warnings: list[str] = list(request.profile.warnings) if request.profile else []
+
+    def build(self) -> Planned:
+        env = self._compose()
+        run_dir = self._run_dir(env)
+        root = str(self.composition.select("run.artifacts.root") or f"{run_dir}/artifacts")
+        consumes, produces = self._place_artifacts(root, run_dir)
+        self._offer_job_variables(env, run_dir)
+        tree = self.composition.resolved()
+        run: dict[str, Any] = tree.pop("run")
+        sources = self._leaf_sources(run, tree)
+        self._check_types(run["env"], sources)
+        environment = job_environment(
+            run, self.recipe.spec, run_dir, self.recipe.path, sources, local=not self.backend.remote
+        )
+        self._hide_secrets(run, environment, sources)
+        plan = self._plan(run, tree, sources, environment, consumes, produces)
+        refuse_leaks(plan, environment.values)
+        check_gpu_hours(plan)
+        return Planned(plan, environment.values)
+
+    def _compose(self) -> dict[str, Any]:
+        composition, request = self.composition, self.request
+        self._refuse_executor_override()
+        composition.load_yaml(self.choice, request.overrides)
+        section = join_run_section(
+            self.recipe, self.executor, composition.run_section(), composition.sources, self.profile, request.env_file
+        )
+        automatic = {
+            "name": self.name,
+            "recipe": self.recipe.path,
+            "config": request.config or (self.choice.name if self.choice else None),
+            "mode": request.mode,
+            "profile": self.profile.name if self.profile else None,
+            "output_dir": None,
+        }
+        values = {**automatic, **section.values}
+        for key in ("name", "recipe", "config", "mode", "profile"):
+            values[key] = automatic[key]
+        sources = {**dict.fromkeys(automatic, AUTO), **section.sources}
+        composition.put_run(values, sources, section.open_tables)
+        composition.apply_overrides()
+        for item in (*self.recipe.spec.consumes, *self.recipe.spec.produces):
+            self._normalise_artifact(item.name)
+        return composition.resolved("run.env")
+
+    def _refuse_executor_override(self) -> None:
+        for text in self.request.overrides:
+            if text.lstrip("+~").split("=")[0] == "run.env.executor":
+                raise UserError(
+                    "the executor cannot be overridden: it decides where a job runs",
+                    where="command line",
+                    remedy="name a profile of that executor with --run or --batch",
+                )
+
+    def _normalise_artifact(self, name: str) -> None:
+        given = self.composition.select(f"run.{name}")
+        if isinstance(given, str):
+            table = {"artifact": None, "path": None, **as_artifact(given)}
+            self.composition.set(f"run.{name}", table, Source(Layer.CLI))
+
+    def _run_dir(self, env: Mapping[str, Any]) -> str:
+        named = (env.get("env_vars") or {}).get("NEMO_RUN_DIR")
+        return str(named) if named else self.backend.run_dir(env)
+
+    def _place_artifacts(self, root: str, run_dir: str) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...]]:
+        spec, local = self.recipe.spec, not self.backend.remote
+        run: dict[str, Any] = {
+            item.name: self.composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
+        }
+        consumes, produces = inputs_of(spec, run, root, local=local), outputs_of(spec, run, root, self.name)
+        for artifact in (*consumes, *produces):
+            if artifact.make is not None and artifact.make not in MAKE:
+                raise UserError(
+                    f"run.{artifact.name}.make must be one of {', '.join(MAKE)}, not {artifact.make!r}",
+                    where=self.composition.place(f"run.{artifact.name}.make"),
+                )
+            if artifact.path and not run[artifact.name].get("path"):
+                self.composition.set(f"run.{artifact.name}.path", artifact.path, AUTO)
+        given = self.composition.select("run.output_dir")
+        first = next((a.path for a in produces if a.path), None)
+        if given is None:
+            self.composition.set("run.output_dir", first or f"{run_dir}/outputs/{self.name}", AUTO)
+        return consumes, produces
+
+    def _offer_job_variables(self, env: Mapping[str, Any], run_dir: str) -> None:
+        from nemo_runspec.config.resolvers import use_job_environment
+
+        variables = {str(k): str(v) for k, v in (env.get("env_vars") or {}).items()}
+        use_job_environment({"NEMO_RUN_DIR": run_dir, "HF_HOME": f"{run_dir}/hf", **variables})
+
+    def _check_types(self, env: dict[str, Any], sources: Mapping[str, Source]) -> None:
+        fields = fields_of(self.executor)
+        problems = []
+        for key, value in list(env.items()):
+            if key not in fields.fields:
+                continue
+            env[key] = retype(value, fields.fields[key].type)
+            source = sources.get(f"run.env.{key}") or self.composition.source_of(f"run.env.{key}")
+            problem = type_problem(key, env[key], fields, source)
+            if problem is not None:
+                problems.append(problem)
+        if problems:
+            raise one_or_all("run.env has", problems)
+
+    def _hide_secrets(self, run: dict[str, Any], environment: JobEnvironment, sources: Mapping[str, Source]) -> None:
+        for name in (s.name for s in environment.secrets):
+            if name in (run["env"].get("env_vars") or {}):
+                run["env"]["env_vars"][name] = HIDDEN
+        for key, declared in fields_of(self.executor).fields.items():
+            value = run["env"].get(key)
+            if declared.secret and isinstance(value, str) and value:
+                source = sources.get(f"run.env.{key}", DEFAULT)
+                origin = "override" if source.layer is Layer.CLI else "profile"
+                environment.secrets.append(SecretRef(key, origin, source.label()))
+                environment.values[key] = value
+                run["env"][key] = HIDDEN
+
+    def _leaf_sources(self, run: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Source]:
+        leaves = [*flatten(run, "run."), *flatten(config)]
+        return {path: self.composition.source_of(path) or DEFAULT for path in leaves}
+
+    def _plan(
+        self,
+        run: dict[str, Any],
+        config: dict[str, Any],
+        sources: dict[str, Source],
+        environment: JobEnvironment,
+        consumes: tuple[Artifact, ...],
+        produces: tuple[Artifact, ...],
+    ) -> Plan:
+        env, spec, request = run["env"], self.recipe.spec, self.request
+        launch = self._launch(env)
+        target = self.backend.make_target(
+            TargetRequest(name=self.name, mode=request.mode, kind=spec.kind or "", launch=launch.kind, env=env)
+        )
+        gpus = env.get("gpus_per_node") or 0
+        unfilled = [*unfilled_values(self.executor, env, _below(sources, "run.env."))]
+        unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
+        return Plan(
+            name=self.name,
+            recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
+            config_name=run["config"],
+            executor=self.executor,
+            mode=request.mode,
+            profile=run["profile"],
+            env_file=str(request.env_file.path) if request.env_file else None,
+            job_dir=self.backend.job_dir(env, self.name),
+            launch=launch,
+            python=PythonEnv(spec.dependencies, spec.requires_python, spec.download),
+            resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), env.get("time")),
+            env=tuple(environment.variables),
+            secrets=tuple(environment.secrets),
+            bundle=make_bundle(self.recipe),
+            package=summarise_package(env, self.executor, request.folder),
+            consumes=consumes,
+            produces=produces,
+            run=run,
+            config=config,
+            sources=sources,
+            target=target,
+            overrides=request.overrides,
+            warnings=tuple(self.warnings + _process_warnings(env, launch.kind)),
+            unfilled=tuple(unfilled),
+        )
+
+    def _launch(self, env: Mapping[str, Any]) -> Launch:
+        spec = self.recipe.spec
+        return Launch(
+            kind=spec.launch,
+            script=script_in_bundle(self.recipe),
+            cmd=env.get("run_command") or spec.cmd,
+            workdir=env.get("workdir") or spec.workdir,
+            args=self.request.args,
+            takes_config=self.choice is not None,
+            setup=(*spec.setup, *(env.get("startup_commands") or ())),
+        )
+
+
+def processes_per_node(env: Mapping[str, Any]) -> int:
+    """The explicit spelling, else `gpus_per_node`, else 1."""
+    return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
+
+
+def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
+    gpus, processes = env.get("gpus_per_node") or 0, processes_per_node(env)
+    if launch == "torchrun" and gpus and processes != gpus:
+        return [f"{processes} processes per node for {gpus} GPUs per node"]
+    return []
+
+
+def _below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:
+    return {path.removeprefix(prefix): source for path, source in sources.items() if path.startswith(prefix)}

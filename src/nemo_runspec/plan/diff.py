@@ -1,0 +1,77 @@
+"""What differs between two plans, leaving out what differs by nature: the job's name and the paths made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.plan.codec import plan_to_dict
+from nemo_runspec.plan.model import Plan
+from nemo_runspec.profiles.layers import flatten
+
+_LEFT_OUT = ("name", "job_dir", "sources", "run.name", "overrides", "schema")
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One path whose value differs. `kind` is `changed`, `added` or `removed`; sources are labels or None."""
+
+    path: str
+    kind: str
+    before: Any
+    after: Any
+    before_source: str | None = None
+    after_source: str | None = None
+
+
+def diff_plans(before: Plan, after: Plan) -> list[Difference]:
+    """Every leaf that differs, in the order of the later plan. Secrets are compared by where they are found."""
+    left, right = _leaves(before), _leaves(after)
+    paths = [*right, *(p for p in left if p not in right)]
+    return [
+        _difference(path, left.get(path, _ABSENT), right.get(path, _ABSENT), before, after)
+        for path in paths
+        if left.get(path, _ABSENT) != right.get(path, _ABSENT)
+    ]
+
+
+def _difference(path: str, old: Any, new: Any, before: Plan, after: Plan) -> Difference:
+    kind = "added" if old is _ABSENT else "removed" if new is _ABSENT else "changed"
+    return Difference(
+        path,
+        kind,
+        None if old is _ABSENT else old,
+        None if new is _ABSENT else new,
+        _label(before, path),
+        _label(after, path),
+    )
+
+
+def _leaves(plan: Plan) -> dict[str, Any]:
+    data = plan_to_dict(plan)
+    table = {k: _keyed(v) for k, v in data.items() if k not in _LEFT_OUT}
+    leaves = {p: _same_name(v, plan.name) for p, v in flatten(table).items() if p not in _LEFT_OUT}
+    return {p.removeprefix("config."): v for p, v in leaves.items()}
+
+
+def _keyed(value: Any) -> Any:
+    """Lists of named things by name, so that one more does not shift all others."""
+    if isinstance(value, dict):
+        return {k: _keyed(v) for k, v in value.items()}
+    if isinstance(value, list) and value and all(isinstance(v, dict) and ("name" in v or "path" in v) for v in value):
+        return {str(v.get("name") or v.get("path")): {k: _keyed(x) for k, x in v.items()} for v in value}
+    return value
+
+
+def _same_name(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(name, "<job>")
+    if isinstance(value, list):
+        return [_same_name(v, name) for v in value]
+    return value
+
+
+def _label(plan: Plan, path: str) -> str | None:
+    source = plan.sources.get(path)
+    return source.label() if source else None

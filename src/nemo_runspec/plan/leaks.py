@@ -1,0 +1,53 @@
+"""Keeps secrets out of everything a job writes down: a config, an argument, a command or a variable that holds one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.environment import HIDDEN
+from nemo_runspec.plan.model import Plan
+from nemo_runspec.profiles.layers import flatten
+from nemo_runspec.redact import is_secret_name
+
+_SHORTEST = 6
+"""Shorter values cannot be told from ordinary text; they are hidden by name only."""
+
+
+def refuse_leaks(plan: Plan, values: Mapping[str, str]) -> None:
+    """Raises `UserError` where a secret would be written into a script, a config or a job file.
+
+    Args:
+        plan: the plan about to be shown or sent.
+        values: the secrets found for it, by name.
+    """
+    for path, value in flatten(plan.config).items():
+        if is_secret_name(path.rsplit(".", 1)[-1]) and isinstance(value, str) and value not in ("", HIDDEN):
+            raise _refusal(path, plan, "a secret does not belong in a config, which is written to files")
+    for name, secret in values.items():
+        if len(secret) < _SHORTEST:
+            continue
+        for place, text in _texts(plan):
+            if secret in text:
+                raise _refusal(place, plan, f"the value of secret {name} would be written down in {place}")
+
+
+def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
+    for path, value in {**flatten(plan.config), **flatten(plan.run, "run.")}.items():
+        yield path, value if isinstance(value, str) else repr(value)
+    for argument in plan.launch.args:
+        yield "an argument after --", argument
+    for command in plan.launch.setup:
+        yield "startup_commands", command
+    for variable in plan.env:
+        yield f"environment variable {variable.name}", variable.value
+
+
+def _refusal(place: str, plan: Plan, what: str) -> UserError:
+    source = plan.sources.get(place)
+    return UserError(
+        f"{place}: {what}" if place not in what else what,
+        where=source.place() if source else None,
+        remedy='put it into the environment, list its name under secrets = ["NAME"] in the profile, '
+        "and let the script read the variable",
+    )

@@ -1,0 +1,193 @@
+"""The plan: everything a job is, as one frozen value. Nothing after it reads argv, env.toml or a recipe's YAML.
+
+Its JSON form (`plan/codec.py`) is versioned by `PLAN_SCHEMA`: a plan can be saved, compared, applied and retried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nemo_runspec.source import Source
+
+PLAN_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeRef:
+    """Which recipe. `path` is the command (`nano3/pretrain`), `script` the file on the submitting machine."""
+
+    path: str
+    name: str
+    script: str
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the script is started on each node.
+
+    Args:
+        kind: `torchrun`, `direct` or `ray`.
+        script: path of the script inside the bundle.
+        cmd: the recipe's own command template with `{script}` and `{config}`; None for the launcher's default.
+        workdir: directory to change to before the command; None for the job's working directory.
+        args: arguments for the script, as given after `--`.
+        takes_config: True where the script gets `--config <train.yaml>`.
+        setup: shell commands that run on every node, in the command's own shell, before the command.
+    """
+
+    kind: str
+    script: str
+    cmd: str | None = None
+    workdir: str | None = None
+    args: tuple[str, ...] = ()
+    takes_config: bool = True
+    setup: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEnv:
+    """What the recipe's PEP 723 block asks for; used where no container image brings the environment."""
+
+    dependencies: tuple[str, ...] = ()
+    requires_python: str | None = None
+    download: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """`time` is a wall-clock limit as Slurm writes it (`[D-]HH:MM:SS`), None where the executor has none."""
+
+    nodes: int = 1
+    gpus_per_node: int = 0
+    nproc_per_node: int = 1
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnvVar:
+    """One variable of the job's environment, never a secret, and what set it."""
+
+    name: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    """A secret by reference. The value is looked up again at submission and never stored.
+
+    Args:
+        name: the variable the job sees.
+        origin: `environment`, `netrc`, `token-file`, `profile`, `override` or `missing`.
+        detail: where exactly, for a person: a file, a section and key. Never the value.
+    """
+
+    name: str
+    origin: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One file of the job bundle: its path in the bundle, where it lies here, its size in bytes."""
+
+    path: str
+    source: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The job bundle: recipe, family code. `digest` is sha256 over the sorted (path, content) pairs."""
+
+    files: tuple[BundleFile, ...] = ()
+    bytes: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The code package: what the profile's packager makes of the user's repository; `none` is empty.
+
+    Args:
+        kind: `git`, `pattern`, `hybrid` or `none`.
+        root: the directory packaged, on the submitting machine.
+        files: how many files, `bytes`: their size before compression.
+        digest: git's tree id where there is one.
+        commit: the commit, if any.
+        uncommitted: tracked files whose changes would NOT travel. `untracked`: files git does not know.
+    """
+
+    kind: str = "none"
+    root: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    files: int = 0
+    bytes: int = 0
+    digest: str = ""
+    commit: str | None = None
+    uncommitted: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An input or output of the recipe.
+
+    Args:
+        name: the recipe's own name for it (`data`), `type` its type, `artifact` its name in the store.
+        path: where it is read or written, as the job sees it; None where it is not known yet.
+        ready: for an input on this machine: True if it is there, None where that cannot be known from here.
+        recipe, config: what makes it. `make`: `if-missing` where nemotron makes it by itself.
+    """
+
+    name: str
+    type: str
+    artifact: str | None = None
+    path: str | None = None
+    ready: bool | None = None
+    required: bool = True
+    recipe: str | None = None
+    config: str | None = None
+    make: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One job, whole. `target` is the frozen value of the backend's own `fields.py`.
+
+    Args:
+        name: unique job name, a valid RFC 1123 label of at most 34 characters.
+        mode: `run` (attached) or `batch` (detached).
+        profile: the profile's name, None for a plain local run. `env_file`: where it was read.
+        job_dir: the job's directory as the submitting side names it.
+        run: the merged `run` section, without secrets. `config`: what the script reads.
+        sources: dotted path of every leaf of `run` (prefixed `run.`) and `config` → where it came from.
+    """
+
+    name: str
+    recipe: RecipeRef
+    config_name: str | None
+    executor: str
+    mode: str
+    profile: str | None
+    env_file: str | None
+    job_dir: str
+    launch: Launch
+    python: PythonEnv
+    resources: Resources
+    env: tuple[EnvVar, ...]
+    secrets: tuple[SecretRef, ...]
+    bundle: Bundle
+    package: Package
+    consumes: tuple[Artifact, ...]
+    produces: tuple[Artifact, ...]
+    run: dict[str, Any]
+    config: dict[str, Any]
+    sources: dict[str, Source]
+    target: Any
+    overrides: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
+    schema: int = PLAN_SCHEMA

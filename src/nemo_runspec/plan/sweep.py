@@ -1,0 +1,27 @@
+"""A sweep: one plan for every combination of the values that overrides name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nemo_runspec.config.overrides import expand_sweep
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.build import PlanRequest, build_plan
+from nemo_runspec.plan.model import Plan
+
+LARGEST = 1000
+"""A sweep beyond this is taken for a mistake."""
+
+
+def build_sweep(request: PlanRequest) -> list[Plan]:
+    """The plans of a sweep, in Hydra's order, each with a name of its own.
+
+    Raises:
+        UserError: an override that cannot be read, more than `LARGEST` combinations, or a plan that cannot be made.
+    """
+    combinations = expand_sweep(request.overrides)
+    if len(combinations) > LARGEST:
+        raise UserError(
+            f"the sweep has {len(combinations):,} combinations; the limit is {LARGEST:,}", where="command line"
+        )
+    return [build_plan(replace(request, overrides=combination)).plan for combination in combinations]

@@ -1,0 +1,1 @@
+"""`env.toml`: execution profiles."""

@@ -1,0 +1,106 @@
+"""The profile keys every executor has. A backend that maps one of them to NeMo-Run says so with `adopt`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from nemo_runspec.field import Field
+
+_WHERE = (
+    Field("executor", "str", "Where the job runs: local, docker, slurm, dgxcloud, lepton.", default="local"),
+    Field("extends", "str", "Parent profile; its keys hold unless this profile sets them."),
+    Field(
+        "container_image",
+        "str",
+        "Container image, by default the recipe's own; for Slurm also the path of a .sqsh file.",
+        aliases=("container",),
+    ),
+    Field(
+        "mounts",
+        "list[str|table]",
+        'What the container sees: "host:container[:ro]" strings for Slurm and Docker, { path, mount_path } tables '
+        "for Lepton. Joined with the recipe's own.",
+        default=[],
+    ),
+)
+
+_JOB = (
+    Field("env_vars", "table[scalar]", "Environment variables of the job. Joined with the recipe's own, key by key."),
+    Field(
+        "secrets",
+        "list[str]",
+        "Names of environment variables that hold secrets. They reach the job by reference and are shown nowhere.",
+        default=[],
+    ),
+    Field(
+        "startup_commands",
+        "list[str]",
+        "Shell commands that run on every node, in the script's own shell, before it.",
+        default=[],
+    ),
+    Field("run_command", "str", "Replaces the recipe's command; {script} and {config} stand for the two paths."),
+    Field("workdir", "str", "Directory the job changes to before the script; by default the recipe's own."),
+)
+
+_RESOURCES = (
+    Field("nodes", "positive", "Number of nodes.", default=1),
+    Field("gpus_per_node", "count", "GPUs per node; 0 for none. By default what the recipe declares."),
+    Field(
+        "nproc_per_node",
+        "positive",
+        "Processes per node; by default gpus_per_node, else 1.",
+        aliases=("ntasks_per_node", "nprocs_per_node"),
+    ),
+    Field("max_gpu_hours", "number", "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit)."),
+)
+
+_PACKAGING = (
+    Field(
+        "packager",
+        "str",
+        "How your own code is shipped: git (the last commit), pattern (files that match), hybrid (several), none. "
+        "By default git inside a git repository on Slurm and Docker, else none.",
+        choices=("git", "pattern", "hybrid", "none"),
+    ),
+    Field("packager_subpath", "str", "git: package only this folder of the repository."),
+    Field(
+        "packager_include_submodules",
+        "bool",
+        "git: package submodules too.",
+        default=True,
+        aliases=("packager_submodules", "include_submodules"),
+    ),
+    Field(
+        "packager_include_pattern",
+        "str|list[str]",
+        "pattern: what to package, such as src/*.py. git: files to add that are not committed.",
+    ),
+    Field(
+        "packager_relative_path",
+        "str|list[str]",
+        "The folder that packager_include_pattern and the paths in the package are relative to; "
+        "by default the repository. One for all patterns, or one each.",
+    ),
+    Field(
+        "packager_sub_packagers",
+        "table",
+        'hybrid: folder in the package = how it is made, such as code = { packager = "git", subpath = "src" }. '
+        "The tables take the packager_ keys without that prefix.",
+    ),
+    Field(
+        "packager_extract_at_root",
+        "bool",
+        "hybrid: put everything at the root of the package instead of one folder each.",
+        default=False,
+    ),
+)
+
+COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING)
+
+_BY_NAME = {field.name: field for field in COMMON}
+
+
+def adopt(name: str, **changes: Any) -> Field:
+    """A common key as one backend has it, such as with the argument of its NeMo-Run executor."""
+    return replace(_BY_NAME[name], **changes)

@@ -1,0 +1,126 @@
+"""One `env.toml`, read: its sections with the line of every key, and its profiles with `extends` followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.source import Layer, Source, display_path
+from nemo_runspec.toml import KeyPath, key_lines, read_toml
+
+
+@dataclass(frozen=True)
+class EnvFile:
+    """A parsed env file.
+
+    Args:
+        path: the file; `shown`: how it is named to the user.
+        sections: section name → table, system sections included; `strays`: top-level keys outside any section.
+        lines: key path → 1-based line.
+    """
+
+    path: Path
+    shown: str
+    sections: Mapping[str, dict[str, Any]]
+    strays: tuple[str, ...]
+    lines: Mapping[KeyPath, int]
+    _chains: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def profiles(self) -> list[str]:
+        """Names of the profiles, in file order."""
+        return [name for name in self.sections if name not in SYSTEM_SECTIONS]
+
+    def where(self, *path: str) -> str:
+        """`file:line [section]` of a key, or of the nearest table above it."""
+        return self.source(*path).place()
+
+    def source(self, section: str, *path: str, inherited: bool = False) -> Source:
+        """The `Source` of a key of a section; inside inline tables the line of the key that holds them."""
+        keys: KeyPath = (section, *path)
+        line = next((self.lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self.lines), None)
+        return Source(Layer.PROFILE, self.shown, line, section, inherited)
+
+    def system(self, section: str) -> dict[str, Any]:
+        """A system section, empty where the file has none."""
+        return dict(self.sections.get(section, {}))
+
+    def chain(self, name: str) -> tuple[str, ...]:
+        """The profile and its ancestors, child first.
+
+        Raises:
+            UserError: unknown profile or parent, a system section, a cycle (its whole chain is printed).
+        """
+        known = self._chains.get(name)
+        if known is None:
+            self.require_profile(name)
+            known = self._chains[name] = self._follow(name)
+        return known
+
+    def require_profile(self, name: str) -> None:
+        """Raises `UserError` unless `name` is a profile of this file."""
+        if name in SYSTEM_SECTIONS:
+            raise UserError(
+                f"'{name}' is a system section of {self.shown}, not a profile",
+                where=self.where(name) if name in self.sections else self.shown,
+                remedy=self._offer(name),
+            )
+        if name not in self.sections:
+            raise UserError(f"no profile '{name}' in {self.shown}", where=self.shown, remedy=self._offer(name))
+
+    def _offer(self, name: str) -> str:
+        near = did_you_mean(name, self.profiles)
+        have = f"profiles: {', '.join(self.profiles)}" if self.profiles else "the file has no profiles"
+        return f"{near}  ({have})" if near else have
+
+    def _follow(self, name: str) -> tuple[str, ...]:
+        chain = [name]
+        while True:
+            parent = self.sections[chain[-1]].get("extends")
+            if parent is None:
+                return tuple(chain)
+            self._require_parent(chain[-1], parent)
+            if parent in chain:
+                loop = " -> ".join([*chain[chain.index(parent) :], parent])
+                raise UserError(
+                    f"'extends' goes in a circle: {loop}",
+                    where=self.where(chain[-1], "extends"),
+                    remedy=f"remove one of the {len(chain) - chain.index(parent)} 'extends' lines",
+                )
+            if parent in self._chains:
+                return (*chain, *self._chains[parent])
+            chain.append(parent)
+
+    def _require_parent(self, child: str, parent: Any) -> None:
+        where = self.where(child, "extends")
+        if not isinstance(parent, str):
+            raise UserError(
+                f"profile '{child}': extends must name one profile, not {parent!r}",
+                where=where,
+                remedy='chain them instead: extends = "parent", and extends in the parent',
+            )
+        if parent in SYSTEM_SECTIONS:
+            raise UserError(f"profile '{child}' extends the system section '{parent}', not a profile", where=where)
+        if parent not in self.sections:
+            raise UserError(
+                f"profile '{child}' extends '{parent}', which {self.shown} does not have",
+                where=where,
+                remedy=did_you_mean(parent, self.profiles),
+            )
+
+
+def load_env_file(path: Path) -> EnvFile:
+    """Reads an env file.
+
+    Raises:
+        UserError: unreadable or not TOML, with file and line.
+    """
+    shown = display_path(path)
+    document, text = read_toml(path, shown)
+    sections = {name: value for name, value in document.items() if isinstance(value, dict)}
+    strays = tuple(name for name in document if name not in sections)
+    return EnvFile(path, shown, sections, strays, key_lines(text))

@@ -1,0 +1,47 @@
+"""All profile keys of all executors, looked up by any spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from nemo_runspec.backends import BUILTIN, get_backend
+from nemo_runspec.field import Field
+from nemo_runspec.profiles.common import COMMON
+
+
+@dataclass(frozen=True)
+class FieldSet:
+    """The keys one executor accepts.
+
+    Args:
+        executor: its name.
+        fields: canonical name → field, common ones first.
+        spellings: every accepted spelling → canonical name.
+    """
+
+    executor: str
+    fields: Mapping[str, Field]
+    spellings: Mapping[str, str]
+
+    def canonical(self, key: str) -> str | None:
+        """The canonical name of a spelling, or None where this executor does not have it."""
+        return self.spellings.get(key)
+
+
+@cache
+def fields_of(executor: str) -> FieldSet:
+    """The keys of one executor. Raises `UserError` for an unknown executor."""
+    fields = {f.name: f for f in (*COMMON, *get_backend(executor).fields)}
+    return FieldSet(executor, fields, _spellings(fields.values()))
+
+
+@cache
+def owners_of(key: str) -> tuple[str, ...]:
+    """The built-in executors that accept a key in any spelling."""
+    return tuple(name for name in BUILTIN if fields_of(name).canonical(key))
+
+
+def _spellings(fields: Iterable[Field]) -> dict[str, str]:
+    return {spelling: f.name for f in fields for spelling in (f.name, *f.aliases)}

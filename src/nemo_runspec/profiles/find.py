@@ -1,0 +1,46 @@
+"""Which `env.toml` is used: `NEMOTRON_ENV_FILE`, else the nearest `env.toml` up to the project root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+
+ENV_VARIABLE = "NEMOTRON_ENV_FILE"
+DEFAULT_NAME = "env.toml"
+PROJECT_MARK = "pyproject.toml"
+
+
+def find_env_file(start: Path | None = None) -> Path | None:
+    """The env file in force, or None where there is none.
+
+    A relative `NEMOTRON_ENV_FILE` and the default name are looked for from `start` (the working directory) upwards;
+    the search ends after the first folder with a `pyproject.toml`.
+
+    Raises:
+        UserError: `NEMOTRON_ENV_FILE` names a file that is not there.
+    """
+    start = start or Path.cwd()
+    named = os.environ.get(ENV_VARIABLE, "").strip()
+    if not named:
+        return next((f for folder in _upwards(start) if (f := folder / DEFAULT_NAME).is_file()), None)
+    path = Path(named).expanduser()
+    candidates = [path] if path.is_absolute() else [folder / path for folder in _upwards(start)]
+    found = next((c for c in candidates if c.is_file()), None)
+    if found is None:
+        looked = "" if path.is_absolute() else f", looked for from {start} up to {candidates[-1].parent}"
+        raise UserError(
+            f"{ENV_VARIABLE} names a file that does not exist: {named}{looked}",
+            where=f"environment variable {ENV_VARIABLE}",
+            remedy=f"unset {ENV_VARIABLE} to use the nearest {DEFAULT_NAME}, or correct the path",
+        )
+    return found
+
+
+def _upwards(start: Path) -> Iterator[Path]:
+    for folder in (start, *start.parents):
+        yield folder
+        if (folder / PROJECT_MARK).is_file():
+            return

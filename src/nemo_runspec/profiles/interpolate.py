@@ -1,0 +1,92 @@
+"""`${oc.env:VAR}` and `${oc.env:VAR,default}` in profile values. Everything else in `${…}` is the user's own text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+_VARIABLE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:,((?:[^{}]|\{[^{}]*\})*))?\}")
+_LITERALS = {"true": True, "false": False, "null": None}
+_BARE_TYPES = frozenset({"int", "count", "positive", "number", "bool", "bool|str", "int|str"})
+
+
+def resolve_value(value: Any, missing: Callable[[str], None]) -> Any:
+    """A value with its environment references replaced, tables and lists included.
+
+    Args:
+        value: as read from TOML.
+        missing: called with the name of each variable that is not set and has no default.
+    """
+    if isinstance(value, str):
+        return _resolve_text(value, missing)
+    if isinstance(value, list):
+        return [resolve_value(item, missing) for item in value]
+    if isinstance(value, dict):
+        return {key: resolve_value(item, missing) for key, item in value.items()}
+    return value
+
+
+def refers_to_environment(value: Any) -> bool:
+    """True where a string refers to the environment."""
+    return isinstance(value, str) and "${oc.env:" in value
+
+
+def retype(value: Any, field_type: str) -> Any:
+    """Text that came from a variable as the number or boolean its field wants; unchanged where it is none."""
+    if not isinstance(value, str) or field_type not in _BARE_TYPES:
+        return value
+    if field_type.startswith("bool") and value.lower() in _LITERALS:
+        return _LITERALS[value.lower()]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def escape(value: Any) -> Any:
+    """A value whose text OmegaConf will not take for an interpolation, at any depth."""
+    if isinstance(value, str):
+        return _escape_text(value)
+    if isinstance(value, (list, tuple)):
+        return [escape(item) for item in value]
+    if isinstance(value, dict):
+        return {key: escape(item) for key, item in value.items()}
+    return value
+
+
+def _resolve_text(text: str, missing: Callable[[str], None]) -> str:
+    for _ in range(8):
+        match = _VARIABLE.search(text)
+        if match is None:
+            return text
+        text = text[: match.start()] + _lookup(match, missing) + text[match.end() :]
+    return text
+
+
+def _lookup(match: re.Match[str], missing: Callable[[str], None]) -> str:
+    name, default = match.group(1), match.group(2)
+    value = os.environ.get(name)
+    if value is not None:
+        return value
+    if default is None:
+        missing(name)
+        return ""
+    default = default.strip()
+    if len(default) >= 2 and default[0] == default[-1] and default[0] in "'\"":
+        return default[1:-1]
+    return default
+
+
+def _escape_text(text: str) -> str:
+    if "${" not in text:
+        return text
+    parts = text.split("${")
+    escaped = parts[0]
+    for part in parts[1:]:
+        slashes = len(escaped) - len(escaped.rstrip("\\"))
+        escaped = escaped + "\\" * slashes + "\\${" + part
+    return escaped

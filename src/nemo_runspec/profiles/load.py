@@ -1,0 +1,38 @@
+"""A profile by name, out of the env file in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.profiles.envfile import EnvFile, load_env_file
+from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
+from nemo_runspec.profiles.profile import Profile, resolve_profile
+
+
+def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvFile]:
+    """The profile and the file it came from.
+
+    Raises:
+        UserError: no env file, no such profile, or any problem in its chain.
+    """
+    path = env_file or find_env_file()
+    if path is None:
+        raise UserError(
+            f"profile '{name}' needs an {DEFAULT_NAME}, and there is none from {Path.cwd()} upwards",
+            remedy=f"write one beside your pyproject.toml (see env.toml.example), or set {ENV_VARIABLE}",
+        )
+    env = load_env_file(path)
+    return resolve_profile(env, name), env
+
+
+def env_file_in_force() -> EnvFile | None:
+    """The env file whose system sections count for a run without a profile; None where there is none.
+
+    A missing file named by `NEMOTRON_ENV_FILE` is no error here: a plain local run needs no profile.
+    """
+    try:
+        path = find_env_file()
+    except UserError:
+        return None
+    return load_env_file(path) if path else None

@@ -1,0 +1,271 @@
+"""A profile, whole: its chain merged, its references to the environment resolved, every value with its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.backends import BUILTIN
+from nemo_runspec.errors import Problems, UserError, did_you_mean
+from nemo_runspec.field import Field, problem_with
+from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
+from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
+from nemo_runspec.profiles.layers import extend
+from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.source import Source
+
+DEFAULT_EXECUTOR = "local"
+
+# Words that stand for something a site must fill in, as they occur in the project's own examples.
+_PLACEHOLDER = re.compile(r"\b(YOUR|MY)[-_][A-Z]|\bCHANGE[-_ ]?ME\b|<[A-Za-z][\w -]*>|/\.\.\./")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A resolved execution profile.
+
+    Args:
+        name: its section; `file`: the env file; `chain`: itself and its ancestors, child first.
+        executor: which backend it runs on.
+        values: canonical key → value; `extends` is gone, nothing is filled in from defaults.
+        sources: dotted key → where it was written.
+        warnings: what is odd but harmless, such as keys of another executor.
+    """
+
+    name: str
+    file: Path
+    shown: str
+    chain: tuple[str, ...]
+    executor: str
+    values: dict[str, Any]
+    sources: dict[str, Source]
+    warnings: tuple[str, ...] = ()
+
+    def unfilled(self) -> tuple[str, ...]:
+        """What a site must still fill in: required keys that are missing, placeholders that were left."""
+        return unfilled_values(self.executor, self.values, self.sources)
+
+
+def resolve_profile(env: EnvFile, name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        UserError: unknown profile or parent, a cycle, or any problem of a key in its chain (all at once). Problems in
+            profiles outside the chain are not looked at.
+    """
+    chain = env.chain(name)
+    executor = executor_of(env, chain)
+    fields = fields_of(executor)
+    problems: list[UserError] = []
+    warnings: list[str] = []
+    values: dict[str, Any] = {}
+    sources: dict[str, Source] = {}
+    for section in reversed(chain):
+        layer, found, notes = read_section(env, section, fields)
+        problems += found
+        warnings += notes
+        for key in layer:
+            _drop_sources(sources, key, keep=isinstance(values.get(key), dict) and isinstance(layer[key], dict))
+        sources.update(_sources(env, section, layer, fields, inherited=section != name))
+        values = extend(values, layer)
+    values, missing = _resolve(values, sources, fields, name)
+    problems += missing or _type_problems(values, sources, fields)
+    if problems:
+        raise one_or_all(f"profile '{name}' of {env.shown} has", problems)
+    return Profile(name, env.path, env.shown, chain, executor, values, sources, tuple(warnings))
+
+
+def system_section(env: EnvFile, name: str) -> dict[str, Any]:
+    """A system section with its references to the environment resolved.
+
+    Raises:
+        UserError: an unknown key, a wrong type, or a variable that is not set.
+    """
+    problems = [p for section, p in system_problems(env) if section == name]
+
+    def report(variable: str) -> None:
+        problems.append(
+            UserError(
+                f"[{name}] needs the environment variable {variable}, which is not set",
+                where=env.where(name),
+                remedy=f"export {variable}=…, or give a default: ${{oc.env:{variable},default}}",
+            )
+        )
+
+    values: dict[str, Any] = resolve_value(env.system(name), report)
+    if problems:
+        raise one_or_all(f"[{name}] of {env.shown} has", problems)
+    return values
+
+
+def system_problems(env: EnvFile) -> list[tuple[str, UserError]]:
+    """Unknown keys and wrong types in `[wandb]`, `[artifacts]`, `[cache]` and `[cli]`, with their section."""
+    return [
+        (section, problem)
+        for section, fields in SYSTEM_SECTIONS.items()
+        for key, value in env.system(section).items()
+        for problem in _system_key(env, section, {f.name: f for f in fields}, key, value)
+    ]
+
+
+def executor_of(env: EnvFile, chain: tuple[str, ...]) -> str:
+    """The executor a chain names; `local` by default.
+
+    Raises:
+        UserError: not a known executor.
+    """
+    for section in chain:
+        if "executor" in env.sections[section]:
+            named = env.sections[section]["executor"]
+            if not isinstance(named, str):
+                raise UserError(f"executor must be a string, not {named!r}", where=env.where(section, "executor"))
+            try:
+                fields_of(named)
+            except UserError as error:
+                raise UserError(error.what, where=env.where(section, "executor"), remedy=error.remedy) from None
+            return named
+    return DEFAULT_EXECUTOR
+
+
+def read_section(env: EnvFile, section: str, fields: FieldSet) -> tuple[dict[str, Any], list[UserError], list[str]]:
+    """One section with canonical keys, what is wrong with its keys, and what is merely odd."""
+    layer: dict[str, Any] = {}
+    problems: list[UserError] = []
+    warnings: list[str] = []
+    for key, value in env.sections[section].items():
+        if key == "extends":
+            continue
+        name = fields.canonical(key)
+        if name is None:
+            problem, warning = _foreign(env, section, key, fields)
+            problems += problem
+            warnings += warning
+        elif name in layer:
+            problems.append(_twice(env, section, key, name))
+        else:
+            layer[name] = value
+    return layer, problems, warnings
+
+
+def one_or_all(title: str, problems: list[UserError]) -> UserError:
+    """One problem as itself, several as one report."""
+    return problems[0] if len(problems) == 1 else Problems(f"{title} {len(problems)} problems", problems)
+
+
+def unfilled_values(executor: str, values: Mapping[str, Any], sources: Mapping[str, Source]) -> tuple[str, ...]:
+    """Required keys that have no value and values that are still placeholders, one line each."""
+    missing = [
+        f"{field.name} is required by executor '{executor}' and not set"
+        for field in fields_of(executor).fields.values()
+        if field.required and values.get(field.name) in (None, "")
+    ]
+    left = [
+        f"{key} is still a placeholder: {value!r} ({sources[key].place()})" if key in sources else
+        f"{key} is still a placeholder: {value!r}"
+        for key, value in values.items()
+        if isinstance(value, str) and _PLACEHOLDER.search(value)
+    ]  # fmt: skip
+    return tuple(missing + left)
+
+
+def type_problem(key: str, value: Any, fields: FieldSet, source: Source | None) -> UserError | None:
+    """What is wrong with the value of a canonical key, as an error with its place."""
+    message = problem_with(fields.fields[key], value)
+    if message is None:
+        return None
+    remedy = None
+    if isinstance(value, (time, date)):
+        remedy = f'quote it: {key} = "{value}"'
+    elif isinstance(value, str) and fields.fields[key].type in ("list[str]", "list[str|table]"):
+        remedy = f'write a list: {key} = ["{value}"]'
+    return UserError(f"{key} {message}", where=source.place() if source else None, remedy=remedy)
+
+
+def _foreign(env: EnvFile, section: str, key: str, fields: FieldSet) -> tuple[list[UserError], list[str]]:
+    owners = owners_of(key)
+    where = env.where(section, key)
+    if owners and fields.executor in BUILTIN:
+        return [], [f"{key} is a key of {' and '.join(owners)}; executor '{fields.executor}' ignores it ({where})"]
+    known = [*fields.spellings, "extends"]
+    remedy = did_you_mean(key, known) or f"keys of executor '{fields.executor}': nemotron env show --fields"
+    return [UserError(f"unknown key '{key}'", where=where, remedy=remedy)], []
+
+
+def _twice(env: EnvFile, section: str, key: str, name: str) -> UserError:
+    return UserError(
+        f"'{key}' and another spelling of '{name}' are both set", where=env.where(section, key),
+        remedy=f"keep one; the canonical spelling is '{name}'",
+    )  # fmt: skip
+
+
+def _sources(
+    env: EnvFile, section: str, layer: Mapping[str, Any], fields: FieldSet, *, inherited: bool
+) -> dict[str, Source]:
+    written = {fields.canonical(key): key for key in env.sections[section]}
+    found = {}
+    for name, value in layer.items():
+        key = written.get(name) or name
+        found[name] = env.source(section, key, inherited=inherited)
+        if isinstance(value, dict):
+            for sub in value:
+                found[f"{name}.{sub}"] = env.source(section, key, sub, inherited=inherited)
+    return found
+
+
+def _drop_sources(sources: dict[str, Source], key: str, *, keep: bool) -> None:
+    if not keep:
+        for path in [p for p in sources if p.startswith(f"{key}.")]:
+            del sources[path]
+
+
+def _resolve(
+    values: dict[str, Any], sources: Mapping[str, Source], fields: FieldSet, profile: str
+) -> tuple[dict[str, Any], list[UserError]]:
+    problems: list[UserError] = []
+    resolved: dict[str, Any] = {}
+    for key, value in values.items():
+        for path, part in _parts(key, value):
+
+            def report(variable: str, path: str = path) -> None:
+                place = sources.get(path) or sources[path.split(".")[0]]
+                problems.append(
+                    UserError(
+                        f"profile '{profile}': {path} needs the environment variable {variable}, which is not set",
+                        where=place.place(),
+                        remedy=f"export {variable}=…, or give a default: ${{oc.env:{variable},default}}",
+                    )
+                )
+
+            done = resolve_value(part, report)
+            if path == key:
+                resolved[key] = retype(done, fields.fields[key].type) if refers_to_environment(part) else done
+            else:
+                resolved.setdefault(key, {})[path[len(key) + 1 :]] = done
+    return resolved, problems
+
+
+def _parts(key: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        return [(f"{key}.{sub}", part) for sub, part in value.items()]
+    return [(key, value)]
+
+
+def _type_problems(values: Mapping[str, Any], sources: Mapping[str, Source], fields: FieldSet) -> list[UserError]:
+    found = (type_problem(key, value, fields, sources.get(key)) for key, value in values.items())
+    return [problem for problem in found if problem is not None]
+
+
+def _system_key(env: EnvFile, section: str, fields: Mapping[str, Field], key: str, value: Any) -> Iterator[UserError]:
+    where = env.where(section, key)
+    if key not in fields:
+        remedy = did_you_mean(key, fields) or f"keys of [{section}]: {', '.join(fields)}"
+        yield UserError(f"unknown key '{key}' in [{section}]", where=where, remedy=remedy)
+        return
+    message = problem_with(fields[key], value)
+    if message:
+        yield UserError(f"{key} {message}", where=where)

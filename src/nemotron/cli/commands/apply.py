@@ -1,0 +1,53 @@
+"""`nemotron apply plan.json`: runs exactly the plan that was shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from nemotron.cli.click import Command
+from nemotron.cli.commands.build import argument, command, option
+
+
+def make(help_text: str) -> Command:
+    """The command."""
+    return command(
+        "apply",
+        help_text,
+        _call,
+        argument("plan", "A plan saved with --dry-run --out FILE."),
+        option("--dry-run", "Show the saved plan again; do nothing."),
+    )
+
+
+def _call(plan: str, dry_run: bool) -> int:
+    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.paths import jobs_dir
+    from nemo_runspec.plan.build import Planned
+    from nemo_runspec.plan.codec import load_plan
+    from nemo_runspec.plan.names import new_name
+    from nemo_runspec.plan.rename import rename
+    from nemotron.cli.execute import ready_client, submit, values_of
+    from nemotron.cli.inputs import provide_inputs
+    from nemotron.cli.preview import print_preview
+
+    saved = load_plan(Path(plan).expanduser())
+    if dry_run:
+        print_preview(saved, as_json=False)
+        return 0
+    if JobStore(jobs_dir()).exists(saved.name):
+        fresh = rename(saved, new_name(saved.recipe.path))
+        print(f"{saved.name} has been run before; this run is {fresh.name}", file=sys.stderr)
+        saved = fresh
+    saved = dataclasses.replace(saved, consumes=_looked_at_again(saved.consumes))
+    client = ready_client(saved)
+    values = values_of(saved)
+    provide_inputs(saved, sys.argv)
+    return submit(Planned(saved, values), client, argv=sys.argv)
+
+
+def _looked_at_again(artifacts: tuple) -> tuple:  # type: ignore[type-arg]
+    return tuple(
+        dataclasses.replace(a, ready=Path(a.path).exists()) if a.ready is not None and a.path else a for a in artifacts
+    )

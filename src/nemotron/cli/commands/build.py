@@ -1,0 +1,52 @@
+"""Short ways to make commands and their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nemotron.cli.click import Command, TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+_SETTINGS = {"help_option_names": ["--help", "-h"]}
+
+
+def command(name: str, help_text: str, call: Callable[..., int], *params: Any) -> TyperCommand:
+    """A command whose callback gets the parameters by name and returns an exit code."""
+    return TyperCommand(name, help=help_text, callback=call, params=list(params), context_settings=dict(_SETTINGS))
+
+
+def group(name: str, help_text: str, *commands: Command) -> TyperGroup:
+    """A group of commands; without one of them it shows its help."""
+    return TyperGroup(
+        name=name, help=help_text, commands=list(commands), no_args_is_help=True, context_settings=dict(_SETTINGS)
+    )
+
+
+def argument(
+    name: str, help_text: str, *, required: bool = True, complete: Any = None, many: bool = False
+) -> TyperArgument:
+    """A positional argument; `many` takes all that are left."""
+    return TyperArgument(
+        param_decls=[name],
+        type=str,
+        required=required,
+        nargs=-1 if many else 1,
+        help=help_text,
+        metavar=name.upper(),
+        shell_complete=complete,
+    )
+
+
+def option(long: str, help_text: str, *, value: str | None = None, complete: Any = None) -> TyperOption:
+    """An option with a value, or a flag where `value` is None."""
+    name = long.lstrip("-").replace("-", "_")
+    return TyperOption(
+        param_decls=[f"as_{name}" if name == "json" else name, long],
+        is_flag=value is None,
+        type=str if value else bool,
+        default=None if value else False,
+        metavar=value,
+        help=help_text,
+        show_default=False,
+        shell_complete=complete,
+    )

@@ -1,0 +1,159 @@
+"""`nemotron env list | show | check | schema | fields`: the execution profiles."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.field import TYPES, Field
+from nemo_runspec.profiles.envfile import EnvFile, load_env_file
+from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
+from nemo_runspec.profiles.layers import flatten
+from nemotron.cli import complete
+from nemotron.cli.click import Command
+from nemotron.cli.commands.build import argument, command, group, option
+from nemotron.cli.text import clean, count, paint, table
+
+
+def make(help_text: str) -> Command:
+    """The group."""
+    as_json = option("--json", "Machine-readable output.")
+    file = argument("file", "An env file; by default the one in force.", required=False)
+    profile = argument("profile", "A profile of the env file in force.", complete=complete.profiles)
+    executor = argument("executor", "local, docker, slurm, dgxcloud or lepton.")
+    return group(
+        "env",
+        help_text,
+        command("list", "The profiles of the env file in force.", _list, as_json),
+        command(
+            "show", "A profile with its parents merged, and where each value was written.", _show, profile, as_json
+        ),
+        command(
+            "check", "Everything that is wrong with an env file; exit code 2 if anything is.", _check, file, as_json
+        ),
+        command("schema", "The JSON Schema of env.toml, for editors.", _schema),
+        command("fields", "Every field a profile of one executor may have.", _fields, executor, as_json),
+    )
+
+
+def _file_in_force() -> EnvFile:
+    path = find_env_file()
+    if path is None:
+        raise UserError(
+            f"there is no {DEFAULT_NAME} from {Path.cwd()} upwards",
+            remedy=f"write one beside your pyproject.toml (see env.toml.example), or set {ENV_VARIABLE}",
+        )
+    return load_env_file(path)
+
+
+def _list(as_json: bool) -> int:
+    from nemo_runspec.profiles.profile import executor_of
+
+    env = _file_in_force()
+    rows = []
+    for name in env.profiles:
+        try:
+            chain = env.chain(name)
+            rows.append((name, executor_of(env, chain), " -> ".join(chain[1:]), ""))
+        except UserError as error:
+            rows.append((name, "?", "", error.what))
+    if as_json:
+        keys = ("name", "executor", "extends", "error")
+        print(
+            json.dumps(
+                {"file": str(env.path), "profiles": [dict(zip(keys, row, strict=True)) for row in rows]}, indent=2
+            )
+        )
+        return 0
+    print(paint(env.shown, "bold"))
+    print("\n".join(table(rows)) if rows else "  no profiles")
+    return 0
+
+
+def _show(profile: str, as_json: bool) -> int:
+    from nemo_runspec.redact import is_secret_name
+
+    from nemo_runspec.profiles.fieldset import fields_of
+    from nemo_runspec.profiles.profile import resolve_profile
+
+    env = _file_in_force()
+    found = resolve_profile(env, profile)
+    secret = {f.name for f in fields_of(found.executor).fields.values() if f.secret}
+    rows: list[tuple[str, Any, str]] = []
+    for path, value in flatten({"executor": found.executor, **found.values}).items():
+        source = found.sources.get(path) or found.sources.get(path.split(".")[0])
+        hidden = path in secret or is_secret_name(path.rsplit(".", 1)[-1]) or path.rsplit(".", 1)[-1] in (
+            found.values.get("secrets") or ()
+        )  # fmt: skip
+        rows.append((path, "******" if hidden and value else value, source.label() if source else "default"))
+    if as_json:
+        values = [{"key": k, "value": v, "source": s} for k, v, s in rows]
+        print(json.dumps({"name": profile, "chain": found.chain, "values": values}, indent=2, ensure_ascii=False))
+        return 0
+    print(paint(f"{profile}  ({' -> '.join(found.chain)})", "bold"))
+    print("\n".join(table([(k, f"= {_plain(v)}", s) for k, v, s in rows], dim_last=True)))
+    for line in (*found.warnings, *(f"before submission: {line}" for line in found.unfilled())):
+        print(paint(f"  {line}", "yellow"))
+    return 0
+
+
+def _check(file: str | None, as_json: bool) -> int:
+    from nemo_runspec.profiles.check import check_env_file
+
+    env = load_env_file(Path(file).expanduser()) if file else _file_in_force()
+    report = check_env_file(env)
+    if as_json:
+        errors = [{"message": e.what, "place": e.where, "remedy": e.remedy} for e in report.errors]
+        print(json.dumps({"file": str(env.path), "errors": errors, "warnings": report.warnings}, indent=2))
+        return 2 if report.errors else 0
+    for line in report.warnings:
+        print(f"{paint('warning:', 'yellow')} {clean(line)}")
+    for error in report.errors:
+        print(f"{paint('error:', 'red', sys.stderr)} {clean(str(error))}", file=sys.stderr)
+    found = f"{count(len(report.errors), 'error')}, {count(len(report.warnings), 'warning')}"
+    print(f"{env.shown}: {count(report.profiles, 'profile')}, {found}")
+    return 2 if report.errors else 0
+
+
+def _schema() -> int:
+    from nemo_runspec.profiles.schema import env_schema
+
+    print(json.dumps(env_schema(), indent=2))
+    return 0
+
+
+def _fields(executor: str, as_json: bool) -> int:
+    from nemo_runspec.profiles.fieldset import fields_of
+
+    fields = list(fields_of(executor).fields.values())
+    if as_json:
+        print(json.dumps([_field_json(f) for f in fields], indent=2))
+        return 0
+    rows = [(", ".join((f.name, *f.aliases)), TYPES[f.type].title, _default(f), f.help) for f in fields]
+    print("\n".join(table(rows)))
+    return 0
+
+
+def _field_json(field: Field) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "aliases": list(field.aliases),
+        "type": field.type,
+        "default": field.default,
+        "required": field.required,
+        "choices": list(field.choices),
+        "help": field.help,
+    }
+
+
+def _default(field: Field) -> str:
+    if field.required:
+        return "required"
+    return "" if field.default is None else f"default {_plain(field.default)}"
+
+
+def _plain(value: Any) -> str:
+    return clean(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

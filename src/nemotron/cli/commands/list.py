@@ -1,0 +1,66 @@
+"""`nemotron list`: every recipe and step, with the error of one that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nemo_runspec.catalog import Recipe, find_recipes
+from nemotron.cli.click import Command
+from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.text import paint, table
+
+
+def make(help_text: str) -> Command:
+    """The command."""
+    return command(
+        "list",
+        help_text,
+        _call,
+        argument("prefix", "Only recipes whose path begins with this, such as nano3.", required=False),
+        option("--json", "Machine-readable output."),
+    )
+
+
+def _call(prefix: str | None, as_json: bool) -> int:
+    recipes = [r for r in find_recipes() if r.path.startswith((prefix or "").replace(" ", "/"))]
+    if as_json:
+        print(json.dumps([_as_json(recipe) for recipe in recipes], indent=2, ensure_ascii=False))
+        return 0
+    if not recipes:
+        print("No recipes. Roots: $NEMOTRON_RECIPES, the project's recipes/, the built-in ones.")
+        return 0
+    for title, chosen in (("Recipes", False), ("Steps", True)):
+        rows = [row for recipe in recipes if recipe.is_step is chosen for row in _rows(recipe)]
+        if rows:
+            print(paint(title, "bold"))
+            print("\n".join(table(rows)))
+    return 0
+
+
+def _rows(recipe: Recipe) -> list[tuple[str, ...]]:
+    problem = recipe.problem()
+    if problem:
+        first, *rest = problem.splitlines()
+        return [
+            (f"nemotron {recipe.command}", "", paint(f"cannot be read: {first}", "red")),
+            *(("", "", r) for r in rest),
+        ]
+    return [(f"nemotron {recipe.command}", ",".join(recipe.configs()), recipe.spec.description)]
+
+
+def _as_json(recipe: Recipe) -> dict[str, Any]:
+    known: dict[str, Any] = {"path": recipe.path, "command": recipe.command, "script": str(recipe.script)}
+    problem = recipe.problem()
+    if problem:
+        return {**known, "error": problem}
+    spec = recipe.spec
+    return {
+        **known,
+        "name": spec.name or recipe.path,
+        "kind": spec.kind,
+        "description": spec.description,
+        "configs": recipe.configs(),
+        "consumes": [{"name": a.name, "type": a.type} for a in spec.consumes],
+        "produces": [{"name": a.name, "type": a.type} for a in spec.produces],
+    }

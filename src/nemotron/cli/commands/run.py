@@ -1,0 +1,38 @@
+"""`nemotron run ./train.py`: a script of one's own, with or without a header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nemo_runspec.catalog import script_of_ones_own
+from nemotron.cli.click import Command, CompletionItem, Context
+from nemotron.cli.commands.build import argument
+from nemotron.cli.options import read_invocation, recipe_parameters
+from nemotron.cli.recipe import ARGS, PassthroughCommand
+
+
+def make(help_text: str) -> Command:
+    """The command."""
+    return _RunScript(help_text)
+
+
+class _RunScript(PassthroughCommand):
+    def __init__(self, help_text: str) -> None:
+        script = argument("script", "A Python script; a [tool.runspec] header is optional.", complete=_complete)
+        super().__init__(
+            "run",
+            params=[script, *recipe_parameters()],
+            help=f"{help_text} Everything after -- goes to the script: nemotron run ./train.py -- --lr 1e-3",
+            context_settings={"help_option_names": ["--help", "-h"]},
+        )
+
+    def invoke(self, ctx: Context) -> int:
+        """Runs the script; the return value is the exit code."""
+        from nemotron.cli.execute import execute
+
+        recipe = script_of_ones_own(Path(ctx.params.pop("script")).expanduser())
+        return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS]))
+
+
+def _complete(_ctx: Context, _param: object, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]

@@ -1,0 +1,63 @@
+"""Before a local run: are its inputs there? What a config declares `make = if-missing` for is made first."""
+
+from __future__ import annotations
+
+import sys
+
+from nemo_runspec.catalog import find_recipe
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import Artifact, Plan
+
+
+def provide_inputs(plan: Plan, argv: list[str]) -> bool:
+    """Makes missing inputs as jobs of their own, with the plan's own profile. True where something was made.
+
+    Raises:
+        UserError: an input is missing that nemotron does not make by itself, or making it has failed.
+    """
+    missing = [a for a in plan.consumes if a.ready is False and (a.required or a.make)]
+    for artifact in missing:
+        if artifact.make != "if-missing" or artifact.recipe is None:
+            raise _missing(plan, artifact)
+    for artifact in missing:
+        _make(plan, artifact, argv)
+    return bool(missing)
+
+
+def _make(plan: Plan, artifact: Artifact, argv: list[str]) -> None:
+    from nemo_runspec.plan.build import build_plan
+    from nemo_runspec.plan.request import plan_request
+    from nemotron.cli.execute import run_request
+
+    recipe = find_recipe(str(artifact.recipe))
+    print(f"{artifact.name}: '{artifact.artifact}' is not there yet; running {recipe.path} first", file=sys.stderr)
+    request = plan_request(recipe, config=artifact.config, profile=plan.profile)
+    code = run_request(request, build_plan(request), argv=argv)
+    if code != 0:
+        raise UserError(
+            f"making '{artifact.artifact}' has failed with exit code {code}; {plan.recipe.path} was not started",
+            remedy=f"see what went wrong: nemotron jobs show last, then: {_command(plan, artifact)}",
+        )
+
+
+def _missing(plan: Plan, artifact: Artifact) -> UserError:
+    wanted = artifact.artifact or artifact.path
+    source = plan.sources.get(f"run.{artifact.name}.artifact") or plan.sources.get(f"run.{artifact.name}.path")
+    if wanted is None:
+        return UserError(
+            f"{plan.recipe.path} needs an input '{artifact.name}' ({artifact.type}), and none is named",
+            remedy=f"run.{artifact.name}=ARTIFACT or run.{artifact.name}=/a/path",
+        )
+    made = f"make it: {_command(plan, artifact)}; or name a path: " if artifact.recipe and artifact.artifact else ""
+    return UserError(
+        f"input '{artifact.name}' ({artifact.type}) is missing: {wanted}",
+        where=source.place() if source else None,
+        remedy=f"{made}run.{artifact.name}=/a/path",
+    )
+
+
+def _command(plan: Plan, artifact: Artifact) -> str:
+    words = ["nemotron", *str(artifact.recipe).split("/")]
+    words += ["-c", artifact.config] if artifact.config else []
+    words += ["--run", plan.profile] if plan.profile else []
+    return " ".join(words)

@@ -1,0 +1,49 @@
+"""Runs one command line: parses, calls, and turns everything a user can cause into one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from nemo_runspec.errors import UserError
+from nemotron.cli.click import Abort, ClickException, Exit
+
+PROGRAM = "nemotron"
+
+
+def run(argv: Sequence[str]) -> int:
+    """The exit code of `nemotron ARGV…`: 0, a job's own, 2 for a mistake of the user's, 130 after Ctrl-C."""
+    from nemotron.cli.root import make_root
+
+    try:
+        result = make_root().main(args=list(argv), prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+    except UserError as error:
+        return _fail(str(error), error.exit_code)
+    except ClickException as error:
+        return _fail(_usage_message(error), error.exit_code)
+    except Exit as error:
+        return int(error.exit_code)
+    except (Abort, KeyboardInterrupt):
+        return _fail("interrupted; nothing more was done", 130)
+    except BrokenPipeError:
+        # The reader is gone (`| head`). Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    from nemo_runspec.redact import argv_redactor
+
+    from nemotron.cli.text import clean, paint
+
+    print(f"{paint('error:', 'red', sys.stderr)} {clean(argv_redactor(sys.argv).redact(message))}", file=sys.stderr)
+    return code
+
+
+def _usage_message(error: ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else PROGRAM
+    return f"{error.format_message()}\n  fix: see {command} --help"

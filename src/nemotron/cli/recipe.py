@@ -1,0 +1,53 @@
+"""The command of one recipe, made from its header."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemo_runspec.catalog import Recipe
+from nemotron.cli.click import Context, TyperCommand
+from nemotron.cli.options import read_invocation, recipe_parameters
+
+ARGS = "nemotron.args"
+
+
+class PassthroughCommand(TyperCommand):
+    """A command whose words after `--` are kept apart, for the script."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Cuts at the first `--`; Click would drop it and mix both sides."""
+        after: list[str] = []
+        if "--" in args:
+            cut = args.index("--")
+            args, after = args[:cut], args[cut + 1 :]
+        ctx.meta[ARGS] = tuple(after)
+        return super().parse_args(ctx, args)
+
+
+class RecipeCommand(PassthroughCommand):
+    """`nemotron <family> <stage…>`."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        problem = recipe.problem()
+        summary = f"cannot be read: {problem.splitlines()[0]}" if problem else recipe.spec.description
+        super().__init__(
+            recipe.path.rsplit("/", 1)[-1],
+            params=recipe_parameters(),
+            help=summary or recipe.path,
+            rich_help_panel="Recipes",
+            context_settings={"help_option_names": ["--help", "-h"]},
+        )
+        self.recipe = recipe
+
+    def format_help(self, ctx: Context, formatter: Any) -> None:
+        """Typer's own help, then what is known of this recipe."""
+        super().format_help(ctx, formatter)
+        from nemotron.cli.recipe_help import print_recipe_help
+
+        print_recipe_help(self.recipe, ctx.command_path)
+
+    def invoke(self, ctx: Context) -> int:
+        """Runs the recipe; the return value is the exit code."""
+        from nemotron.cli.execute import execute
+
+        return execute(self.recipe, read_invocation(ctx.params, ctx.meta[ARGS]))

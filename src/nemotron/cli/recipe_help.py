@@ -1,0 +1,140 @@
+"""The part of a recipe's help that is about this recipe: configs, inputs, profiles it could run on, examples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nemo_runspec.catalog import Recipe
+from nemo_runspec.errors import UserError
+from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.source import display_path
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_FIELDS_SHOWN = (
+    "nodes",
+    "gpus_per_node",
+    "nproc_per_node",
+    "time",
+    "partition",
+    "account",
+    "container_image",
+    "mounts",
+)
+
+
+def print_recipe_help(recipe: Recipe, command: str) -> None:
+    """Prints the panels below the options."""
+    from typer.rich_utils import _get_rich_console
+
+    console = _get_rich_console()
+    problem = recipe.problem()
+    if problem:
+        _panel(console, "This recipe cannot be read", [("", problem)])
+        return
+    env, note = _env_file()
+    _panel(console, "Configs (-c)", _configs(recipe))
+    _panel(console, "Inputs and outputs", _artifacts(recipe))
+    _panel(console, "Parameters worth knowing", [(p.name, p.description) for p in recipe.spec.parameters])
+    _panel(console, f"Profiles ({note})", _profiles(env))
+    _panel(console, "Profile fields, as run.env.FIELD=VALUE", _fields(env))
+    _panel(console, "Examples", _examples(recipe, command, env))
+
+
+def _panel(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
+    if not rows:
+        return
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    if any(left for left, _ in rows):
+        grid.add_column(no_wrap=True, style="bold cyan")
+    grid.add_column(overflow="fold")
+    for left, right in rows:
+        cells = [Text(left), Text(right)] if any(name for name, _ in rows) else [Text(right)]
+        grid.add_row(*cells)
+    console.print(Panel(grid, title=title, title_align="left", border_style="dim"))
+
+
+def _configs(recipe: Recipe) -> list[tuple[str, str]]:
+    rows = []
+    for name in recipe.configs():
+        default = " (default)" if name == recipe.spec.config_default else ""
+        rows.append((name, f"{_summary(recipe, name)}{default}".strip()))
+    return rows
+
+
+def _summary(recipe: Recipe, name: str) -> str:
+    """The comment a config begins with."""
+    try:
+        first = (recipe.config_dir / f"{name}.yaml").read_text(encoding="utf-8").lstrip().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return first[0].lstrip("# ").strip() if first and first[0].startswith("#") and "@package" not in first[0] else ""
+
+
+def _artifacts(recipe: Recipe) -> list[tuple[str, str]]:
+    rows = [(f"run.{a.name}", f"reads {a.type}: {a.description}") for a in recipe.spec.consumes]
+    return rows + [(f"run.{a.name}", f"writes {a.type}: {a.description}") for a in recipe.spec.produces]
+
+
+def _env_file() -> tuple[EnvFile | None, str]:
+    from nemo_runspec.profiles.find import find_env_file
+    from nemo_runspec.profiles.load import load_env_file
+
+    try:
+        path = find_env_file()
+        if path is None:
+            return None, "no env.toml here"
+        return load_env_file(path), display_path(path)
+    except UserError as error:
+        return None, error.what
+
+
+def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
+    if env is None:
+        return [("", "Profiles say where a recipe runs. Write an env.toml beside your pyproject.toml.")]
+    from nemo_runspec.profiles.profile import executor_of
+
+    rows = []
+    for name in env.profiles:
+        try:
+            chain = env.chain(name)
+            inherited = f", extends {chain[1]}" if len(chain) > 1 else ""
+            rows.append((name, f"{executor_of(env, chain)}{inherited}"))
+        except UserError as error:
+            rows.append((name, error.what))
+    return rows
+
+
+def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
+    from nemo_runspec.profiles.fieldset import fields_of
+    from nemo_runspec.profiles.profile import executor_of
+
+    executor = "slurm"
+    for name in env.profiles if env else ():
+        try:
+            executor = executor_of(env, env.chain(name)) if env else executor
+            if executor != "local":
+                break
+        except UserError:
+            continue
+    fields = fields_of(executor).fields
+    rows = [(name, fields[name].help) for name in _FIELDS_SHOWN if name in fields]
+    return [*rows, ("…", f"all {len(fields)} fields of '{executor}': nemotron env fields {executor}")]
+
+
+def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[str, str]]:
+    configs = recipe.configs()
+    config = f" -c {'tiny' if 'tiny' in configs else configs[0]}" if configs else ""
+    profile = env.profiles[0] if env and env.profiles else "my-cluster"
+    setting = recipe.spec.parameters[0].name if recipe.spec.parameters else "run.env.nodes"
+    lines = [
+        f"{command}{config}",
+        f"{command}{config} --run {profile} --dry-run",
+        f"{command}{config} --run {profile} {setting}=2 run.env.nodes=2",
+    ]
+    return [("", "\n".join(lines))]

@@ -1,0 +1,153 @@
+"""What the recipe tests share: the recipes' own Python environment, their prepared data, and Megatron's wheels."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+NANO3 = Path(__file__).resolve().parents[2] / "recipes" / "nano3"
+SHARED = NANO3 / "_shared"
+DATA_PREP = NANO3 / "data" / "prep" / "pretrain" / "data_prep.py"
+TRAIN = NANO3 / "pretrain" / "train.py"
+MEGATRON = ("megatron-bridge==0.3.1", "megatron-core==0.16.1")
+BLOCK = re.compile(r"^# /// script\n(?P<content>(?:#(?: .*)?\n)+?)# ///$", re.MULTILINE)
+
+sys.path.insert(0, str(SHARED))
+
+
+def header(script: Path) -> dict[str, Any]:
+    """The PEP 723 block of a script."""
+    found = BLOCK.search(script.read_text(encoding="utf-8"))
+    assert found, f"{script} has no script block"
+    return tomllib.loads("".join(line[2:] if line.startswith("# ") else "\n" for line in _lines(found["content"])))
+
+
+def recipe_config(script: Path, name: str, **changes: Any) -> dict[str, Any]:
+    """A recipe's configuration as the CLI would hand it over: without `run`, `${…}` replaced through `changes`."""
+    text = (script.parent / "config" / f"{name}.yaml").read_text(encoding="utf-8")
+    for hole, value in changes.items():
+        text = text.replace("${run." + hole.replace("__", ".") + "}", str(value))
+    config = yaml.safe_load(text)
+    del config["run"]
+    return config
+
+
+@pytest.fixture(scope="session")
+def recipe_python() -> Path:
+    """A Python that has what `nano3/pretrain` declares (data preparation declares a part of that)."""
+    declared = header(TRAIN)
+    assert set(header(DATA_PREP)["dependencies"]) <= set(declared["dependencies"])
+    return _environment("env", declared["dependencies"], _create_environment) / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def megatron() -> Path:
+    """The published wheels of Megatron-Bridge and megatron-core, unpacked side by side and not imported."""
+    return _environment(
+        "megatron",
+        list(MEGATRON),
+        lambda folder, wanted: _uv("pip", "install", "--no-deps", "--target", str(folder), *wanted),
+    )
+
+
+@pytest.fixture(scope="session")
+def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Run a recipe's script on a configuration, alone or under torchrun; two threads in all."""
+
+    def run(
+        script: Path, config: dict[str, Any], processes: int | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        path = tmp_path_factory.mktemp("config") / "train.yaml"
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        return subprocess.run(
+            [str(recipe_python), *(launch if processes else []), str(script), "--config", str(path)],
+            env=recipe_environment(**environment),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_data(run_recipe: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What data preparation makes of `tiny.yaml`."""
+    folder = tmp_path_factory.mktemp("tiny-data")
+    done = run_recipe(DATA_PREP, recipe_config(DATA_PREP, "tiny", output_dir=folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def recipe_environment(**extra: str) -> dict[str, str]:
+    """The environment of a job: nothing of a surrounding torchrun or job, and no access to the Hugging Face hub."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NEMOTRON_METRICS_FILE", "PYTHONPATH"}
+    }
+    return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", **extra}
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _environment(name: str, wanted: list[str], create: Callable[[Path, list[str]], None]) -> Path:
+    """A folder in the cache for what is wanted, made once; two test processes do not make it together."""
+    cache = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
+    key = hashlib.sha256(json.dumps([sorted(wanted), sys.version_info[:2]]).encode()).hexdigest()[:16]
+    folder = cache / f"{name}-{key}"
+    with _locked(cache / f"{name}-{key}.lock"):
+        if not (folder / ".complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            create(folder, wanted)
+            (folder / ".complete").touch()
+    return folder
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _create_environment(folder: Path, wanted: list[str]) -> None:
+    python = sys.executable if sys.version_info >= (3, 11) else ">=3.11"
+    _uv("venv", "--python", python, str(folder))
+    build_of_torch = [] if _find_links() else ["--torch-backend", "cpu"]
+    _uv("pip", "install", "--python", str(folder / "bin" / "python"), *build_of_torch, *wanted)
+
+
+def _uv(*arguments: str) -> None:
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    uv = shutil.which("uv", path=search)
+    assert uv, "uv is needed to make the recipes' environment; it is a dependency of nemotron"
+    environment = {**os.environ, **({"UV_FIND_LINKS": links} if (links := _find_links()) else {})}
+    done = subprocess.run([uv, "--quiet", *arguments], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"uv {' '.join(arguments)}:\n{done.stderr}"
+
+
+def _find_links() -> str:
+    return os.environ.get("UV_FIND_LINKS") or os.environ.get("PIP_FIND_LINKS", "")

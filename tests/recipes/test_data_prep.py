@@ -1,0 +1,167 @@
+"""Data preparation: Megatron's format, the blend, the same bytes every time, and never half a dataset."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from nano3 import story_grammar
+from nano3.corpus import split_of
+
+from .conftest import DATA_PREP, NANO3, TRAIN, recipe_config, recipe_environment
+
+TEXT = DATA_PREP.parent / "text"
+EOS = 2
+
+
+def read_documents(prefix: Path) -> list[tuple[int, ...]]:
+    """A second reader, written from the format alone, for vocabularies of 16 bits."""
+    index = Path(f"{prefix}.idx").read_bytes()
+    assert index[:9] == b"MMIDIDX\x00\x00"
+    version, code, sequences, boundaries = struct.unpack_from("<QBQQ", index, 9)
+    assert (version, code, boundaries) == (1, 8, sequences + 1)
+    lengths = struct.unpack_from(f"<{sequences}i", index, 34)
+    offsets = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
+    assert struct.unpack_from(f"<{boundaries}q", index, 34 + 12 * sequences) == tuple(range(sequences + 1))
+    assert len(index) == 34 + 12 * sequences + 8 * boundaries
+    content = Path(f"{prefix}.bin").read_bytes()
+    assert len(content) == 2 * sum(lengths)
+    return [struct.unpack_from(f"<{length}H", content, offset) for length, offset in zip(lengths, offsets, strict=True)]
+
+
+def test_text_is_what_the_grammar_writes(tmp_path):
+    written = story_grammar.write_text(tmp_path)
+    assert {path.name: path.read_bytes() for path in written} == {p.name: p.read_bytes() for p in TEXT.glob("*.txt")}
+
+
+def test_files_hold_the_documents_that_the_manifest_counts(tiny_data):
+    manifest = json.loads((tiny_data / "manifest.json").read_text())
+    for split, counts in manifest["splits"].items():
+        found = read_documents(tiny_data / f"tiny_{split}")
+        assert counts == {"documents": len(found), "tokens": sum(map(len, found))}
+        assert all(document[-1] == EOS and EOS not in document[:-1] for document in found)
+
+
+def test_tokens_decode_to_the_text(tiny_data, recipe_python):
+    texts = [text.strip() for path in sorted(TEXT.glob("*.txt")) for text in path.read_text().split("\n\n\n")]
+    expected = [text for text in texts if split_of(text, 1234, 0.08, 0.02) == "valid"]
+    documents = [list(document[:-1]) for document in read_documents(tiny_data / "tiny_valid")]
+    code = (
+        "import json, sys; from transformers import AutoTokenizer;"
+        "t = AutoTokenizer.from_pretrained(sys.argv[1]);"
+        "print(json.dumps([t.decode(ids) for ids in json.load(sys.stdin)]))"
+    )
+    done = subprocess.run(
+        [str(recipe_python), "-c", code, str(tiny_data / "tokenizer")],
+        input=json.dumps(documents),
+        env=recipe_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == expected
+
+
+def test_entropy_is_that_of_the_validation_tokens(tiny_data):
+    counts = Counter(token for document in read_documents(tiny_data / "tiny_valid") for token in document)
+    total = sum(counts.values())
+    entropy = -sum(count / total * math.log(count / total) for count in counts.values())
+    assert json.loads((tiny_data / "manifest.json").read_text())["valid_unigram_entropy"] == pytest.approx(entropy)
+
+
+def test_blend_is_weights_and_prefixes_per_split(tiny_data):
+    blend = json.loads((tiny_data / "blend.json").read_text())
+    assert list(blend) == ["train", "valid", "test"]
+    for split, (weight, prefix) in blend.items():
+        assert float(weight) == sum(map(len, read_documents(Path(prefix))))
+        assert Path(prefix) == tiny_data / f"tiny_{split}"
+
+
+def test_megatron_core_reads_the_files(tiny_data, recipe_python, megatron):
+    code = (
+        "import json, sys\n"
+        "from megatron.core.datasets.indexed_dataset import IndexedDataset\n"
+        "from megatron.core.datasets.utils import get_blend_from_list\n"
+        "prefixes, weights = get_blend_from_list(json.load(open(sys.argv[1]))['valid'])\n"
+        "data = IndexedDataset(prefixes[0])\n"
+        "print(json.dumps([weights, [data[i].tolist() for i in range(len(data))], data.document_indices.tolist()]))\n"
+    )
+    done = subprocess.run(
+        [str(recipe_python), "-W", "ignore", "-c", code, str(tiny_data / "blend.json")],
+        env=recipe_environment(PYTHONPATH=str(megatron)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    weights, documents, boundaries = json.loads(done.stdout.splitlines()[-1])
+    ours = [list(document) for document in read_documents(tiny_data / "tiny_valid")]
+    assert documents == ours
+    assert weights == [sum(map(len, ours))]
+    assert boundaries == list(range(len(ours) + 1))
+
+
+def test_same_inputs_give_the_same_bytes_and_a_second_run_writes_nothing(tiny_data, run_recipe, tmp_path):
+    config = recipe_config(DATA_PREP, "tiny", output_dir=tmp_path) | {"workers": 1}
+    assert run_recipe(DATA_PREP, config).returncode == 0
+    names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {str(path.relative_to(tiny_data)) for path in tiny_data.rglob("*") if path.is_file()}
+    for name in names - {"blend.json", "manifest.json"}:  # these two name the folder
+        assert (tmp_path / name).read_bytes() == (tiny_data / name).read_bytes(), name
+    before = {name: (tmp_path / name).stat().st_mtime_ns for name in names}
+    again = run_recipe(DATA_PREP, config)
+    assert again.returncode == 0
+    assert "up to date" in again.stdout
+    assert before == {name: (tmp_path / name).stat().st_mtime_ns for name in names}
+
+
+def test_a_damaged_dataset_is_made_anew(run_recipe, tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": f"Line {n} of many."}) + "\n" for n in range(200)))
+    config = {
+        "output_dir": str(tmp_path / "out"),
+        "datasets": [{"name": "lines", "paths": [f"{tmp_path}/*.jsonl"], "weight": 0.5}],
+        "tokenizer": {"train_vocab_size": 300},
+        "split": {"valid": 0.1},
+    }
+    assert run_recipe(DATA_PREP, config).returncode == 0
+    file = tmp_path / "out" / "lines_train.bin"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-2])
+    done = run_recipe(DATA_PREP, config)
+    assert (done.returncode, file.read_bytes()) == (0, whole)
+    blend = json.loads((tmp_path / "out" / "blend.json").read_text())
+    assert blend["train"][0] == "0.5"
+    assert blend["test"] is None, "an empty split is null: megatron-core can map no empty file"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"datasets": [{"name": "none", "paths": ["/nowhere/*.txt"]}]}, "no file matches '/nowhere/*.txt'"),
+        ({"splits": {"valid": 0.1}}, "unknown key 'splits'; did you mean 'split'?"),
+        ({"tokenizer": {}}, "tokenizer needs either path or train_vocab_size"),
+        ({"split": {"valid": "some"}}, "split.valid must be a number, not 'some'"),
+    ],
+)
+def test_a_mistake_is_named_and_nothing_is_written(run_recipe, tmp_path, change, words):
+    done = run_recipe(DATA_PREP, recipe_config(DATA_PREP, "tiny", output_dir=tmp_path / "out") | change)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_training_refuses_a_dataset_without_its_manifest(run_recipe, tmp_path):
+    (tmp_path / "blend.json").write_text('{"train": null, "valid": null, "test": null}')
+    done = run_recipe(TRAIN, recipe_config(TRAIN, "tiny", output_dir=tmp_path / "out", data__path=tmp_path))
+    assert done.returncode == 2
+    assert "holds no whole dataset" in done.stderr
+
+
+def test_nothing_of_the_recipes_imports_the_cli():
+    for path in NANO3.rglob("*.py"):
+        words = path.read_text(encoding="utf-8")
+        assert not any(f"import {name}" in words or f"from {name}" in words for name in ("nemotron", "nemo_runspec"))

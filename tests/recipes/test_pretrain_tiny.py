@@ -1,0 +1,217 @@
+"""Tiny pretraining: it learns, it resumes to the same numbers, and one process does what two do."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from nano3.metrics import Progress
+
+from .conftest import TRAIN, recipe_config, recipe_environment
+
+CLOSE = 1e-5
+
+
+def tiny_config(output: Path, data: Path, **train: Any) -> dict[str, Any]:
+    config = recipe_config(TRAIN, "tiny", output_dir=output, data__path=data)
+    config["train"].update(train)
+    return config
+
+
+def forty_steps(output: Path, data: Path, **train: Any) -> dict[str, Any]:
+    """Forty steps with a record of each and one validation at the end."""
+    settings = {"train_iters": 40, "eval_interval": 1000, "require_below_unigram": False, **train}
+    return tiny_config(output, data, **settings) | {"logger": {"log_interval": 1}}
+
+
+def records(folder: Path, key: str) -> dict[int, float]:
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return {record["step"]: record[key] for record in map(json.loads, lines) if key in record}
+
+
+def largest_difference(first: dict[int, float], second: dict[int, float]) -> float:
+    assert first.keys() == second.keys()
+    return max(abs(first[step] - second[step]) for step in first)
+
+
+def python(recipe_python: Path, code: str, *arguments: object) -> str:
+    done = subprocess.run(
+        [str(recipe_python), "-W", "ignore", "-c", code, *map(str, arguments)],
+        env=recipe_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def whole_run(request, run_recipe, tiny_data, tmp_path_factory):
+    """`tiny.yaml` as it is, under torchrun with one process and with two."""
+    output = tmp_path_factory.mktemp(f"tiny-{request.param}")
+    started = time.monotonic()
+    done = run_recipe(TRAIN, tiny_config(output, tiny_data), processes=request.param)
+    assert done.returncode == 0, done.stderr
+    return output, done.stdout, time.monotonic() - started
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def forty_and_twice_twenty(request, run_recipe, tiny_data, tmp_path_factory):
+    """Forty steps at once, and twenty that a second run goes on from, in as many processes."""
+    base = tmp_path_factory.mktemp(f"forty-{request.param}")
+    once, first, second = base / "once", base / "first", base / "second"
+    resumed = forty_steps(second, tiny_data)
+    resumed["checkpoint"]["load"] = str(first / "checkpoints")
+    for config in (forty_steps(once, tiny_data), forty_steps(first, tiny_data, exit_interval=20), resumed):
+        done = run_recipe(TRAIN, config, processes=request.param)
+        assert done.returncode == 0, done.stderr
+    return once, first, second
+
+
+def test_validation_ends_below_the_unigram_entropy_within_two_minutes(whole_run, tiny_data):
+    output, printed, seconds = whole_run
+    entropy = json.loads((tiny_data / "manifest.json").read_text())["valid_unigram_entropy"]
+    validation = records(output, "val_loss")
+    assert list(validation) == [50, 100, 150, 200]
+    assert validation[200] < entropy / 2, "far below: what the model knows is context"
+    assert f"validation loss {validation[200]:.4f}, below the unigram entropy {entropy:.4f}" in printed
+    assert seconds < 120
+
+
+def test_it_is_the_hybrid_and_well_under_a_million_parameters(whole_run):
+    first = whole_run[1].splitlines()[0]
+    assert 100_000 < int(first.split()[0].replace(",", "")) < 800_000
+    assert set("ME*") <= set(first.split("layers ")[1].split(",")[0])
+
+
+def test_progress_shows_loss_and_tokens_per_second(whole_run):
+    output, printed, _ = whole_run
+    assert any(line.startswith("step 5/200  loss ") and line.endswith(" tokens/s") for line in printed.splitlines())
+    record = json.loads((output / "metrics.jsonl").read_text().splitlines()[0])
+    assert {"step": 5, "total_steps": 200}.items() <= record.items()
+    assert {"loss", "lr", "grad_norm", "tokens_per_second"} < record.keys()
+
+
+def test_plot_and_checkpoint_are_written(whole_run, recipe_python):
+    output = whole_run[0]
+    assert (output / "loss.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert not list(output.rglob(".partial-*"))
+    code = (
+        "import sys; from transformers import AutoModelForCausalLM, AutoTokenizer\n"
+        "model, tokenizer = (kind.from_pretrained(sys.argv[1]) for kind in (AutoModelForCausalLM, AutoTokenizer))\n"
+        "ids = tokenizer('Olga has five coins. Dmitri brings', return_tensors='pt').input_ids\n"
+        "print(type(model).__name__, tokenizer.decode(model.generate(ids, max_new_tokens=12, do_sample=False)[0]))\n"
+    )
+    kind, _, text = python(recipe_python, code, output / "hf").partition(" ")
+    assert kind == "NemotronHForCausalLM"
+    assert "more" in text.removeprefix("Olga has five coins. Dmitri brings"), text
+
+
+def test_twenty_steps_and_twenty_more_equal_forty(forty_and_twice_twenty, recipe_python):
+    once, first, second = forty_and_twice_twenty
+    assert largest_difference(records(once, "loss"), records(first, "loss") | records(second, "loss")) <= CLOSE
+    assert abs(records(once, "val_loss")[40] - records(second, "val_loss")[40]) <= CLOSE
+    code = (
+        "import sys, torch\n"
+        "a, b = (torch.load(f'{p}/checkpoints/step_00000040/state.pt')['model'] for p in sys.argv[1:])\n"
+        "assert a.keys() == b.keys()\n"
+        "print(max((a[k] - b[k]).abs().max().item() for k in a))\n"
+    )
+    assert float(python(recipe_python, code, once, second)) <= CLOSE
+
+
+def test_a_plot_of_a_resumed_run_begins_at_the_first_step(forty_and_twice_twenty, recipe_python):
+    code = "import sys, torch; print([r['step'] for r in torch.load(sys.argv[1])['history'] if 'loss' in r])"
+    state = forty_and_twice_twenty[2] / "checkpoints" / "step_00000040" / "state.pt"
+    assert python(recipe_python, code, state) == str(list(range(1, 41)))
+
+
+def test_two_processes_train_as_one(tiny_data, run_recipe, tmp_path):
+    for processes in (1, 2):
+        output = tmp_path / str(processes)
+        done = run_recipe(TRAIN, forty_steps(output, tiny_data, exit_interval=10), processes=processes)
+        assert done.returncode == 0, done.stderr
+    assert largest_difference(records(tmp_path / "1", "loss"), records(tmp_path / "2", "loss")) <= CLOSE
+    assert largest_difference(records(tmp_path / "1", "val_loss"), records(tmp_path / "2", "val_loss")) <= CLOSE
+
+
+def test_half_a_checkpoint_is_passed_over(forty_and_twice_twenty, recipe_python, tmp_path):
+    first, second = forty_and_twice_twenty[1:]
+    for source in (first / "checkpoints" / "step_00000020", second / "checkpoints" / "step_00000040"):
+        shutil.copytree(source, tmp_path / source.name)
+    (tmp_path / "step_00000060").mkdir()
+    (tmp_path / "step_00000060" / "state.pt").write_bytes(b"half")
+    state = tmp_path / "step_00000040" / "state.pt"
+    state.write_bytes(state.read_bytes()[:-1])
+    code = f"import sys; sys.path.insert(0, {str(TRAIN.parents[1] / '_shared')!r})\n" + (
+        "from pathlib import Path; from nano3.tiny.checkpoint import newest; print(newest(Path(sys.argv[1])))"
+    )
+    assert python(recipe_python, code, tmp_path) == str(tmp_path / "step_00000020")
+    (tmp_path / "step_00000020" / "complete.json").unlink()
+    assert python(recipe_python, code, tmp_path) == "None"
+
+
+def test_sigterm_saves_and_stops(tiny_data, recipe_python, tmp_path):
+    config = tiny_config(tmp_path / "out", tiny_data, train_iters=100_000)
+    (tmp_path / "train.yaml").write_text(yaml.safe_dump(config))
+    followed = tmp_path / "followed.jsonl"
+    job = subprocess.Popen(
+        [str(recipe_python), str(TRAIN), "--config", str(tmp_path / "train.yaml")],
+        env=recipe_environment(NEMOTRON_METRICS_FILE=str(followed)),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout
+    try:
+        for line in job.stdout:
+            if line.startswith("step 5/"):
+                break
+        job.send_signal(signal.SIGTERM)
+        rest = job.stdout.read()
+        assert job.wait(timeout=60) == 128 + signal.SIGTERM
+    finally:
+        job.kill()
+    stopped = int(rest.split("stopped by a signal after step ")[1].split(";")[0])
+    assert (tmp_path / "out" / "checkpoints" / f"step_{stopped:08d}" / "complete.json").is_file()
+    assert followed.read_text() == (tmp_path / "out" / "metrics.jsonl").read_text() != ""
+
+
+@pytest.mark.parametrize(
+    ("section", "change", "words"),
+    [
+        ("train", {"train_itres": 5}, "unknown key 'train.train_itres'; did you mean 'train_iters'?"),
+        ("model", {"hiden_size": 5}, "unknown key 'model.hiden_size'; did you mean 'hidden_size'?"),
+        ("checkpoint", {"load": "/nowhere"}, "checkpoint.load /nowhere holds no whole checkpoint"),
+    ],
+)
+def test_a_mistake_is_named(run_recipe, tiny_data, tmp_path, section, change, words):
+    config = tiny_config(tmp_path / "out", tiny_data)
+    config[section].update(change)
+    done = run_recipe(TRAIN, config)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress_is_a_bar_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    progress = Progress(40, terminal)
+    progress.show(10, 3.25, 12345.6)
+    progress.show(20, 3.0, 12345.6)
+    progress.say("done")
+    drawn = terminal.getvalue()
+    assert drawn.count("\r") == 2
+    assert "[██████··················] step 10/40  loss 3.2500  12,346 tokens/s" in drawn
+    assert drawn.endswith("\ndone\n")

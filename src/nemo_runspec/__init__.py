@@ -82,4 +82,4 @@ def executor(
     from nemo_runspec.plan.request import bare_request
 
     made = build_plan(bare_request(profile, overrides=overrides, mode=mode, env_file=env_file))
-    return get_backend(made.plan.executor).make_executor(made.plan, made.secret_values)
+    return get_backend(made.plan.executor).make_executor(made.plan, made.secret_values, environment=True)

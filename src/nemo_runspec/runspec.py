@@ -84,7 +84,7 @@ class Runspec:
 class _Key:
     """One accepted key of a table: its type, the values it may have, and whether it must be there."""
 
-    type: type
+    type: Any
     choices: tuple[str, ...] = ()
     required: bool = False
 
@@ -206,7 +206,7 @@ def _tables_of(table: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
 def _problems(table: dict[str, Any], name: str, shown: str, lines: Mapping[str, int]) -> list[UserError]:
     known = _TABLES[name]
     prefix = f"tool.runspec.{name}." if name else "tool.runspec."
-    found = []
+    found: list[UserError] = []
     for key, value in table.items():
         line = lines.get(prefix + key)
         where = f"{shown}:{line}" if line else shown

@@ -42,7 +42,8 @@ def parse_toml(text: str, shown: str, *, first_line: int = 1) -> dict[str, Any]:
         UserError: not TOML, with file and line.
     """
     try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
+        document: dict[str, Any] = tomllib.loads(text.replace("\r\n", "\n"))
+        return document
     except tomllib.TOMLDecodeError as error:
         message, line = _split_position(str(error), text)
         raise UserError(
@@ -75,7 +76,8 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             if key is None:
                 continue
             for end in range(1, len(key) + 1):
-                lines[(*table, *key[:end])] = number
+                path = table + key[:end]
+                lines[path] = number
             raw = rest
         pending, depth = _scan(raw, pending, depth)
     return lines

@@ -137,7 +137,7 @@ def _create_environment(folder: Path, wanted: list[str]) -> None:
     python = sys.executable if sys.version_info >= (3, 11) else ">=3.11"
     _uv("venv", "--python", python, str(folder))
     build_of_torch = [] if _find_links() else ["--torch-backend", "cpu"]
-    _uv("pip", "install", "--python", str(folder / "bin" / "python"), *build_of_torch, *wanted)
+    _uv("pip", "install", "--compile-bytecode", "--python", str(folder / "bin" / "python"), *build_of_torch, *wanted)
 
 
 def _uv(*arguments: str) -> None:

@@ -57,7 +57,7 @@ class Backend:
         target: `module:function` of `make_target(TargetRequest) -> frozen dataclass` (pure).
         target_type: `module:class` of that dataclass.
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
-        executor: `module:function` of `make_executor(Plan) -> nemo_run Executor` (imports NeMo-Run).
+        executor: `module:function` of `make_executor(Plan, secrets, environment=) -> nemo_run Executor` (imports NeMo-Run).
         client: `module:function` that runs the plan and returns an exit code, None while it is not built.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
@@ -99,11 +99,16 @@ class Backend:
         """The exact texts of a plan, or None where this backend's renderer is not built yet."""
         return _load(self.render)(plan) if self.render else None
 
-    def make_executor(self, plan: Any) -> Any:
-        """A NeMo-Run executor for existing scripts. Imports NeMo-Run (about three seconds)."""
+    def make_executor(self, plan: Any, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
+        """A NeMo-Run executor for existing scripts. Imports NeMo-Run (about three seconds).
+
+        Args:
+            secrets: credentials of the profile, which no plan holds.
+            environment: hand the plan's variables to NeMo-Run too; a plan's own job script exports them itself.
+        """
         if self.executor is None:
             raise NotBuilt(f"no NeMo-Run executor is built for '{self.name}' yet")
-        return _load(self.executor)(plan)
+        return _load(self.executor)(plan, secrets, environment=environment)
 
     def load_client(self) -> Any:
         """The function that runs a plan. Raises `NotBuilt` where this release cannot submit there."""

@@ -38,6 +38,26 @@ def as_text(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
+def texts(env: Mapping[str, Any], *keys: str, unset: str | None = None) -> dict[str, Any]:
+    """These keys as text, `unset` where they are not set or empty."""
+    return {key: as_text(env.get(key)) or unset for key in keys}
+
+
+def flags(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """These keys as booleans."""
+    return {key: bool(env.get(key)) for key in keys}
+
+
+def lists(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """These keys as tuples, empty where they are not set."""
+    return {key: tuple(env.get(key) or ()) for key in keys}
+
+
+def tables(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """These keys as tables of their own, empty where they are not set."""
+    return {key: dict(env.get(key) or {}) for key in keys}
+
+
 def control_characters(env: Mapping[str, Any], keys: Iterable[str]) -> list[UserError]:
     """Values of these keys, lists and tables included, that hold a line break or another control character."""
     return [

@@ -20,13 +20,13 @@ def import_nemo_run(home: str | None = None) -> Any:
     """NeMo-Run, imported (about three seconds).
 
     It runs `git rev-parse` for its own version and reads `NEMORUN_HOME` once, both while it is imported; the second
-    is set here unless the user did.
+    is set here unless the user did. It must not hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
 
     Args:
         home: what `NEMORUN_HOME` should be; by default a folder of nemotron's own.
     """
     os.environ.setdefault("NO_VCS_VERSION", "1")
-    os.environ.setdefault("NEMORUN_HOME", home or str(paths.home() / "nemo_run"))
+    os.environ.setdefault("NEMORUN_HOME", home or str(paths.home() / "experiments"))
     import nemo_run
 
     return nemo_run

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
@@ -81,8 +81,7 @@ class Composition:
             return {}
         if not isinstance(run, DictConfig):
             raise UserError("'run' must be a table", where=self.place("run"))
-        container: dict[str, Any] = OmegaConf.to_container(run, resolve=False)  # type: ignore[assignment]
-        return container
+        return cast("dict[str, Any]", OmegaConf.to_container(run, resolve=False))
 
     def put_run(self, run: Mapping[str, Any], sources: Mapping[str, Source], open_tables: tuple[str, ...]) -> None:
         """Puts the joined `run` section in place and closes the tree: from now on new keys need `+`.
@@ -100,7 +99,7 @@ class Composition:
             if isinstance(node, DictConfig):
                 OmegaConf.set_struct(node, False)
 
-    def set(self, path: str, value: Any, source: Source) -> None:
+    def put(self, path: str, value: Any, source: Source) -> None:
         """Sets one value from inside, existing or not."""
         OmegaConf.update(self.cfg, path, value, merge=False, force_add=True)
         self._own(path, source)
@@ -129,10 +128,10 @@ class Composition:
         """
         node = self.cfg if path is None else OmegaConf.select(self.cfg, path)
         try:
-            container: dict[str, Any] = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+            container = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
         except (OmegaConfBaseException, RecursionError) as error:
             raise self._resolution_error(error) from None
-        return container
+        return cast("dict[str, Any]", container)
 
     def place(self, path: str) -> str | None:
         """Where a value, or the nearest table above it, was written."""
@@ -165,7 +164,9 @@ class Composition:
         """Removes a key whose value is null. Hydra 1.3 takes such a key for one that does not exist."""
         above, _, last = key.rpartition(".")
         parent = OmegaConf.select(self.cfg, above) if above else self.cfg
-        if not isinstance(parent, DictConfig) or last not in parent or parent._get_node(last)._value() is not None  # type: ignore[union-attr]:
+        if not isinstance(parent, DictConfig) or last not in parent:
+            return False
+        if parent._get_node(last)._value() is not None:  # type: ignore[union-attr]
             return False
         with open_dict(parent):
             del parent[last]
@@ -207,7 +208,7 @@ class Composition:
         return UserError(f"cannot resolve {key or 'the config'}: {what}", where=self.place(key) if key else None)
 
 
-class _LayeredLoader(ConfigLoaderImpl):
+class _LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not typed
     """Hydra's loader, stopped before the command line's values, and remembering each file's keys."""
 
     def __init__(self, choice: YamlChoice) -> None:

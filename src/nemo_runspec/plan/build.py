@@ -25,7 +25,14 @@ from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.profiles.profile import DEFAULT_EXECUTOR, Profile, one_or_all, type_problem, unfilled_values
+from nemo_runspec.profiles.profile import (
+    DEFAULT_EXECUTOR,
+    Profile,
+    one_or_all,
+    placeholders,
+    type_problem,
+    unfilled_values,
+)
 from nemo_runspec.source import Layer, Source
 
 AUTO = Source(Layer.AUTO, text="nemotron")
@@ -181,7 +188,7 @@ class _Builder:
         given = self.composition.select(f"run.{name}")
         if isinstance(given, str):
             table = {"artifact": None, "path": None, **as_artifact(given)}
-            self.composition.set(f"run.{name}", table, Source(Layer.CLI))
+            self.composition.put(f"run.{name}", table, Source(Layer.CLI))
 
     def _run_dir(self, env: Mapping[str, Any]) -> str:
         named = (env.get("env_vars") or {}).get("NEMO_RUN_DIR")
@@ -200,11 +207,11 @@ class _Builder:
                     where=self.composition.place(f"run.{artifact.name}.make"),
                 )
             if artifact.path and not run[artifact.name].get("path"):
-                self.composition.set(f"run.{artifact.name}.path", artifact.path, AUTO)
+                self.composition.put(f"run.{artifact.name}.path", artifact.path, AUTO)
         given = self.composition.select("run.output_dir")
         first = next((a.path for a in produces if a.path), None)
         if given is None:
-            self.composition.set("run.output_dir", first or f"{run_dir}/outputs/{self.name}", AUTO)
+            self.composition.put("run.output_dir", first or f"{run_dir}/outputs/{self.name}", AUTO)
         return consumes, produces
 
     def _offer_job_variables(self, env: Mapping[str, Any], run_dir: str) -> None:
@@ -260,6 +267,7 @@ class _Builder:
         )
         gpus = env.get("gpus_per_node") or 0
         unfilled = [*unfilled_values(self.executor, env, _below(sources, "run.env."))]
+        unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
         unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
         return Plan(
             name=self.name,

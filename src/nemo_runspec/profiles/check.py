@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.profiles.envfile import EnvFile
-from nemo_runspec.profiles.profile import resolve_profile, system_problems
+from nemo_runspec.profiles.profile import placeholders, resolve_profile, system_problems
+from nemo_runspec.source import Source
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
     """Checks strays, system sections and every profile. A problem of a parent is reported once."""
     errors = [*_strays(env), *(problem for _, problem in system_problems(env))]
     warnings: list[str] = []
+    errors += [UserError(line) for line in placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")]
     for name in env.profiles:
         try:
             profile = resolve_profile(env, name)
@@ -35,6 +37,10 @@ def check_env_file(env: EnvFile) -> CheckReport:
         if not _is_parent(env, name):
             errors += [UserError(f"profile '{name}': {line}", where=env.where(name)) for line in profile.unfilled()]
     return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
+
+
+def _sources(env: EnvFile, section: str) -> dict[str, Source]:
+    return {key: env.source(section, key) for key in env.system(section)}
 
 
 def _strays(env: EnvFile) -> list[UserError]:

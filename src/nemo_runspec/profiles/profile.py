@@ -47,8 +47,9 @@ class Profile:
     warnings: tuple[str, ...] = ()
 
     def unfilled(self) -> tuple[str, ...]:
-        """What a site must still fill in: required keys that are missing, placeholders that were left."""
-        return unfilled_values(self.executor, self.values, self.sources)
+        """What a site must still fill in: required keys that no recipe brings, placeholders that were left."""
+        brought = {"container_image": "the recipe's own"}
+        return unfilled_values(self.executor, {**brought, **self.values}, self.sources)
 
 
 def resolve_profile(env: EnvFile, name: str) -> Profile:
@@ -164,13 +165,16 @@ def unfilled_values(executor: str, values: Mapping[str, Any], sources: Mapping[s
         for field in fields_of(executor).fields.values()
         if field.required and values.get(field.name) in (None, "")
     ]
-    left = [
-        f"{key} is still a placeholder: {value!r} ({sources[key].place()})" if key in sources else
-        f"{key} is still a placeholder: {value!r}"
+    return (*missing, *placeholders(values, sources))
+
+
+def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefix: str = "") -> tuple[str, ...]:
+    """Values that still stand for something a site must fill in, one line each. `prefix` goes before each key."""
+    return tuple(
+        f"{prefix}{key} is still a placeholder: {value!r}" + (f" ({sources[key].place()})" if key in sources else "")
         for key, value in values.items()
         if isinstance(value, str) and _PLACEHOLDER.search(value)
-    ]  # fmt: skip
-    return tuple(missing + left)
+    )
 
 
 def type_problem(key: str, value: Any, fields: FieldSet, source: Source | None) -> UserError | None:

@@ -5,8 +5,8 @@ Typer 0.28 carries Click inside (`typer._click`) and exports only some of it; th
 
 from __future__ import annotations
 
-from typer import Abort, Context, Exit
-from typer._click.core import Command, Parameter
+from typer import Abort, Exit
+from typer._click.core import Command, Context, Parameter
 from typer._click.exceptions import ClickException
 from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption

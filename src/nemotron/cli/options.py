@@ -104,12 +104,12 @@ def read_invocation(values: dict[str, Any], args: tuple[str, ...]) -> Invocation
         UserError: `--run` with `--batch`, an option given twice or with an option in the place of its value, a
             positional that is no override.
     """
-    single = {o.key: _one(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
-    flags = {o.key: bool(values.get(o.key)) for o in RECIPE_OPTIONS if not o.value}
+    given: dict[str, Any] = {o.key: _one(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
+    given |= {o.key: bool(values.get(o.key)) for o in RECIPE_OPTIONS if not o.value}
     overrides = tuple(values.get("overrides") or ())
     for text in overrides:
         _check_override(text)
-    invocation = Invocation(**single, **flags, overrides=overrides, args=args)
+    invocation = Invocation(**given, overrides=overrides, args=args)
     if invocation.run is not None and invocation.batch is not None:
         raise UserError(
             "--run and --batch exclude each other: one stays attached, the other returns",

@@ -20,6 +20,8 @@ from nemotron.cli.text import clean, count, paint, size, table
 
 _NAMES_SHOWN = 8
 _WIDE = 34
+_NOT_CHOICES = frozenset({"warnings", "client_secret"})
+_EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
 
 
 def print_preview(plan: Plan, *, as_json: bool) -> None:
@@ -28,8 +30,8 @@ def print_preview(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(_as_json(plan, rendering), indent=2, ensure_ascii=False))
         return
-    sections = [_title(plan), _run(plan), _config(plan), _environment(plan), _artifacts(plan), _travel(plan)]
-    sections += [_cost(plan), _warnings(plan), _scripts(plan, rendering)]
+    sections = [_title(plan), _run(plan), _chosen(plan), _config(plan), _environment(plan), _artifacts(plan)]
+    sections += [_travel(plan), _cost(plan), _warnings(plan), _scripts(plan, rendering)]
     print("\n\n".join("\n".join(lines) for lines in sections if lines))
 
 
@@ -67,6 +69,14 @@ def _title(plan: Plan) -> list[str]:
 def _run(plan: Plan) -> list[str]:
     rows = [(k, v, s) for k, v, s in _values(plan.run, "run.", plan.sources) if not _unset(v, s)]
     return [paint("run", "bold"), *_aligned((k.removeprefix("run."), v, s) for k, v, s in rows)]
+
+
+def _chosen(plan: Plan) -> list[str]:
+    """What the backend made of the run section: the partition for this mode, the image, the mounts."""
+    found = {k: v for k, v in asdict(plan.target).items() if k not in _NOT_CHOICES and v not in _EMPTY}
+    return (
+        [paint(f"chosen for {plan.executor}", "bold"), *_aligned((k, v, "") for k, v in found.items())] if found else []
+    )
 
 
 def _config(plan: Plan) -> list[str]:

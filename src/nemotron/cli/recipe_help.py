@@ -82,8 +82,8 @@ def _artifacts(recipe: Recipe) -> list[tuple[str, str]]:
 
 
 def _env_file() -> tuple[EnvFile | None, str]:
+    from nemo_runspec.profiles.envfile import load_env_file
     from nemo_runspec.profiles.find import find_env_file
-    from nemo_runspec.profiles.load import load_env_file
 
     try:
         path = find_env_file()
@@ -114,14 +114,8 @@ def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
     from nemo_runspec.profiles.fieldset import fields_of
     from nemo_runspec.profiles.profile import executor_of
 
-    executor = "slurm"
-    for name in env.profiles if env else ():
-        try:
-            executor = executor_of(env, env.chain(name)) if env else executor
-            if executor != "local":
-                break
-        except UserError:
-            continue
+    profile = _far_profile(env)
+    executor = executor_of(env, env.chain(profile)) if env and profile else "slurm"
     fields = fields_of(executor).fields
     rows = [(name, fields[name].help) for name in _FIELDS_SHOWN if name in fields]
     return [*rows, ("…", f"all {len(fields)} fields of '{executor}': nemotron env fields {executor}")]
@@ -130,11 +124,24 @@ def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
 def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[str, str]]:
     configs = recipe.configs()
     config = f" -c {'tiny' if 'tiny' in configs else configs[0]}" if configs else ""
-    profile = env.profiles[0] if env and env.profiles else "my-cluster"
-    setting = recipe.spec.parameters[0].name if recipe.spec.parameters else "run.env.nodes"
+    profile = _far_profile(env) or "my-cluster"
     lines = [
         f"{command}{config}",
         f"{command}{config} --run {profile} --dry-run",
-        f"{command}{config} --run {profile} {setting}=2 run.env.nodes=2",
+        f"{command}{config} --batch {profile} run.env.nodes=2 run.env.time=02:00:00",
     ]
     return [("", "\n".join(lines))]
+
+
+def _far_profile(env: EnvFile | None) -> str | None:
+    """The first profile that runs elsewhere, else the first one."""
+    from nemo_runspec.profiles.profile import DEFAULT_EXECUTOR, executor_of
+
+    names = env.profiles if env else []
+    for name in names:
+        try:
+            if env and executor_of(env, env.chain(name)) != DEFAULT_EXECUTOR:
+                return name
+        except UserError:
+            continue
+    return names[0] if names else None

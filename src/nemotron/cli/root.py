@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def make_root() -> TyperGroup:
     """The `nemotron` command."""
-    from typer.completion import completion_init
+    from typer._completion_classes import completion_init
 
     completion_init()
     return RootGroup(

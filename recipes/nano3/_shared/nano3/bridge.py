@@ -105,7 +105,7 @@ def metrics_callback(output_dir: Path) -> Callback:
     return WriteMetrics()
 
 
-def _import(target: str) -> Any:  # noqa: ANN401 - whatever the YAML names
+def _import(target: str) -> Any:
     module, _, name = target.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, control_characters, raise_problems
+from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, tables, texts
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -29,7 +29,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "client_secret",
         "str",
-        "Client secret of the API; best \"${oc.env:NAME}\".",
+        'Client secret of the API; best "${oc.env:NAME}".',
         required=True,
         aliases=("app_secret",),
         nemo_run="client_secret",
@@ -61,7 +61,9 @@ FIELDS: tuple[Field, ...] = (
         default="PyTorch",
         nemo_run="distributed_framework",
     ),
-    Field("custom_spec", "table", "Further keys of the workload's spec; they win over all others.", nemo_run="custom_spec"),
+    Field(
+        "custom_spec", "table", "Further keys of the workload's spec; they win over all others.", nemo_run="custom_spec"
+    ),
     Field(
         "launched_from_cluster",
         "bool",
@@ -69,7 +71,13 @@ FIELDS: tuple[Field, ...] = (
         default=False,
         nemo_run="launched_from_cluster",
     ),
-    Field("retries", "count", "TORCHX_MAX_RETRIES in the job; run:ai itself retries nothing for it.", default=0, nemo_run="retries"),
+    Field(
+        "retries",
+        "count",
+        "TORCHX_MAX_RETRIES in the job; run:ai itself retries nothing for it.",
+        default=0,
+        nemo_run="retries",
+    ),
     Field(
         "max_args_chars",
         "positive",
@@ -128,11 +136,11 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
     return DgxCloudTarget(
         pvcs=tuple(dict(claim) for claim in env.get("pvcs") or ()),
         distributed_framework=env.get("distributed_framework") or "PyTorch",
-        custom_spec=dict(env.get("custom_spec") or {}),
-        launched_from_cluster=bool(env.get("launched_from_cluster")),
+        **tables(env, "custom_spec"),
+        **flags(env, "launched_from_cluster"),
         retries=env.get("retries") or 0,
         max_args_chars=env.get("max_args_chars") or 9500,
-        **{key: env.get(key) or "" for key in _TEXTS},
+        **texts(env, *_TEXTS, unset=""),
     )
 
 
@@ -143,11 +151,15 @@ def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
     for number, claim in enumerate(claims):
         if not str(claim.get("path") or "").startswith("/") or not (claim.get("claimName") or claim.get("name")):
             problems.append(
-                UserError(f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {example}")
+                UserError(
+                    f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {example}"
+                )
             )
     if env.get("mounts"):
         problems.append(
-            UserError("mounts: executor 'dgxcloud' mounts volume claims only", remedy=f"set pvcs instead, such as {example}")
+            UserError(
+                "mounts: executor 'dgxcloud' mounts volume claims only", remedy=f"set pvcs instead, such as {example}"
+            )
         )
     folder = posixpath.normpath(env.get("pvc_nemo_run_dir") or "/")
     if env.get("pvc_nemo_run_dir") and not problems:

@@ -14,7 +14,16 @@ from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import Mount, as_text, below, control_characters, raise_problems, read_mounts
+from nemo_runspec.backends.checks import (
+    Mount,
+    below,
+    control_characters,
+    flags,
+    raise_problems,
+    read_mounts,
+    tables,
+    texts,
+)
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -41,7 +50,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "additional_kwargs",
         "table",
-        "Further arguments of docker-py's containers.run, such as { entrypoint = \"\" }; they win over all others.",
+        'Further arguments of docker-py\'s containers.run, such as { entrypoint = "" }; they win over all others.',
         nemo_run="additional_kwargs",
     ),
 )
@@ -108,10 +117,9 @@ def make_target(request: TargetRequest) -> DockerTarget:
         num_gpus=(env.get("gpus_per_node") if gpus is None else gpus) or None,
         ulimits=ulimits,
         network=env.get("network") or "nemo_run",
-        privileged=bool(env.get("privileged")),
-        healthcheck=dict(env.get("healthcheck") or {}),
-        additional_kwargs=dict(env.get("additional_kwargs") or {}),
-        **{key: as_text(env.get(key)) for key in ("runtime", "shm_size", "ipc_mode")},
+        **flags(env, "privileged"),
+        **tables(env, "healthcheck", "additional_kwargs"),
+        **texts(env, "runtime", "shm_size", "ipc_mode"),
     )
 
 
@@ -137,10 +145,12 @@ def _here(mount: Mount, problems: list[UserError]) -> Mount:
     """The mount with its source as Docker wants it: absolute, or the name of a volume."""
     if mount.source.startswith("/$nemo_run") or _VOLUME.fullmatch(mount.source):
         return mount
-    source = os.path.expanduser(os.path.expandvars(mount.source))
+    source = str(Path(os.path.expandvars(mount.source)).expanduser())
     unset = _UNSET.search(source)
     if unset:
         problems.append(
-            UserError(f"mounts: '{mount}' needs the variable {unset[0]}, which is not set", remedy="set it, or write the path")
+            UserError(
+                f"mounts: '{mount}' needs the variable {unset[0]}, which is not set", remedy="set it, or write the path"
+            )
         )
     return Mount(os.path.normpath(Path.cwd() / source), mount.target, mount.flags)

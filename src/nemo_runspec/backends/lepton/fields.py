@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, control_characters, raise_problems
+from nemo_runspec.backends.checks import below, control_characters, flags, lists, raise_problems, tables, texts
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -29,7 +29,13 @@ FIELDS: tuple[Field, ...] = (
     adopt("nodes", nemo_run="nodes"),
     adopt("gpus_per_node", nemo_run="gpus_per_node"),
     adopt("nproc_per_node", nemo_run="nprocs_per_node"),
-    Field("resource_shape", "str", "Resource shape of a node, such as gpu.8xh100-sxm.", default="", nemo_run="resource_shape"),
+    Field(
+        "resource_shape",
+        "str",
+        "Resource shape of a node, such as gpu.8xh100-sxm.",
+        default="",
+        nemo_run="resource_shape",
+    ),
     Field("node_group", "str", "Node group, by name.", default="", nemo_run="node_group"),
     Field("node_reservation", "str", "Reservation, by id.", default="", nemo_run="node_reservation"),
     Field("shared_memory_size", "positive", "Shared memory in MiB.", default=65536, nemo_run="shared_memory_size"),
@@ -40,7 +46,9 @@ FIELDS: tuple[Field, ...] = (
         nemo_run="mounts",
     ),
     Field("secret_vars", "table[str]", "Variable of the job = name of a Lepton secret.", nemo_run="secret_vars"),
-    Field("image_pull_secrets", "list[str]", "Lepton secrets for registries.", default=[], nemo_run="image_pull_secrets"),
+    Field(
+        "image_pull_secrets", "list[str]", "Lepton secrets for registries.", default=[], nemo_run="image_pull_secrets"
+    ),
     Field(
         "pre_launch_commands",
         "list[str]",
@@ -48,8 +56,16 @@ FIELDS: tuple[Field, ...] = (
         default=[],
         nemo_run="pre_launch_commands",
     ),
-    Field("can_be_preempted", "bool", "Jobs of higher priority may take the nodes.", default=False, nemo_run="can_be_preempted"),
-    Field("can_preempt", "bool", "The job may take the nodes of lower priority.", default=False, nemo_run="can_preempt"),
+    Field(
+        "can_be_preempted",
+        "bool",
+        "Jobs of higher priority may take the nodes.",
+        default=False,
+        nemo_run="can_be_preempted",
+    ),
+    Field(
+        "can_preempt", "bool", "The job may take the nodes of lower priority.", default=False, nemo_run="can_preempt"
+    ),
     Field("queue_priority", "str", "Priority class, such as mid-4000.", nemo_run="queue_priority"),
     Field(
         "head_resource_shape",
@@ -134,10 +150,10 @@ def make_target(request: TargetRequest) -> LeptonTarget:
         queue_priority=env.get("queue_priority") or None,
         ray_version=env.get("ray_version") or None,
         warnings=tuple(_warnings(env, mounts)),
-        **{key: env.get(key) or "" for key in _TEXTS},
-        **{key: dict(env.get(key) or {}) for key in ("secret_vars", "custom_spec")},
-        **{key: tuple(env.get(key) or ()) for key in ("image_pull_secrets", "pre_launch_commands")},
-        **{key: bool(env.get(key)) for key in ("can_be_preempted", "can_preempt", "launched_from_cluster")},
+        **texts(env, *_TEXTS, unset=""),
+        **tables(env, "secret_vars", "custom_spec"),
+        **lists(env, "image_pull_secrets", "pre_launch_commands"),
+        **flags(env, "can_be_preempted", "can_preempt", "launched_from_cluster"),
     )
 
 
@@ -146,9 +162,7 @@ def _mount_problems(mounts: list[Any]) -> list[UserError]:
     for number, mount in enumerate(mounts):
         wrong = _wrong_with(mount)
         if wrong:
-            problems.append(
-                UserError(f"mounts[{number}] {wrong}: {mount!r}", remedy=f"write mounts = [{_EXAMPLE}]")
-            )
+            problems.append(UserError(f"mounts[{number}] {wrong}: {mount!r}", remedy=f"write mounts = [{_EXAMPLE}]"))
     return problems
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import getpass
-import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, shell_environment
@@ -54,6 +54,6 @@ def _tunnel(target: SlurmTarget, run: Any) -> Any:
         host=target.host,
         user=target.user or getpass.getuser(),
         port=target.port,
-        identity=os.path.expanduser(target.identity) if target.identity else None,
+        identity=str(Path(target.identity).expanduser()) if target.identity else None,
         job_dir=target.remote_job_dir,
     )

@@ -5,15 +5,24 @@ The arguments of NeMo-Run's `SlurmExecutor` named here are those of 0.11.1.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import Mount, as_text, below, control_characters, raise_problems, read_mounts
+from nemo_runspec.backends.checks import (
+    Mount,
+    as_text,
+    below,
+    control_characters,
+    lists,
+    raise_problems,
+    read_mounts,
+    texts,
+)
 from nemo_runspec.backends.slurm.time import time_problem
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
@@ -29,7 +38,9 @@ _SUBMISSION = (
     Field("account", "str", "Account the job is billed to. Sites without accounts need none.", nemo_run="account"),
     Field("partition", "str", "Partition; by default the cluster's.", nemo_run="partition"),
     Field("run_partition", "str", "Partition for attached jobs (--run); by default partition.", nemo_run="partition"),
-    Field("batch_partition", "str", "Partition for detached jobs (--batch); by default partition.", nemo_run="partition"),
+    Field(
+        "batch_partition", "str", "Partition for detached jobs (--batch); by default partition.", nemo_run="partition"
+    ),
     Field(
         "time",
         "int|str",
@@ -38,7 +49,12 @@ _SUBMISSION = (
         nemo_run="time",
     ),
     Field("qos", "str", "Quality of service.", nemo_run="qos"),
-    Field("job_name_prefix", "str", "Put before nemotron's own job name, such as myaccount-team.", nemo_run="job_name_prefix"),
+    Field(
+        "job_name_prefix",
+        "str",
+        "Put before nemotron's own job name, such as myaccount-team.",
+        nemo_run="job_name_prefix",
+    ),
     Field("retries", "count", "How often Slurm requeues the job after it failed.", default=0, nemo_run="retries"),
     Field("dependencies", "list[str]", "Slurm job ids that this job waits for.", default=[], nemo_run="dependencies"),
     Field(
@@ -52,7 +68,7 @@ _SUBMISSION = (
     Field(
         "additional_parameters",
         "table[scalar]",
-        "Further sbatch options, such as { mail_type = \"END\", reservation = \"name\" }; true for one without a value.",
+        'Further sbatch options, such as { mail_type = "END", reservation = "name" }; true for one without a value.',
         nemo_run="additional_parameters",
     ),
 )
@@ -119,7 +135,13 @@ _TASKS = (
         nemo_run="srun_args",
     ),
     Field("setup_lines", "str", "Shell lines of the batch script, run once before srun.", nemo_run="setup_lines"),
-    Field("memory_measure", "bool", "Run nvidia-smi on the job before it starts.", default=False, nemo_run="memory_measure"),
+    Field(
+        "memory_measure",
+        "bool",
+        "Run nvidia-smi on the job before it starts.",
+        default=False,
+        nemo_run="memory_measure",
+    ),
     adopt("packager", nemo_run="packager"),
 )
 
@@ -244,7 +266,7 @@ def run_dir(env: Mapping[str, Any]) -> str:
     named = str(env.get("remote_job_dir") or "").rstrip("/")
     if env.get("tunnel") == "ssh":
         return re.sub(r"^~(?=/|$)", HOME, named) or f"{HOME}/.nemotron/run"
-    return os.path.expanduser(named) or str(paths.run_dir())
+    return str(Path(named).expanduser() if named else paths.run_dir())
 
 
 def make_target(request: TargetRequest) -> SlurmTarget:
@@ -274,9 +296,9 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         memory_measure=bool(env.get("memory_measure")),
         build_cache_dir=as_text(env.get("build_cache_dir")) if _is_build(request) else None,
         warnings=tuple(_warnings(env)),
-        **{key: tuple(env.get(key) or ()) for key in ("container_env", "srun_args")},
-        **{key: env.get(key) or None for key in ("cpus_per_task", "cpus_per_gpu", "gpus_per_task", "segment", "port")},
-        **{key: as_text(env.get(key)) for key in _TEXTS},
+        **lists(env, "container_env", "srun_args"),
+        **_counts(env, "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "segment", "port"),
+        **texts(env, *_TEXTS),
     )
 
 
@@ -291,14 +313,18 @@ _ONE_LINE = (
 )  # fmt: skip
 
 
+def _counts(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: env.get(key) or None for key in keys}
+
+
 def _is_build(request: TargetRequest) -> bool:
     return request.kind == "build"
 
 
 def _chosen_partition(request: TargetRequest) -> str | None:
-    keys = (f"{request.mode}_partition", "partition")
+    keys = [f"{request.mode}_partition", "partition"]
     if _is_build(request):
-        keys = ("build_partition", *keys)
+        keys.insert(0, "build_partition")
     return next((str(request.env[key]) for key in keys if request.env.get(key)), None)
 
 
@@ -375,13 +401,15 @@ def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
     if env.get("host") and not env.get("tunnel"):
         problems.append(
             UserError(
-                f"host = \"{env['host']}\" but no tunnel: the job would be submitted from this machine",
+                f'host = "{env["host"]}" but no tunnel: the job would be submitted from this machine',
                 remedy='add tunnel = "ssh" to submit there, or tunnel = "local" to ignore host',
             )
         )
     if named and not folder.startswith(("/", HOME)):
         problems.append(
-            UserError(f"remote_job_dir must be absolute or begin with ~/, not {named!r}", remedy="such as /lustre/me/run")
+            UserError(
+                f"remote_job_dir must be absolute or begin with ~/, not {named!r}", remedy="such as /lustre/me/run"
+            )
         )
     elif not _PATH.fullmatch(folder):
         problems.append(

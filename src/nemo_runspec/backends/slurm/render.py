@@ -90,7 +90,9 @@ def _holes(plan: Plan) -> tuple[str, ...]:
     target: SlurmTarget = plan.target
     if not target.remote_job_dir.startswith(HOME):
         return ()
-    return (f"{HOME}: the home directory of {target.user or 'your user'} on {target.host}, asked for when it is submitted",)
+    return (
+        f"{HOME}: the home directory of {target.user or 'your user'} on {target.host}, asked for when it is submitted",
+    )
 
 
 def _flags(plan: Plan, arguments: dict[str, Any]) -> list[str]:
@@ -126,7 +128,9 @@ def _where(plan: Plan, arguments: dict[str, Any]) -> list[str]:
     if arguments["container_image"] is None:
         return ["--chdir", f"{plan.job_dir}/code"]
     special = "/$nemo_run"
-    mounts = [m.replace(special, plan.job_dir, 1) if m.startswith(special) else m for m in arguments["container_mounts"]]
+    mounts = [
+        m.replace(special, plan.job_dir, 1) if m.startswith(special) else m for m in arguments["container_mounts"]
+    ]
     words = [
         "--container-image", arguments["container_image"],
         "--container-mounts", ",".join([*mounts, f"{plan.job_dir}:{MOUNTED}"]),

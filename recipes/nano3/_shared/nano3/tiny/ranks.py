@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
-MOST_THREADS = 4
-
 
 @dataclass(frozen=True)
 class Ranks:
@@ -37,12 +35,10 @@ class Ranks:
             dist.barrier()
 
 
-def join(threads: int | None) -> Ranks:
-    """Join the other processes, and share the processor's cores between those of this machine."""
+def join(threads: int) -> Ranks:
+    """Join the other processes; each computes with so many threads."""
     ranks = Ranks(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
-    neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(threads or min(MOST_THREADS, max(1, cores // neighbours)))
+    torch.set_num_threads(threads)
     if ranks.world_size > 1:
         dist.init_process_group("gloo")
     return ranks

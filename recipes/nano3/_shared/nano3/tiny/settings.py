@@ -22,6 +22,7 @@ class Train:
 
     `exit_interval` saves and stops at the next multiple of that many steps, `train_iters` still being the whole run.
     `eval_iters` limits the validation batches; null means the whole validation text.
+    `threads` is per process: so small a model gains little from a second one, and loses much where cores are shared.
     """
 
     train_iters: int
@@ -29,7 +30,7 @@ class Train:
     eval_interval: int = 50
     eval_iters: int | None = None
     exit_interval: int | None = None
-    threads: int | None = None
+    threads: int = 1
     require_below_unigram: bool = False
 
 

@@ -1,0 +1,210 @@
+"""What is shown is what NeMo-Run would submit, for any profile."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm import verify
+from nemo_runspec.backends.slurm.render import render, render_sbatch, submit_command
+from nemo_runspec.errors import UserError
+
+# Text of one line as a person may write it: quotes, spaces, shell characters, letters of any script.
+LINE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=24)
+WORD = st.from_regex(r"[a-z][a-z0-9_]{0,11}", fullmatch=True)
+PATH = st.lists(WORD, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+COUNT = st.integers(1, 4096)
+TIME = st.from_regex(r"([0-9]{1,2}-)?[0-9]{1,2}(:[0-5][0-9]){0,2}", fullmatch=True)
+SOURCE = st.one_of(
+    PATH, WORD.map("$HOME/{}".format), WORD.map("${{SCRATCH}}/{} x".format), PATH.map("/$nemo_run{}".format),
+    LINE.map(lambda text: "/" + text.replace(":", "").replace(",", "")), PATH.map("/$nemo_run{} x".format),
+)  # fmt: skip
+MOUNT = st.tuples(SOURCE, PATH, st.sampled_from(["", ":ro", ":rw+nosuid"])).map(lambda m: f"{m[0]}:{m[1]}{m[2]}")
+MEMORY = st.one_of(st.integers(0, 10**6), st.sampled_from(["0", "200G", "1T"]))
+EXTRA = st.dictionaries(
+    st.sampled_from(["mail_type", "mail-user", "reservation", "nodelist", "licenses", "nice", "spread_job", "ntasks"]),
+    st.one_of(st.booleans(), st.integers(), LINE),
+)
+OPTIONAL = {
+    "account": LINE, "partition": LINE, "run_partition": WORD, "batch_partition": WORD, "time": st.one_of(TIME, COUNT),
+    "qos": WORD, "job_name_prefix": st.sampled_from(["team-llm.", "acct_sub-x.", "A+"]), "retries": st.integers(0, 9),
+    "dependencies": st.lists(st.sampled_from(["12", "34_5", "7+1", "slurm_tunnel://nemo_run/99/master/0"])),
+    "dependency_type": st.sampled_from(["afterok", "afterany"]), "additional_parameters": EXTRA,
+    "nodes": COUNT, "gpus_per_node": st.integers(0, 16), "nproc_per_node": COUNT, "cpus_per_task": COUNT,
+    "cpus_per_gpu": COUNT, "gpus_per_task": COUNT, "mem": MEMORY, "mem_per_gpu": MEMORY, "mem_per_cpu": MEMORY,
+    "exclusive": st.sampled_from([True, False, "user", "mcs"]), "gres": LINE, "constraint": LINE, "exclude": LINE,
+    "segment": COUNT, "network": LINE, "array": st.one_of(st.integers(0, 99), st.sampled_from(["0-7%2", "1,3,5"])),
+    "signal": st.sampled_from(["B:USR1@300", "TERM"]), "comment": LINE, "open_mode": st.sampled_from(["append", "truncate"]),
+    "container_image": st.one_of(st.sampled_from(["nvcr.io#nvidia/nemo:25.04", "/images/nemo 25.sqsh"]), LINE),
+    "mounts": st.lists(MOUNT, max_size=3), "container_env": st.lists(WORD.map(str.upper), max_size=3),
+    "srun_args": st.lists(st.sampled_from(["--mpi=pmix", "--no-container-mount-home", "--cpu-bind=none"]), max_size=3),
+    "setup_lines": st.one_of(LINE, st.just("module load cuda\nexport A='{{ b }}'\n\n# {% end %}")),
+    "memory_measure": st.booleans(), "remote_job_dir": st.one_of(PATH, st.just("~/runs"), PATH.map("{}/".format)),
+}  # fmt: skip
+TUNNELS = st.one_of(
+    st.just({}), st.just({"tunnel": "local"}),
+    st.fixed_dictionaries(
+        {"tunnel": st.just("ssh"), "host": st.just("login.example.com")},
+        optional={"user": WORD, "port": COUNT, "identity": st.just("~/.ssh/id")},
+    ),
+)  # fmt: skip
+PROFILES = st.builds(lambda env, tunnel: {**env, **tunnel}, st.fixed_dictionaries({}, optional=OPTIONAL), TUNNELS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plain_job_script():
+    """The job script is another room's; here only its place matters."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr("nemo_runspec.script.render_job_script", lambda plan, layout: f"cd {layout.code}\n", raising=False)
+    yield
+    patch.undo()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    env=PROFILES,
+    launch=st.sampled_from(["torchrun", "direct", "ray"]),
+    mode=st.sampled_from(["run", "batch"]),
+    kind=st.sampled_from(["", "build"]),
+)
+def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mode, kind):
+    plan = make_plan("slurm", env, launch=launch, mode=mode, kind=kind)
+    ours = render(plan).files[1].text
+    assert ours == verify.nemo_run_rendering(plan)
+    assert subprocess.run(["bash", "-n"], input=ours, text=True, capture_output=True).returncode == 0 or (
+        "setup_lines" in env
+    )
+
+
+@pytest.mark.parametrize("container", [None, "nvcr.io#nvidia/nemo:25.04"])
+def test_an_experiment_writes_the_same_text_in_its_own_directory(make_plan, container, tmp_path, monkeypatch, own_home):
+    """Nothing but the directory differs from what `nemo_run.Experiment` writes for an inline script."""
+    import nemo_run as run
+
+    from nemo_runspec.backends.slurm.executor import make_executor
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())  # NeMo-Run's subprocesses read it
+    env = {
+        "account": "team_llm",
+        "nodes": 2,
+        "gpus_per_node": 8,
+        "container_image": container,
+        "mounts": ["/data:/data"],
+    }
+    plan = make_plan("slurm", env)
+    title = "with" if container else "without"
+    with run.Experiment(title, clean_mode=True) as experiment:
+        experiment.add(run.Script(inline="true"), executor=make_executor(plan), name=plan.name)
+        experiment.dryrun(log=False, delete_exp_dir=False)
+    written = next((own_home / "runs" / "experiments" / title).rglob(f"{plan.name}_sbatch.sh")).read_text()
+    theirs = re.search(r"--output=(\S+)/sbatch_", written)[1]
+    assert written.replace(theirs, plan.job_dir) == render_sbatch(plan)
+
+
+def test_the_job_script_comes_first_and_lies_where_the_batch_script_looks_for_it(make_plan):
+    plan = make_plan("slurm", {"container_image": "img"})
+    script, batch = render(plan).files
+    assert (script.title, batch.title) == ("job script", "sbatch script")
+    assert script == RenderedFile("job script", f"scripts/{plan.name}.sh", "cd /nemo_run/code\n")
+    assert f"bash /nemo_run/{script.name}\n" in batch.text
+    assert f",{plan.job_dir}:/nemo_run " in batch.text
+
+
+def test_without_a_container_everything_lies_in_the_job_directory(make_plan):
+    plan = make_plan("slurm", {"remote_job_dir": "/lustre/me/run"})
+    script, batch = render(plan).files
+    assert script.text == f"cd {plan.job_dir}/code\n"
+    assert plan.job_dir == f"/lustre/me/run/jobs/{plan.name}"
+    assert f"--chdir {plan.job_dir}/code " in batch.text
+    assert f"bash {plan.job_dir}/{script.name}\n" in batch.text
+    assert "/nemo_run" not in batch.text
+
+
+def test_the_directory_for_jobs_is_seen_in_the_container_once(make_plan):
+    own = make_plan("slurm", {"container_image": "i", "remote_job_dir": "/lustre/me/run", "mounts": ["/data:/data"]})
+    covered = make_plan(
+        "slurm", {"container_image": "i", "remote_job_dir": "/lustre/me/run", "mounts": ["/lustre:/lustre"]}
+    )
+    assert own.target.mounts == ("/data:/data", "/lustre/me/run:/lustre/me/run")
+    assert covered.target.mounts == ("/lustre:/lustre",)
+
+
+@pytest.mark.parametrize(("launch", "tasks"), [("torchrun", 1), ("ray", 1), ("direct", 8)])
+def test_one_task_per_node_unless_direct(make_plan, launch, tasks):
+    text = render_sbatch(make_plan("slurm", {"ntasks_per_node": 8, "gpus_per_node": 8}, launch=launch))
+    assert f"#SBATCH --ntasks-per-node={tasks}\n" in text
+    assert "#SBATCH --gpus-per-node=8\n" in text
+
+
+def test_no_gpus_asks_for_none(make_plan):
+    assert "gpus" not in render_sbatch(make_plan("slurm", {"gpus_per_node": 0}))
+
+
+def test_no_variable_of_the_job_is_in_the_batch_script(make_plan):
+    assert "s3cret-value" not in render_sbatch(make_plan("slurm", {}, variables={"NAME": "s3cret-value"}))
+
+
+def test_submit_command_here_and_over_ssh(make_plan):
+    here = make_plan("slurm", {"remote_job_dir": "/lustre/run"})
+    path = f"/lustre/run/jobs/{here.name}/{here.name}_sbatch.sh"
+    assert submit_command(here) == ("sbatch", "--requeue", "--parsable", path)
+    env = {
+        "tunnel": "ssh",
+        "host": "login",
+        "user": "me",
+        "port": 2222,
+        "identity": "~/.ssh/key",
+        "remote_job_dir": "/lustre/run",
+    }
+    assert submit_command(make_plan("slurm", env))[:6] == ("ssh", "-p", "2222", "-i", "~/.ssh/key", "me@login")
+
+
+def test_a_home_known_only_to_the_cluster_is_a_named_hole(make_plan):
+    plan = make_plan("slurm", {"tunnel": "ssh", "host": "login.example.com", "container_image": "img"})
+    shown = render(plan)
+    assert shown.holes == (
+        "@HOME@: the home directory of your user on login.example.com, asked for when it is submitted",
+    )
+    home = "/home/me"
+    filled = replace(
+        plan,
+        job_dir=plan.job_dir.replace("@HOME@", home),
+        target=replace(
+            plan.target,
+            remote_job_dir=plan.target.remote_job_dir.replace("@HOME@", home),
+            mounts=tuple(m.replace("@HOME@", home) for m in plan.target.mounts),
+        ),
+    )
+    assert render_sbatch(filled) == shown.files[1].text.replace("@HOME@", home)
+    assert render(filled).holes == ()
+
+
+def test_a_difference_stops_the_submission(make_plan, monkeypatch):
+    plan = make_plan("slurm", {})
+    verify.assert_same(plan)
+    monkeypatch.setattr(verify, "render_sbatch", lambda plan: "#!/bin/bash\n")
+    with pytest.raises(UserError, match="nothing was submitted"):
+        verify.assert_same(plan)
+
+
+def test_rendering_imports_no_nemo_run_and_reading_fields_no_jinja():
+    code = """
+import sys
+import nemo_runspec.backends.slurm
+assert not {"nemo_run", "jinja2"} & set(sys.modules), "fields"
+from nemo_runspec.backends.slurm.render import _template
+_template()
+assert "nemo_run" not in sys.modules, "render"
+import nemo_runspec.backends.docker, nemo_runspec.backends.lepton, nemo_runspec.backends.dgxcloud
+assert not {"nemo_run", "leptonai", "requests", "docker", "torch", "ray"} & set(sys.modules), "others"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -33,6 +33,7 @@ class Problems(UserError):
     """Several mistakes of one file or profile, reported together so that one edit mends them all."""
 
     def __init__(self, title: str, problems: list[UserError], *, remedy: str | None = None) -> None:
+        self.title = title
         self.problems = tuple(problems)
         body = "\n".join(f"- {str(p).replace(chr(10), chr(10) + '  ')}" for p in problems)
         super().__init__(f"{title}\n{body}", remedy=remedy)

@@ -13,7 +13,7 @@ from typing import Any
 
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.source import display_path
-from nemo_runspec.toml import key_lines, parse_toml
+from nemo_runspec.toml import key_lines, parse_toml, split_lines
 
 SCHEMAS = ("1",)
 LAUNCHERS = ("torchrun", "ray", "direct")
@@ -151,10 +151,10 @@ def read_runspec(script: Path, *, required: bool = True) -> Runspec:
                 where=shown,
                 remedy=f"run it as a script of your own: nemotron run {shown}",
             )
-        return _plain(document)
+        return _plain(document, shown)
     lines = {".".join(k): n + block[1] - 1 for k, n in key_lines(block[0]).items()} if block else {}
     _check(table, shown, lines)
-    return _build(table, document, lines)
+    return _build(table, document, lines, shown)
 
 
 def _block(text: str, shown: str) -> tuple[str, int] | None:
@@ -164,7 +164,7 @@ def _block(text: str, shown: str) -> tuple[str, int] | None:
         return None
     first = text.count("\n", 0, opening.end()) + 2
     rows: list[str] = []
-    for row in text[opening.end() + 1 :].splitlines():
+    for row in split_lines(text[opening.end() + 1 :]):
         if row.rstrip() == "# ///":
             return "\n".join(rows) + "\n", first
         if row == "#":
@@ -233,7 +233,7 @@ def _problems(table: dict[str, Any], name: str, shown: str, lines: Mapping[str, 
     return found
 
 
-def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, int]) -> Runspec:
+def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, int], shown: str) -> Runspec:
     run, config = table.get("run", {}), table.get("config", {})
     resources = table.get("resources", {})
     return Runspec(
@@ -257,17 +257,17 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         parameters=tuple(Parameter(**item) for item in table.get("parameters", ())),
         declared=True,
         lines=lines,
-        **_python(document),
+        **_python(document, shown),
     )
 
 
-def _plain(document: dict[str, Any]) -> Runspec:
-    return Runspec(**_python(document))
+def _plain(document: dict[str, Any], shown: str) -> Runspec:
+    return Runspec(**_python(document, shown))
 
 
-def _python(document: dict[str, Any]) -> dict[str, Any]:
+def _python(document: dict[str, Any], shown: str) -> dict[str, Any]:
     dependencies = document.get("dependencies", [])
     requires = document.get("requires-python")
     if not isinstance(dependencies, list) or not all(isinstance(d, str) for d in dependencies):
-        raise UserError("PEP 723 'dependencies' must be a list of strings")
+        raise UserError("PEP 723 'dependencies' must be a list of strings", where=shown)
     return {"dependencies": tuple(dependencies), "requires_python": requires if isinstance(requires, str) else None}

@@ -65,7 +65,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     table: KeyPath = ()
     pending: str | None = None
     depth = 0
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(split_lines(text), start=1):
         if pending is None and depth == 0:
             stripped = raw.strip()
             if stripped.startswith("["):
@@ -83,6 +83,11 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return lines
 
 
+def split_lines(text: str) -> list[str]:
+    """The lines as TOML and editors count them: `str.splitlines` also cuts at characters a string may hold."""
+    return text.replace("\r\n", "\n").split("\n")
+
+
 def _split_position(message: str, text: str) -> tuple[str, int]:
     head, _, tail = message.rpartition(" (at ")
     if tail.startswith("line "):
@@ -91,7 +96,7 @@ def _split_position(message: str, text: str) -> tuple[str, int]:
 
 
 def _toml_hint(text: str, line: int) -> str | None:
-    rows = text.splitlines()
+    rows = split_lines(text)
     row = rows[line - 1] if 0 < line <= len(rows) else ""
     key, rest = _split_key(row)
     value = rest.split("#")[0].strip()
@@ -158,7 +163,7 @@ def _scan(row: str, pending: str | None, depth: int) -> tuple[str | None, int]:
                 at += 2
                 continue
             if row.startswith(pending, at):
-                at += len(pending)
+                at = _after_quotes(row, at, pending)
                 pending = None
             else:
                 at += 1
@@ -180,7 +185,15 @@ def _skip_string(row: str, at: int, quote: str) -> tuple[int, str | None]:
         if escapes and row[at] == "\\":
             at += 2
         elif row.startswith(quote, at):
-            return at + len(quote), None
+            return _after_quotes(row, at, quote), None
         else:
             at += 1
     return at, (quote if len(quote) == 3 else None)
+
+
+def _after_quotes(row: str, at: int, quote: str) -> int:
+    """Where a string goes on after its closing quotes: a long one may have two more of them as its last characters."""
+    end = at + len(quote)
+    while len(quote) == 3 and end < at + 5 and row.startswith(quote[0], end):
+        end += 1
+    return end

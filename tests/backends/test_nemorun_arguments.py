@@ -161,9 +161,7 @@ def test_no_plan_holds_the_client_secret(make_plan):
         ("lepton", {"mounts": ["/data:/data"]}, r"mounts\[0\] is not a mount of executor 'lepton'"),
         ("lepton", {"mounts": [{"path": "/data"}]}, "absolute mount_path"),
         ("lepton", {"mounts": [{"path": "/data", "mount_path": "/data", "form": "x"}]}, "unknown key 'form'"),
-        ("dgxcloud", {"mounts": ["/data:/data"]}, "volume claims"),
         ("dgxcloud", {"pvcs": [{"path": "/pvc"}]}, "needs claimName"),
-        ("dgxcloud", {"pvcs": [PVC], "pvc_nemo_run_dir": "/other"}, "on none of pvcs"),
     ],
 )
 def test_wrong_shapes_are_named_with_an_example(make_target, executor, env, wrong):
@@ -225,3 +223,11 @@ def test_packagers():
 def test_packagers_without_what_they_need(kind, options, wrong):
     with pytest.raises(UserError, match=wrong):
         make_packager(Package(kind, "/repo", options))
+
+
+def test_dgxcloud_says_what_a_submission_would_lose(make_target):
+    target = make_target("dgxcloud", {"pvc_nemo_run_dir": "/pvc/run", "mounts": ["/data:/data"]})
+    assert "on none of pvcs" in target.unfilled[0]
+    assert "mounts are not used" in target.warnings[0]
+    claim = {"claimName": "c", "path": "/pvc"}
+    assert make_target("dgxcloud", {"pvc_nemo_run_dir": "/pvc/run", "pvcs": [claim]}).unfilled == ()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.arguments import shell_word
@@ -64,7 +67,7 @@ def test_what_is_no_time_limit(make_target, time):
     [(None, None), (False, None), (True, True), ("user", "user"), ("false", None), ("True", True), ("", None)],
 )
 def test_exclusive_is_never_false(make_target, given, kept):
-    assert make_target("slurm", {"exclusive": given}).exclusive is kept or kept == "user"
+    assert make_target("slurm", {"exclusive": given}).exclusive == kept
 
 
 def test_directory_for_jobs(monkeypatch, tmp_path):
@@ -131,10 +134,20 @@ def test_all_problems_at_once(make_target):
         ('/a$(id)`id`":/c', '"/a\\$(id)\\`id\\`\\":/c"'),
         ("/$nemo_run/a b:/c", '/$nemo_run"/a b:/c"'),
         ("#image", '"#image"'),
+        ("/a{b,c}:/x", '"/a{b,c}:/x"'),
+        ("${HOME}/x:/$1", '"${HOME}/x:/\\$1"'),
+        ("~/nemo.sqsh", "$HOME/nemo.sqsh"),
     ],
 )
 def test_one_word_of_the_batch_script(text, word):
     assert shell_word(text) == word
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="$\0\r\n"), min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_a_shell_reads_the_word_as_it_was_written(text):
+    read = subprocess.run(["bash", "-c", f"printf %s {shell_word(text)}x"], capture_output=True, check=True).stdout
+    assert read.decode() == f"{text}x" or text.startswith("~/")
 
 
 def test_what_is_odd_is_said(make_target):

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 from nano3.metrics import Progress
+from nano3.settings import SettingsError, build
+from nano3.tiny.settings import TinySettings
 
 from .conftest import TRAIN, recipe_config, recipe_environment
 
@@ -99,9 +101,9 @@ def test_validation_ends_below_the_unigram_entropy_within_two_minutes(whole_run,
     output, printed, seconds = whole_run
     entropy = json.loads((tiny_data / "manifest.json").read_text())["valid_unigram_entropy"]
     validation = records(output, "val_loss")
-    assert list(validation) == [50, 100, 150, 200]
-    assert validation[200] < entropy / 2, "far below: what the model knows is context"
-    assert f"validation loss {validation[200]:.4f}, below the unigram entropy {entropy:.4f}" in printed
+    assert list(validation) == [50, 100, 150]
+    assert validation[150] < entropy / 2, "far below: what the model knows is context"
+    assert f"validation loss {validation[150]:.4f}, below the unigram entropy {entropy:.4f}" in printed
     assert seconds < 120
 
 
@@ -113,9 +115,9 @@ def test_it_is_the_hybrid_and_well_under_a_million_parameters(whole_run):
 
 def test_progress_shows_loss_and_tokens_per_second(whole_run):
     output, printed, _ = whole_run
-    assert any(line.startswith("step 5/200  loss ") and line.endswith(" tokens/s") for line in printed.splitlines())
+    assert any(line.startswith("step 5/150  loss ") and line.endswith(" tokens/s") for line in printed.splitlines())
     record = json.loads((output / "metrics.jsonl").read_text().splitlines()[0])
-    assert {"step": 5, "total_steps": 200}.items() <= record.items()
+    assert {"step": 5, "total_steps": 150}.items() <= record.items()
     assert {"loss", "lr", "grad_norm", "tokens_per_second"} < record.keys()
 
 
@@ -206,7 +208,6 @@ def test_sigterm_saves_and_stops(tiny_data, recipe_python, tmp_path):
 @pytest.mark.parametrize(
     ("section", "change", "words"),
     [
-        ("train", {"train_itres": 5}, "unknown key 'train.train_itres'; did you mean 'train_iters'?"),
         ("model", {"hiden_size": 5}, "unknown key 'model.hiden_size'; did you mean 'hidden_size'?"),
         ("checkpoint", {"load": "/nowhere"}, "checkpoint.load /nowhere holds no whole checkpoint"),
     ],
@@ -218,6 +219,21 @@ def test_a_mistake_is_named(run_recipe, tiny_data, tmp_path, section, change, wo
     assert done.returncode == 2
     assert words in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"train_itres": 5}, "unknown key 'train.train_itres'; did you mean 'train_iters'?"),
+        ({"train_iters": "many"}, "train.train_iters must be a whole number, not 'many'"),
+        ({"global_batch_size": 0}, "train.global_batch_size must be at least 1, not 0"),
+    ],
+)
+def test_a_setting_is_checked_before_anything_is_loaded(tmp_path, change, words):
+    config = tiny_config(tmp_path, tmp_path, **change)
+    with pytest.raises(SettingsError) as error:
+        build(TinySettings, config)
+    assert str(error.value) == words
 
 
 def test_progress_is_a_bar_on_a_terminal():

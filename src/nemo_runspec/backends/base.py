@@ -57,8 +57,9 @@ class Backend:
         target: `module:function` of `make_target(TargetRequest) -> frozen dataclass` (pure).
         target_type: `module:class` of that dataclass.
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
-        executor: `module:function` of `make_executor(Plan, secrets, environment=) -> nemo_run Executor` (imports NeMo-Run).
+        executor: `module:function` of `make_executor(Plan, secrets, environment=)`, which imports NeMo-Run.
         client: `module:function` that runs the plan and returns an exit code, None while it is not built.
+        in_container: True where a job on this machine does not see this process's environment.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
 
@@ -70,6 +71,7 @@ class Backend:
     render: str | None = None
     executor: str | None = None
     client: str | None = None
+    in_container: bool = False
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
 

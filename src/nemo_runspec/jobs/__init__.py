@@ -1,0 +1,8 @@
+"""Records of jobs: written before a job starts, kept true until it has ended, read after."""
+
+from __future__ import annotations
+
+from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, State, Transition, Unreadable
+from nemo_runspec.jobs.store import JobStore
+
+__all__ = ["STATES", "JobRecord", "JobStore", "Launcher", "State", "Transition", "Unreadable"]

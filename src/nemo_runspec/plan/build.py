@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition, YamlChoice
-from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.plan.artifacts import MAKE, inputs_of, outputs_of
-from nemo_runspec.plan.environment import HIDDEN, JobEnvironment, job_environment
+from nemo_runspec.plan.environment import JobEnvironment, job_environment
 from nemo_runspec.plan.leaks import refuse_leaks
 from nemo_runspec.plan.limits import check_gpu_hours
 from nemo_runspec.plan.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
@@ -33,6 +34,7 @@ from nemo_runspec.profiles.profile import (
     type_problem,
     unfilled_values,
 )
+from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
 
 AUTO = Source(Layer.AUTO, text="nemotron")
@@ -141,10 +143,9 @@ class _Builder:
         run: dict[str, Any] = tree.pop("run")
         sources = self._leaf_sources(run, tree)
         self._check_types(run["env"], sources)
-        environment = job_environment(
-            run, self.recipe.spec, run_dir, self.recipe.path, sources, local=not self.backend.remote
-        )
+        environment = job_environment(run, self.recipe.spec, run_dir, self.recipe.path, sources, local=self._inherits())
         self._hide_secrets(run, environment, sources)
+        sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, consumes, produces)
         refuse_leaks(plan, environment.values)
         check_gpu_hours(plan)
@@ -262,12 +263,11 @@ class _Builder:
     ) -> Plan:
         env, spec, request = run["env"], self.recipe.spec, self.request
         launch = self._launch(env)
-        target = self.backend.make_target(
-            TargetRequest(name=self.name, mode=request.mode, kind=spec.kind or "", launch=launch.kind, env=env)
-        )
+        target = self._target(env, launch.kind)
         gpus = env.get("gpus_per_node") or 0
         unfilled = [*unfilled_values(self.executor, env, _below(sources, "run.env."))]
         unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
+        unfilled += getattr(target, "unfilled", ())
         unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
         return Plan(
             name=self.name,
@@ -280,7 +280,7 @@ class _Builder:
             job_dir=self.backend.job_dir(env, self.name),
             launch=launch,
             python=PythonEnv(spec.dependencies, spec.requires_python, spec.download),
-            resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), env.get("time")),
+            resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), getattr(target, "time", None)),
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),
             bundle=make_bundle(self.recipe),
@@ -291,10 +291,30 @@ class _Builder:
             config=config,
             sources=sources,
             target=target,
-            overrides=request.overrides,
-            warnings=tuple(self.warnings + _process_warnings(env, launch.kind)),
+            overrides=tuple(redact_argv(request.overrides, environment.values.values())),
+            warnings=(*self.warnings, *_process_warnings(env, launch.kind), *getattr(target, "warnings", ())),
             unfilled=tuple(unfilled),
         )
+
+    def _target(self, env: Mapping[str, Any], launch: str) -> Any:
+        """The backend's own value; what it refuses gets the place where the key was written."""
+        kind = self.recipe.spec.kind or ""
+        request = TargetRequest(name=self.name, mode=self.request.mode, kind=kind, launch=launch, env=env)
+        try:
+            return self.backend.make_target(request)
+        except Problems as error:
+            raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
+        except UserError as error:
+            raise self._placed(error) from None
+
+    def _placed(self, error: UserError) -> UserError:
+        key = re.match(r"\w+", error.what)
+        where = error.where or (self.composition.place(f"run.env.{key.group()}") if key else None)
+        return UserError(error.what, where=where, remedy=error.remedy)
+
+    def _inherits(self) -> bool:
+        """True where the job sees this process's environment."""
+        return not self.backend.remote and not self.backend.in_container
 
     def _launch(self, env: Mapping[str, Any]) -> Launch:
         spec = self.recipe.spec
@@ -312,6 +332,12 @@ class _Builder:
 def processes_per_node(env: Mapping[str, Any]) -> int:
     """The explicit spelling, else `gpus_per_node`, else 1."""
     return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
+
+
+def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
+    if source.layer is not Layer.CLI or source.text is None:
+        return source
+    return replace(source, text=redact_argv([source.text], values.values())[0])
 
 
 def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:

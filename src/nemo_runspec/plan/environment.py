@@ -14,7 +14,6 @@ from nemo_runspec.secrets import find
 from nemo_runspec.source import Layer, Source
 
 ALWAYS_LOOKED_FOR = ("WANDB_API_KEY", "HF_TOKEN")
-HIDDEN = "******"
 
 
 @dataclass

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.environment import HIDDEN
 from nemo_runspec.plan.model import Plan
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.redact import is_secret_name
+from nemo_runspec.redact import HIDDEN, is_secret_name
 
 _SHORTEST = 6
 """Shorter values cannot be told from ordinary text; they are hidden by name only."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan, SecretRef
-from nemo_runspec.secrets import find
+from nemo_runspec.plan.model import Plan
+from nemo_runspec.secrets import resolve
 
 
 def look_up(plan: Plan) -> dict[str, str]:
@@ -14,19 +13,7 @@ def look_up(plan: Plan) -> dict[str, str]:
         UserError: a secret that is no longer there, or was typed on a command line and therefore never stored.
     """
     profile: dict[str, str] = _profile_values(plan) if any(s.origin == "profile" for s in plan.secrets) else {}
-    return {secret.name: _value(secret, profile) for secret in plan.secrets}
-
-
-def _value(secret: SecretRef, profile: dict[str, str]) -> str:
-    value = profile.get(secret.name) if secret.origin == "profile" else find(secret.name)[1]
-    if value:
-        return value
-    if secret.origin == "override":
-        raise UserError(
-            f"secret {secret.name} was given on the command line, which a plan does not store",
-            remedy=f"export {secret.name}=… before applying the plan",
-        )
-    raise UserError(f"secret {secret.name} is no longer found", where=secret.detail, remedy=f"export {secret.name}=…")
+    return {secret.name: resolve(secret, profile if secret.origin == "profile" else None) for secret in plan.secrets}
 
 
 def _profile_values(plan: Plan) -> dict[str, str]:

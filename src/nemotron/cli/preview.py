@@ -20,7 +20,7 @@ from nemotron.cli.text import clean, count, paint, size, table
 
 _NAMES_SHOWN = 8
 _WIDE = 34
-_NOT_CHOICES = frozenset({"warnings", "client_secret"})
+_NOT_CHOICES = frozenset({"warnings", "unfilled"})
 _EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
 
 

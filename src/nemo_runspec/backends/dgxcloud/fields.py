@@ -100,6 +100,9 @@ EXCLUDED: Mapping[str, str] = {
 _TEXTS = ("base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir")
 
 
+_CLAIM = '{ claimName = "my-pvc", path = "/pvc", readOnly = false }'
+
+
 @dataclass(frozen=True, slots=True)
 class DgxCloudTarget:
     """A run:ai workload beyond what every plan says. Required keys a profile lacks are empty. Holds no secret.
@@ -107,6 +110,7 @@ class DgxCloudTarget:
     Args:
         pvcs: as written, each with `path` and a name of the claim.
         max_args_chars: characters of a command.
+        unfilled: what must be mended before a submission.
     """
 
     base_url: str
@@ -122,6 +126,7 @@ class DgxCloudTarget:
     retries: int = 0
     max_args_chars: int = 9500
     warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
 
 
 def make_target(request: TargetRequest) -> DgxCloudTarget:
@@ -140,35 +145,33 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
         **flags(env, "launched_from_cluster"),
         retries=env.get("retries") or 0,
         max_args_chars=env.get("max_args_chars") or 9500,
+        warnings=_warnings(env),
+        unfilled=_unfilled(env),
         **texts(env, *_TEXTS, unset=""),
     )
 
 
 def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
     problems = []
-    example = '{ claimName = "my-pvc", path = "/pvc", readOnly = false }'
     claims = list(env.get("pvcs") or ())
     for number, claim in enumerate(claims):
         if not str(claim.get("path") or "").startswith("/") or not (claim.get("claimName") or claim.get("name")):
             problems.append(
-                UserError(
-                    f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {example}"
-                )
-            )
-    if env.get("mounts"):
-        problems.append(
-            UserError(
-                "mounts: executor 'dgxcloud' mounts volume claims only", remedy=f"set pvcs instead, such as {example}"
-            )
-        )
-    folder = posixpath.normpath(env.get("pvc_nemo_run_dir") or "/")
-    if env.get("pvc_nemo_run_dir") and not problems:
-        roots = [posixpath.normpath(str(claim["path"])) for claim in claims]
-        if not any(below(folder, root) for root in roots):
-            problems.append(
-                UserError(
-                    f"pvc_nemo_run_dir {folder!r} is on none of pvcs ({', '.join(roots) or 'there are none'})",
-                    remedy=f"add the claim that holds it: pvcs = [{example}]",
-                )
+                UserError(f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {_CLAIM}")
             )
     return problems
+
+
+def _warnings(env: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("mounts are not used: DGX Cloud mounts volume claims only, see pvcs",) if env.get("mounts") else ()
+
+
+def _unfilled(env: Mapping[str, Any]) -> tuple[str, ...]:
+    """The directory for jobs must lie on a claim: NeMo-Run 0.11.1 asserts it, and anything else would be lost."""
+    if not env.get("pvc_nemo_run_dir"):
+        return ()
+    folder = posixpath.normpath(env["pvc_nemo_run_dir"])
+    roots = [posixpath.normpath(str(claim["path"])) for claim in env.get("pvcs") or ()]
+    if any(below(folder, root) for root in roots):
+        return ()
+    return (f"pvc_nemo_run_dir {folder!r} is on none of pvcs ({', '.join(roots) or 'there are none'}): add {_CLAIM}",)

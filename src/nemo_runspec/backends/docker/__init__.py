@@ -8,6 +8,7 @@ from nemo_runspec.backends.docker.fields import FIELDS
 BACKEND = Backend(
     name="docker",
     remote=False,
+    in_container=True,
     fields=FIELDS,
     target="nemo_runspec.backends.docker.fields:make_target",
     target_type="nemo_runspec.backends.docker.fields:DockerTarget",

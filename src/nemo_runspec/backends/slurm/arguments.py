@@ -14,8 +14,9 @@ MOUNTED = "/nemo_run"
 """Where NeMo-Run mounts a job's directory in its container; without one it replaces this text everywhere."""
 
 _IN_JOB_DIR = "/$nemo_run"
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./$~{}-][A-Za-z0-9_@%+=:,./$~{}#-]*")
-_SPECIAL = re.compile(r'["`\\]|\$(?![A-Za-z_{])')
+_VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"
+_PLAIN = re.compile(rf"(?!#)(?:[A-Za-z0-9_@%+=:,./#-]|{_VARIABLE})+", re.ASCII)
+_SPECIAL = re.compile(rf'["`\\]|(?!{_VARIABLE})\$', re.ASCII)
 _SAME = (
     "account", "partition", "qos", "time", "retries", "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "mem",
     "mem_per_gpu", "mem_per_cpu", "exclusive", "gres", "constraint", "exclude", "segment", "network", "array",
@@ -67,10 +68,12 @@ def job_layout(plan: Plan) -> JobLayout:
 
 
 def shell_word(text: str) -> str:
-    """Text as one word of the batch script, where the cluster's shell still fills in `$NAME` and `${NAME}`.
+    """Text as one word of the batch script, where the cluster's shell fills in `$NAME`, `${NAME}` and `~/`.
 
     NeMo-Run 0.11.1 puts image and mounts on the `srun` line as they are.
     """
+    if text.startswith("~/"):
+        text = "$HOME" + text[1:]
     if _PLAIN.fullmatch(text):
         return text
     lead = _IN_JOB_DIR if text.startswith(_IN_JOB_DIR) else ""

@@ -1,0 +1,196 @@
+"""The Python environment of a recipe that runs on this machine: made by uv from its PEP 723 block, kept, shared.
+
+A virtual environment cannot be moved after it was made, so it is made in its place under a lock, and a marker is
+written last: an environment without the marker was never finished and is made anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import PythonEnv
+
+Progress = Callable[[str], None]
+
+_COMPLETE = "complete"
+_LAST_LINES = 12
+_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(\.\*)?\s*")
+
+
+def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
+    """The `bin` folder of an environment with what a recipe depends on; made now unless it exists.
+
+    The first time takes as long as the downloads; afterwards it is a look at one file. Several processes may ask for
+    the same environment at once: one makes it, the others wait. uv does not read pip's settings, so `PIP_FIND_LINKS`
+    and `PIP_INDEX_URL` are handed on as `UV_FIND_LINKS` and `UV_DEFAULT_INDEX` where those are not set.
+
+    Args:
+        on_progress: called with one line about what takes time.
+
+    Returns: None for a recipe without dependencies: the `python` on PATH is used.
+
+    Raises:
+        UserError: uv could not make it; its own last lines are in the message.
+    """
+    if not python.dependencies:
+        return None
+    interpreter = _interpreter(python.requires_python)
+    folder = paths.envs_dir() / env_key(python, interpreter)
+    if _is_whole(folder):
+        return folder / "bin"
+    paths.private_dir(folder.parent)
+    with _lock(folder.with_name(f"{folder.name}.lock"), on_progress):
+        if not _is_whole(folder):
+            _make(folder, python, interpreter, on_progress)
+    return folder / "bin"
+
+
+def env_key(python: PythonEnv, interpreter: str) -> str:
+    """The name of an environment's folder: a digest of all that decides what is in it."""
+    facts = [
+        sorted(python.dependencies),
+        python.requires_python,
+        interpreter,
+        platform.python_version(),
+        sysconfig.get_platform(),
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
+
+
+def satisfies(version: tuple[int, ...], requirement: str | None) -> bool | None:
+    """Whether a Python version meets a `requires-python` text; None for a form this does not read."""
+    for clause in (requirement or "").split(","):
+        if not clause.strip():
+            continue
+        match = _CLAUSE.fullmatch(clause)
+        if match is None:
+            return None
+        wanted = tuple(int(part) for part in match[2].split("."))
+        if not _meets(version, match[1], wanted, whole=match[3] is None):
+            return False
+    return True
+
+
+def _meets(version: tuple[int, ...], operator: str, wanted: tuple[int, ...], *, whole: bool) -> bool:
+    length = max(len(version), len(wanted))
+    left = version + (0,) * (length - len(version))
+    right = wanted + (0,) * (length - len(wanted))
+    same = left == right if whole else version[: len(wanted)] == wanted
+    return {
+        ">=": left >= right,
+        "<=": left <= right,
+        ">": left > right,
+        "<": left < right,
+        "==": same,
+        "!=": not same,
+        "~=": left >= right and version[: len(wanted) - 1] == wanted[:-1],
+    }[operator]
+
+
+def _is_whole(folder: Path) -> bool:
+    """Finished, and the interpreter it was made from is still there."""
+    return (folder / _COMPLETE).is_file() and (folder / "bin" / "python").exists()
+
+
+def _interpreter(requires_python: str | None) -> str:
+    """This interpreter if it will do, else a request that uv fulfils."""
+    if satisfies(sys.version_info[:3], requires_python):
+        return getattr(sys, "_base_executable", None) or sys.executable
+    return requires_python or sys.executable
+
+
+@contextmanager
+def _lock(file: Path, on_progress: Progress) -> Iterator[None]:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_progress("waiting for another process that makes the recipe's Python environment")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(folder: Path, python: PythonEnv, interpreter: str, on_progress: Progress) -> None:
+    download = f" ({python.download} to download)" if python.download else ""
+    on_progress(f"making the recipe's Python environment, once: {len(python.dependencies)} dependencies{download}")
+    started = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    uv = find_uv()
+    _uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
+    bin_dir = folder / "bin"
+    _uv([uv, "pip", "install", "--quiet", "--python", str(bin_dir / "python"), "--", *python.dependencies])
+    paths.write_private(folder / _COMPLETE, json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
+    on_progress(f"the environment is ready after {time.monotonic() - started:.0f} s")
+
+
+def find_uv() -> str:
+    """The uv to use: the one on PATH, else that of the installed `uv` package.
+
+    Raises:
+        UserError: there is none.
+    """
+    on_path = shutil.which("uv")
+    if on_path:
+        return on_path
+    try:
+        from uv import find_uv_bin
+
+        return os.fspath(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        raise UserError("uv, which makes Python environments, is not installed", remedy="pip install uv") from None
+
+
+def _uv(command: list[str]) -> None:
+    """Runs uv; it ends with this call, whatever ends the call."""
+    process = subprocess.Popen(
+        command,
+        env=uv_environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        last = "\n".join(f"    {line}" for line in output.strip().splitlines()[-_LAST_LINES:])
+        raise UserError(
+            f"uv could not make the recipe's Python environment (exit code {process.returncode}):\n{last}",
+            remedy="check the network or set PIP_FIND_LINKS / UV_FIND_LINKS to a folder of wheels, then run it again",
+        )
+
+
+def uv_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What uv sees: no activated environment of ours, and pip's settings under uv's names."""
+    dropped = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "CONDA_PREFIX")
+    result = {name: value for name, value in environment.items() if name not in dropped}
+    find_links = environment.get("PIP_FIND_LINKS")
+    if find_links and "UV_FIND_LINKS" not in result:
+        result["UV_FIND_LINKS"] = ",".join(find_links.split())
+    index = environment.get("PIP_INDEX_URL")
+    if index and not {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & set(result):
+        result["UV_DEFAULT_INDEX"] = index
+    return result

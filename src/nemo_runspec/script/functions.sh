@@ -1,0 +1,281 @@
+nemotron_say() { printf 'nemotron: %s\n' "$*" >&2; }
+
+# Seconds since 1970, with a fraction where this bash or date has one.
+nemotron_now() {
+  local now=${EPOCHREALTIME-}
+  now=${now/,/.}
+  [ -n "$now" ] || now=$(date +%s.%N)
+  case $now in *[!0-9.]*) now=${now%%.*} ;; esac
+  printf '%s' "$now"
+}
+
+# FILE LINE...: the file appears whole or not at all.
+nemotron_record() {
+  local file=$1
+  shift
+  printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file"
+}
+
+# FILE KEY: one value of a file of key=value lines.
+nemotron_value() {
+  local key value
+  while IFS='=' read -r key value; do
+    [ "$key" != "$2" ] || printf '%s' "$value"
+  done < "$1"
+}
+
+# CODE: the signal that a shell's exit status stands for, or nothing.
+nemotron_signal_of() {
+  if [ "$1" -gt 128 ] && [ "$1" -le 192 ]; then printf '%s' "$(($1 - 128))"; fi
+}
+
+# How many processes of this control group the kernel has killed for want of memory.
+nemotron_oom_kills() {
+  local line key count v1='' v2='' file
+  while IFS= read -r line; do
+    case $line in
+      0::*) v2=${line#0::} ;;
+      *:*memory*:*) v1=${line#*:*:} ;;
+    esac
+  done 2> /dev/null < /proc/self/cgroup || :
+  for file in "/sys/fs/cgroup/memory${v1%/}/memory.oom_control" "/sys/fs/cgroup/memory/memory.oom_control" \
+    "/sys/fs/cgroup${v2%/}/memory.events" "/sys/fs/cgroup/memory.events"; do
+    [ -r "$file" ] || continue
+    while read -r key count; do
+      if [ "$key" = oom_kill ]; then
+        printf '%s' "$count"
+        return 0
+      fi
+    done < "$file"
+  done
+  printf '0'
+}
+
+# RANK: puts "[rankN] " before every line. A carriage return ends a line too, so that progress bars are seen;
+# every line is one write, so that the lines of several ranks do not mix.
+nemotron_prefix() {
+  local LC_ALL=C tag="[rank$1] " chunk='' held='' line end='' status=0
+  trap '' TERM INT HUP
+  while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
+    status=0
+    IFS= read -r -N 4096 -t 0.2 chunk || status=$?
+    if [[ $end == $'\r' && -z $held && $chunk == $'\n'* ]]; then
+      chunk=${chunk:1}
+      end=''
+    fi
+    chunk=${chunk//$'\r\n'/$'\n'}
+    while [[ $chunk == *[$'\r\n']* ]]; do
+      line=${chunk%%[$'\r\n']*}
+      end=${chunk:${#line}:1}
+      chunk=${chunk:${#line}+1}
+      line=$held$line
+      held=''
+      [[ -z $line && $end == $'\r' ]] || printf '%s\n' "$tag$line"
+    done
+    held+=$chunk
+  done
+  [ -z "$held" ] || printf '%s\n' "$tag$held"
+}
+
+# RANK: runs the command of one rank and records how it ended. The command stays in this process group, where
+# torchrun's and this script's signals reach it directly; this shell outlives them to write the record.
+nemotron_rank() {
+  local rank=$1 out reader code tries=0
+  set +e
+  trap ':' TERM INT HUP
+  exec {out}> >(nemotron_prefix "$rank")
+  reader=$!
+  { (
+    exec >&"$out" 2>&1 {out}>&-
+    set -eo pipefail
+    nemotron_command
+  ); } 2> /dev/null
+  code=$?
+  nemotron_record "$nemotron_status/rank-$rank" "rank=$rank" "exit_code=$code" \
+    "signal=$(nemotron_signal_of "$code")" "ended=$(nemotron_now)"
+  exec {out}>&-
+  # A process that the command left behind may hold the pipe open for ever: its last lines get five seconds.
+  while kill -0 "$reader" 2> /dev/null && [ "$tries" -lt 100 ]; do
+    sleep 0.05
+    tries=$((tries + 1))
+  done
+  return "$code"
+}
+
+# NAME NUMBER: passes a signal on, once, to the process group of the command; before there is one, ends the script.
+nemotron_on_signal() {
+  nemotron_received=$1
+  nemotron_signals=$((nemotron_signals + 1))
+  if [ -n "$nemotron_child" ]; then
+    kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
+  else
+    nemotron_reason="the job was told to stop (SIG$1)"
+    exit $((128 + $2))
+  fi
+}
+
+# COMMAND...: runs it in a process group of its own and returns its status, whatever signals come meanwhile.
+nemotron_launch() {
+  local code status=127 signals
+  set -m
+  "$@" < /dev/null &
+  nemotron_child=$!
+  set +m
+  while :; do
+    signals=$nemotron_signals
+    code=0
+    wait "$nemotron_child" 2> /dev/null || code=$?
+    [ "$code" -eq 127 ] || status=$code # 127: its status has been read before
+    [ "$signals" -ne "$nemotron_signals" ] || break
+  done
+  return "$status"
+}
+
+# FIRST COUNT: the rank of this node that failed first, by time; torchrun stops the others afterwards.
+nemotron_first_failure() {
+  local LC_ALL=C rank ended first='' earliest=''
+  for ((rank = $1; rank < $1 + $2; rank++)); do
+    [ -f "$nemotron_status/rank-$rank" ] || continue
+    [ "$(nemotron_value "$nemotron_status/rank-$rank" exit_code)" != 0 ] || continue
+    ended=$(nemotron_value "$nemotron_status/rank-$rank" ended)
+    if [ -z "$first" ] || [[ $ended < $earliest ]]; then
+      first=$rank
+      earliest=$ended
+    fi
+  done
+  printf '%s' "$first"
+}
+
+# STATUS FIRST COUNT: ends the script with the status of the rank that failed first: torchrun's own is always 1.
+nemotron_finish() {
+  local code=$1
+  if [ "$code" -ne 0 ]; then
+    nemotron_failed=$(nemotron_first_failure "$2" "$3")
+    [ -z "$nemotron_failed" ] || code=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" exit_code)
+  fi
+  exit "$code"
+}
+
+# Starts the records of this node and sees to it that its exit marker is written however the script ends.
+nemotron_begin() {
+  nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child=''
+  nemotron_signals=0
+  nemotron_started=$(nemotron_now)
+  nemotron_marker=$nemotron_status/node-$nemotron_node
+  [ "$nemotron_local" -eq 0 ] || nemotron_marker=$nemotron_marker.$nemotron_local
+  nemotron_gates=$nemotron_status/gates-$nemotron_attempt
+  mkdir -p "$nemotron_status" "$nemotron_gates"
+  rm -f "$nemotron_marker"
+  nemotron_oom_before=$(nemotron_oom_kills)
+  trap nemotron_end EXIT
+  trap 'nemotron_on_signal TERM 15' TERM
+  trap 'nemotron_on_signal INT 2' INT
+  trap 'nemotron_on_signal HUP 1' HUP
+}
+
+nemotron_end() {
+  local code=$? oom=0 host
+  trap - EXIT
+  trap '' TERM INT HUP
+  set +e
+  host=$(cat /proc/sys/kernel/hostname 2> /dev/null)
+  [ "$(nemotron_oom_kills)" -le "$nemotron_oom_before" ] || oom=1
+  if [ "$code" -ne 0 ] && [ -z "$nemotron_reason" ]; then
+    case $nemotron_phase in
+      command) ;;
+      setup*) nemotron_reason="node $nemotron_node failed in its $nemotron_phase" ;;
+      *) nemotron_reason="node $nemotron_node failed before its command started" ;;
+    esac
+  fi
+  [ -z "$nemotron_reason" ] || nemotron_say "$nemotron_reason (exit code $code)"
+  if [ "$code" -ne 0 ] && [ "$nemotron_phase" != command ]; then
+    nemotron_record "$nemotron_gates/failed.$nemotron_task" "exit_code=$code" "reason=$nemotron_reason"
+  fi
+  nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
+    "exit_code=$code" "signal=$(nemotron_signal_of "$code")" "rank=$nemotron_failed" "oom=$oom" \
+    "received=$nemotron_received" "reason=$nemotron_reason" "started=$nemotron_started" "ended=$(nemotron_now)"
+  [ "$nemotron_task" -ne 0 ] || rm -f "$nemotron_secrets"
+  exit "$code"
+}
+
+# Reads the secrets untraced, where they came as a file.
+nemotron_read_secrets() {
+  case $- in *x*) nemotron_traced=1 ;; *) nemotron_traced='' ;; esac
+  { set +x; } 2> /dev/null
+  # shellcheck disable=SC1090
+  if [ -f "$nemotron_secrets" ]; then . "$nemotron_secrets"; fi
+  if [ -n "$nemotron_traced" ]; then set -x; fi
+}
+
+# NAME: waits until every task of the job is here; stops with the one that has failed before.
+nemotron_gate() {
+  local task waited=0
+  [ "$nemotron_tasks" -gt 1 ] || return 0
+  : > "$nemotron_gates/$1.$nemotron_task"
+  for ((task = 0; task < nemotron_tasks; task++)); do
+    until [ -e "$nemotron_gates/$1.$task" ]; do
+      nemotron_heed_failures
+      if [ "$waited" -ge $((2 * ${NEMOTRON_BARRIER_SECONDS:-3600})) ]; then
+        nemotron_reason="task $task of $nemotron_tasks did not reach '$1' within ${NEMOTRON_BARRIER_SECONDS:-3600} s"
+        exit 1
+      fi
+      sleep 0.5
+      waited=$((waited + 1))
+      ls "$nemotron_gates" > /dev/null # a network file system looks again only when the folder is read
+    done
+  done
+}
+
+nemotron_heed_failures() {
+  local failed
+  for failed in "$nemotron_gates"/failed.*; do
+    [ -f "$failed" ] || continue
+    nemotron_reason=$(nemotron_value "$failed" reason)
+    exit "$(nemotron_value "$failed" exit_code)"
+  done
+}
+
+# The address under which the other nodes reach this one.
+nemotron_address() {
+  local name address
+  name=${SLURMD_NODENAME:-$(cat /proc/sys/kernel/hostname)}
+  for address in $({ getent ahostsv4 "$name" || hostname -I; } 2> /dev/null); do
+    case $address in
+      127.*) ;;
+      [0-9]*.*.*.*)
+        printf '%s' "$address"
+        return 0
+        ;;
+    esac
+  done
+  printf '%s' "$name"
+}
+
+# A port below the ephemeral range where nothing listens on this node.
+nemotron_free_port() {
+  local port tries
+  for ((tries = 0; tries < 50; tries++)); do
+    port=$((20000 + RANDOM % 12000))
+    if ! (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; then break; fi
+  done
+  printf '%s' "$port"
+}
+
+# Every task tells its address, the first one the port too, and learns those of the others.
+nemotron_meet() {
+  local task node seen='' address=127.0.0.1 port
+  [ "$nemotron_nodes" -eq 1 ] || address=$(nemotron_address)
+  port=${MASTER_PORT:-$(nemotron_free_port)}
+  nemotron_record "$nemotron_gates/address.$nemotron_task" "node=$nemotron_node" "address=$address" "port=$port"
+  nemotron_gate met
+  NEMOTRON_NODE_IPS=''
+  for ((task = 0; task < nemotron_tasks; task++)); do
+    node=$(nemotron_value "$nemotron_gates/address.$task" node)
+    case " $seen " in *" $node "*) continue ;; esac
+    seen="$seen $node"
+    NEMOTRON_NODE_IPS+=${NEMOTRON_NODE_IPS:+$'\n'}$(nemotron_value "$nemotron_gates/address.$task" address)
+  done
+  MASTER_ADDR=${MASTER_ADDR:-${NEMOTRON_NODE_IPS%%$'\n'*}}
+  MASTER_PORT=${MASTER_PORT:-$(nemotron_value "$nemotron_gates/address.0" port)}
+  export NEMOTRON_NODE_IPS MASTER_ADDR MASTER_PORT
+}

@@ -1,0 +1,58 @@
+"""How a node finds out, on each executor, which node it is: shell expressions, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Shell expressions that one invocation of the job script evaluates.
+
+    Args:
+        node: this node's rank. `nodes`: how many there are; None for what the plan says.
+        task: this invocation among all of the job's; `tasks`: how many (None: one per node); `local`: among its node's.
+        attempt: differs when a scheduler starts the same job again, so that markers of before are not believed.
+        master, port: the first node's address and port where the platform knows them; None: the nodes tell each other.
+        code: True where the code package is unpacked in the job directory.
+    """
+
+    node: str = "0"
+    nodes: str | None = None
+    task: str = "$nemotron_node"
+    tasks: str | None = None
+    local: str = "0"
+    attempt: str = "0"
+    master: str | None = None
+    port: str | None = None
+    code: bool = True
+
+
+PLACES: Mapping[str, Place] = {
+    "local": Place(nodes="1", code=False),
+    "docker": Place(nodes="1"),
+    # srun sets these for every task (man srun, OUTPUT ENVIRONMENT VARIABLES).
+    "slurm": Place(
+        node="${SLURM_NODEID:-0}",
+        nodes="${SLURM_STEP_NUM_NODES:-${SLURM_NNODES:-1}}",
+        task="${SLURM_PROCID:-0}",
+        tasks="${SLURM_STEP_NUM_TASKS:-${SLURM_NTASKS:-1}}",
+        local="${SLURM_LOCALID:-0}",
+        attempt="${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}",
+    ),
+    # The training operator's PyTorchJob sets RANK and WORLD_SIZE per pod, not per process.
+    "dgxcloud": Place(node="${PET_NODE_RANK:-${RANK:-0}}", master="${MASTER_ADDR:-}", port="${MASTER_PORT:-23456}"),
+    # Lepton's own names, as its lepton_env_to_pytorch.sh translates them.
+    "lepton": Place(
+        node="${LEPTON_JOB_WORKER_INDEX:-0}",
+        nodes="${LEPTON_JOB_TOTAL_WORKERS:-1}",
+        master="${LEPTON_JOB_WORKER_PREFIX:+$LEPTON_JOB_WORKER_PREFIX-0.$LEPTON_SUBDOMAIN}",
+        port="29400",
+    ),
+}
+
+
+def place_of(executor: str) -> Place:
+    """The place of an executor; one that the table does not have runs on a single node."""
+    return PLACES.get(executor, Place(nodes="1"))

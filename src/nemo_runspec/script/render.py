@@ -1,0 +1,243 @@
+"""The text of a job script. Pure and deterministic: the same plan and layout give the same bytes.
+
+The script is called once per node (`bash job.sh`), or once per task where a scheduler starts several tasks on a node,
+and by torchrun once per rank (`bash job.sh --rank`). It needs bash 4.1 or later and coreutils; no Python of its own.
+
+torchrun's rendezvous is `static` for several nodes, not c10d: c10d numbers the nodes by host name, so that `NODE_RANK`
+would not say which ranks a node has, and it guesses from its host name whether a node is the master (torch 2.13).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import Plan
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.places import Place, place_of
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LAUNCHER_VARIABLES = (
+    "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK NNODES MASTER_ADDR MASTER_PORT RAY_ADDRESS"
+)
+
+
+def render_job_script(plan: Plan, layout: JobLayout) -> str:
+    """The job script of a plan.
+
+    Args:
+        layout: the job directory as the job itself sees it.
+
+    Raises:
+        UserError: a value no shell script can hold (a NUL byte, text that is not UTF-8), or a variable's bad name.
+    """
+    place = place_of(plan.executor)
+    sections = (
+        _head(plan),
+        _constants(layout),
+        ("# --- the command of one rank", *_command(plan, layout)),
+        ("# --- functions", _functions()),
+        ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
+        ("# --- this node", *_node(plan, place)),
+        ("# --- environment", *_environment(plan, layout)),
+        ("# --- the nodes meet", *_meeting(plan, place)),
+        ("# --- setup, in the shell that the command runs in", *_setup(plan, layout, place)),
+        ("# --- the command", *_launch(plan)),
+    )
+    return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+_RANK_ENTRY = (
+    'if [ "${1-}" = --rank ]; then',
+    "  code=0",
+    '  nemotron_rank "$RANK" || code=$?',
+    '  exit "$code"',
+    "fi",
+)
+
+
+def quote(text: str) -> str:
+    """A shell word. Raises `UserError` for what no script can hold."""
+    if "\0" in text:
+        raise UserError(f"a NUL byte cannot be handed to a job: {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"text that is not UTF-8 cannot be handed to a job: {text!r}") from None
+    return shlex.quote(text)
+
+
+def join(words: Iterable[str]) -> str:
+    """Shell words as one line."""
+    return " ".join(quote(word) for word in words)
+
+
+def _head(plan: Plan) -> Iterator[str]:
+    shape = f"{plan.resources.nodes} x {plan.resources.nproc_per_node}"
+    yield "#!/usr/bin/env bash"
+    yield f"# nemotron job {plan.name}: {_one_line(plan.recipe.path)} ({plan.launch.kind}, {shape}) on {plan.executor}"
+    yield "set -eo pipefail"
+
+
+def _constants(layout: JobLayout) -> Iterator[str]:
+    yield f"nemotron_status={quote(layout.status)}"
+    yield f"nemotron_secrets={quote(layout.secrets)}"
+    yield "case ${BASH_SOURCE[0]} in"
+    yield "  /*) nemotron_script=${BASH_SOURCE[0]} ;;"
+    yield "  *) nemotron_script=$PWD/${BASH_SOURCE[0]} ;;"
+    yield "esac"
+
+
+def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
+    launch = plan.launch
+    script = f"{layout.bundle}/{launch.script}"
+    yield "nemotron_command() {"
+    if launch.cmd is None:
+        config = ("--config", layout.config) if launch.takes_config else ()
+        yield f"  exec {join(('python', script, *config, *launch.args))}"
+    else:
+        line = launch.cmd.replace("{script}", quote(script)).replace("{config}", quote(layout.config))
+        # This shell stays for the processes of the line: it must outlive the signals that they get too.
+        yield "  trap ':' TERM INT HUP"
+        yield f"  eval {quote(' '.join((line, join(launch.args))).rstrip(' '))}"
+    yield "}"
+
+
+@lru_cache(maxsize=1)
+def _functions() -> str:
+    return Path(__file__).with_name("functions.sh").read_text(encoding="utf-8").strip()
+
+
+def _node(plan: Plan, place: Place) -> Iterator[str]:
+    yield f"nemotron_node={_expression(place.node)}"
+    yield f"nemotron_nodes={_expression(place.nodes or str(plan.resources.nodes))}"
+    yield f"nemotron_task={_expression(place.task)}"
+    yield f"nemotron_tasks={_expression(place.tasks or '$nemotron_nodes')}"
+    yield f"nemotron_local={_expression(place.local)}"
+    yield f"nemotron_attempt={_expression(place.attempt)}"
+    yield f"nemotron_master={_expression(place.master or '')}"
+    yield f"nemotron_port={_expression(place.port or '')}"
+    yield "nemotron_begin"
+
+
+def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
+    fixed = {
+        "NEMOTRON_JOB_NAME": plan.name,
+        "NEMOTRON_JOB_DIR": layout.root,
+        "NEMOTRON_METRICS_FILE": layout.metrics,
+        "NEMOTRON_GPUS_PER_NODE": str(plan.resources.gpus_per_node),
+    }
+    yield f"unset {_LAUNCHER_VARIABLES}"
+    yield "export PYTHONUNBUFFERED=1"
+    for variable in plan.env:
+        if not _NAME.fullmatch(variable.name):
+            raise UserError(f"{variable.name!r} is not the name of an environment variable", where=variable.source)
+        yield f"export {variable.name}={quote(variable.value)}"
+    for name, value in fixed.items():
+        yield f"export {name}={quote(value)}"
+    yield 'export NEMOTRON_NODE_RANK="$nemotron_node" NEMOTRON_NUM_NODES="$nemotron_nodes"'
+    yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes"'
+    if plan.executor != "local":
+        yield "nemotron_read_secrets"
+
+
+def _meeting(plan: Plan, place: Place) -> Iterator[str]:
+    if place.master:
+        yield 'if [ -z "${MASTER_ADDR-}" ]; then MASTER_ADDR=$nemotron_master; fi'
+        yield 'if [ -z "${MASTER_PORT-}" ]; then MASTER_PORT=$nemotron_port; fi'
+    yield "nemotron_meet"
+    if plan.executor != "local":
+        yield 'if [ "$nemotron_task" -eq 0 ]; then rm -f "$nemotron_secrets"; fi'
+    if plan.launch.kind == "torchrun":
+        yield f"export WORLD_SIZE=$((nemotron_nodes * {plan.resources.nproc_per_node}))"
+    elif plan.launch.kind == "direct":
+        yield "export WORLD_SIZE=$nemotron_tasks"
+        # With RANK or LOCAL_RANK set, libraries set up process groups that a single process does not need.
+        yield 'if [ "$nemotron_tasks" -gt 1 ]; then export RANK=$nemotron_task LOCAL_RANK=$nemotron_local; fi'
+
+
+def _setup(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
+    if place.code and plan.package.kind != "none":
+        yield f"cd {quote(layout.code)}"
+    yield "set +u"
+    total = len(plan.launch.setup)
+    for number, command in enumerate(plan.launch.setup, 1):
+        yield f"nemotron_phase='setup: startup command {number} of {total}'"
+        yield f"eval {quote(command)}"
+    yield "set -eo pipefail"
+    yield "nemotron_phase=setup"
+    if plan.launch.workdir:
+        yield f"nemotron_phase={quote(f'setup: change to {plan.launch.workdir}')}"
+        yield f"cd {_workdir(plan.launch.workdir)}"
+    yield "nemotron_gate setup"
+    yield "nemotron_phase=command"
+
+
+def _workdir(workdir: str) -> str:
+    if workdir == "~" or workdir.startswith("~/"):
+        return f'"$HOME"{quote(workdir[1:]) if workdir != "~" else ""}'
+    return f"-- {quote(workdir)}"
+
+
+def _launch(plan: Plan) -> Iterator[str]:
+    if plan.launch.kind == "torchrun":
+        yield from _torchrun(plan)
+    elif plan.launch.kind == "ray" and plan.resources.nodes > 1:
+        yield from _ray(plan)
+    else:
+        yield "code=0"
+        yield 'nemotron_launch nemotron_rank "${RANK:-0}" || code=$?'
+        yield 'nemotron_finish "$code" "${RANK:-0}" 1'
+
+
+def _torchrun(plan: Plan) -> Iterator[str]:
+    ranks = plan.resources.nproc_per_node
+    if plan.resources.nodes == 1:
+        where = "--standalone --local-addr=127.0.0.1 --nnodes=1"
+    else:
+        where = (
+            '--nnodes="$NNODES" --node-rank="$NODE_RANK" --rdzv-backend=static '
+            '--master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"'
+        )
+    yield "code=0"
+    yield f"nemotron_launch python -m torch.distributed.run {where} \\"
+    yield f'  --nproc-per-node={ranks} --no-python bash "$nemotron_script" --rank || code=$?'
+    yield f'nemotron_finish "$code" $((nemotron_node * {ranks})) {ranks}'
+
+
+def _ray(plan: Plan) -> Iterator[str]:
+    yield "# Node 0 is Ray's head and runs the command; the others serve it until it has ended. Nothing here waits for"
+    yield "# workers to join: ask Ray for the resources the job needs."
+    gpus = f" --num-gpus={plan.resources.gpus_per_node}" if plan.resources.gpus_per_node else ""
+    yield "export RAY_ADDRESS=$MASTER_ADDR:$((MASTER_PORT + 1))"
+    yield 'if [ "$nemotron_node" -eq 0 ]; then'
+    yield '  ray start --head --block --node-ip-address="$MASTER_ADDR" --port="${RAY_ADDRESS##*:}"' + gpus + " &"
+    yield "  nemotron_ray=$!"
+    yield "  nemotron_gate ray"
+    yield "  code=0"
+    yield "  nemotron_launch nemotron_rank 0 || code=$?"
+    yield '  nemotron_record "$nemotron_gates/driver" "exit_code=$code"'
+    yield "else"
+    yield "  nemotron_gate ray"
+    yield f'  ray start --block --address="$RAY_ADDRESS"{gpus} &'
+    yield "  nemotron_ray=$!"
+    yield '  until [ -f "$nemotron_gates/driver" ]; do'
+    yield '    kill -0 "$nemotron_ray" 2> /dev/null || { nemotron_reason="Ray ended on node $nemotron_node"; exit 1; }'
+    yield '    sleep 1; ls "$nemotron_gates" > /dev/null'
+    yield "  done"
+    yield '  code=$(nemotron_value "$nemotron_gates/driver" exit_code)'
+    yield "fi"
+    yield 'kill "$nemotron_ray" 2> /dev/null || :'
+    yield 'nemotron_finish "$code" 0 1'
+
+
+def _expression(text: str) -> str:
+    return f'"{text}"' if "$" in text else quote(text)
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[^\x20-\x7e]+", "?", text)

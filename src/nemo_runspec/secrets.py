@@ -1,0 +1,114 @@
+"""Where a secret is found: the environment, and the files that `wandb login` and `hf auth login` leave. No network.
+
+Where W&B keeps its key: `wandb/sdk/lib/wbauth/wbnetrc.py`. Where Hugging Face does: the environment variables
+`HF_TOKEN`, `HUGGING_FACE_HUB_TOKEN`, `HF_TOKEN_PATH`, `HF_HOME` of `huggingface_hub`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import SecretRef
+
+_WANDB_HOST = "api.wandb.ai"
+
+
+def find(name: str) -> tuple[SecretRef, str | None]:
+    """Where a secret is, and its value; the value is None and the origin `missing` where it is nowhere.
+
+    An environment variable that is set but empty counts as not set. A login file that cannot be read or understood
+    counts as absent, and the reference's `detail` says so.
+    """
+    for variable in (name, *_ALIASES.get(name, ())):
+        value = os.environ.get(variable, "").strip()
+        if value:
+            return SecretRef(name, "environment", variable), value
+    look = _LOGINS.get(name)
+    return look(name) if look else (SecretRef(name, "missing"), None)
+
+
+def resolve(ref: SecretRef, known: Mapping[str, str] | None = None) -> str:
+    """The value of a reference, looked up now.
+
+    Args:
+        known: values that stand in a profile or on the command line, by name.
+
+    Raises:
+        UserError: it is not there any more.
+    """
+    value = (known or {}).get(ref.name) or find(ref.name)[1]
+    if value:
+        return value
+    if ref.origin in ("profile", "override"):
+        where = "the profile" if ref.origin == "profile" else "the command line"
+        raise UserError(f"secret {ref.name} stood in {where}, which is not at hand", remedy=f"export {ref.name}=…")
+    raise UserError(
+        f"secret {ref.name} is no longer where it was found", where=ref.detail or None, remedy=f"export {ref.name}=…"
+    )
+
+
+def _in_netrc(name: str) -> tuple[SecretRef, str | None]:
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", "")).hostname or _WANDB_HOST
+    note = ""
+    for file in _netrc_files():
+        password, problem = _netrc_password(file, host)
+        if password:
+            return SecretRef(name, "netrc", f"{file} machine {host}"), password
+        note = note or problem
+    return SecretRef(name, "missing", note), None
+
+
+def _netrc_files() -> list[Path]:
+    named = os.environ.get("NETRC")
+    return [Path(named).expanduser()] if named else [Path.home() / ".netrc", Path.home() / "_netrc"]
+
+
+def _netrc_password(file: Path, host: str) -> tuple[str | None, str]:
+    """The password for a host, and why there is none if the file itself is the reason."""
+    from netrc import NetrcParseError, netrc
+
+    if not file.is_file():
+        return None, ""
+    try:
+        entry = netrc(str(file)).authenticators(host)
+    except NetrcParseError as error:
+        return None, f"{file}:{error.lineno or '?'} is not understood"  # its message may hold a password
+    except (OSError, UnicodeDecodeError) as error:
+        return None, f"{file} cannot be read ({type(error).__name__})"
+    return (entry[2] or None, "") if entry else (None, "")
+
+
+def _in_token_file(name: str) -> tuple[SecretRef, str | None]:
+    note = ""
+    for file in _token_files():
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            note = note or f"{file} cannot be read ({type(error).__name__})"
+            continue
+        if token:
+            return SecretRef(name, "token-file", str(file)), token
+    return SecretRef(name, "missing", note), None
+
+
+def _token_files() -> list[Path]:
+    named = [os.environ.get("HF_TOKEN_PATH"), _below(os.environ.get("HF_HOME"), "token")]
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return [Path(path).expanduser() for path in (*named, f"{cache}/huggingface/token") if path]
+
+
+def _below(folder: str | None, name: str) -> str | None:
+    return f"{folder}/{name}" if folder else None
+
+
+_ALIASES: Mapping[str, tuple[str, ...]] = {"HF_TOKEN": ("HUGGING_FACE_HUB_TOKEN",)}
+_LOGINS: Mapping[str, Callable[[str], tuple[SecretRef, str | None]]] = {
+    "WANDB_API_KEY": _in_netrc,
+    "HF_TOKEN": _in_token_file,
+}

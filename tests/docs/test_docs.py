@@ -1,0 +1,129 @@
+"""The documentation is true: every command and every Python block in it is run, every link leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+OTHERS = {"uv run pytest": "is this very run"}
+"""Commands that are not run here, and why."""
+
+TRAIN = "import sys\nprint(sys.argv[1:])\n"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A project as the pages describe it: the example env.toml with everything filled in, and a train.py."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "pyproject.toml").write_text("")
+    example = (ROOT / "env.toml.example").read_text(encoding="utf-8")
+    (folder / "env.toml").write_text(re.sub(r"YOUR-[A-Z-]+", "mine", example), encoding="utf-8")
+    (folder / "train.py").write_text(TRAIN)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> dict[str, str]:
+    home = tmp_path_factory.mktemp("home")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NEMOTRON_", "WANDB_", "HF_"))}
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"HOME": str(home), "NEMOTRON_HOME": str(home / "nemotron"), "PATH": tools, "DGX_CLIENT_SECRET": "x" * 12}
+    return {**kept, **own, "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))}
+
+
+def commands_of(page: Path) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    found = [
+        row.removeprefix("$ ")
+        for language, body in FENCE.findall(text)
+        if language == "console"
+        for row in body.splitlines()
+        if row.startswith("$ ")
+    ]
+    return found + [row.strip() for row in text.splitlines() if row.startswith("    pip install uv && ")]
+
+
+def runnable(command: str) -> str:
+    return command.removeprefix("pip install uv && ").removeprefix("uv run ")
+
+
+def every_command() -> list[str]:
+    """In the order of the pages; a command that stands on several pages is run once."""
+    pages = [page for page in PAGES if page.is_file()]
+    return list(dict.fromkeys(command for page in pages for command in commands_of(page)))
+
+
+def test_the_pages_have_commands():
+    assert len(every_command()) > 15
+
+
+def test_every_command_runs(project, environment):
+    failed = []
+    for command in every_command():
+        if command.removeprefix("pip install uv && ") in OTHERS:
+            continue
+        words = shlex.split(runnable(command))
+        if words[0] == "python":
+            words[0] = sys.executable
+        done = subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            failed.append(f"$ {command}\nexit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    assert not failed, "\n\n".join(failed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run(page, project, environment):
+    if not page.is_file():
+        pytest.fail(f"{page} is gone")
+    for language, body in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language == "python" and "# ///" not in body:
+            done = subprocess.run(
+                [sys.executable, "-c", body], cwd=project, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+
+
+def test_the_header_in_the_docs_is_a_header(tmp_path):
+    from nemo_runspec.runspec import read_runspec
+
+    text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    block = next(body for language, body in FENCE.findall(text) if language == "python" and "# ///" in body)
+    script = tmp_path / "train.py"
+    script.write_text(block)
+    assert read_runspec(script).name == "demo/train"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if not target.startswith(("http", "#")):
+            assert (page.parent / target.split("#")[0]).exists(), f"{page.name}: {target}"
+
+
+def test_the_reference_is_up_to_date():
+    done = subprocess.run([sys.executable, str(ROOT / "docs" / "make_reference.py"), "--check"], check=False)
+    assert done.returncode == 0, "run: python docs/make_reference.py"
+
+
+def test_the_example_has_only_placeholders_to_fill_in(tmp_path, environment):
+    shutil.copy(ROOT / "env.toml.example", tmp_path / "env.toml")
+    done = subprocess.run(
+        [sys.executable, "-m", "nemotron", "env", "check", "env.toml", "--json"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    import json
+
+    errors = json.loads(done.stdout)["errors"]
+    assert errors
+    assert all("placeholder" in error["message"] for error in errors)

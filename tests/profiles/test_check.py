@@ -1,0 +1,197 @@
+"""`env check`, and the JSON Schema for editors."""
+
+from __future__ import annotations
+
+import sys
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nemo_runspec.backends import BUILTIN
+from nemo_runspec.field import TYPES
+from nemo_runspec.profiles.check import check_env_file
+from nemo_runspec.profiles.envfile import load_env_file
+from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.schema import env_schema
+from support import ENV_TOML, REPOSITORY, SEED_BLOCKS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@pytest.fixture
+def check(tmp_path):
+    def run(text):
+        path = tmp_path / "env.toml"
+        path.write_text(text, encoding="utf-8")
+        return check_env_file(load_env_file(path))
+
+    return run
+
+
+def test_a_good_file(check):
+    report = check(ENV_TOML)
+    assert [str(e) for e in report.errors if "client_secret" not in e.what] == []
+    assert report.profiles == 6
+
+
+def test_every_problem_of_every_profile(check, monkeypatch):
+    monkeypatch.delenv("NOT_SET", raising=False)
+    report = check(
+        """\
+stray = 1
+[wandb]
+projetc = "x"
+[cli]
+theme = 3
+[parent]
+executor = "slurm"
+acount = "x"
+[a]
+extends = "parent"
+[b]
+extends = "parent"
+account = "${oc.env:NOT_SET}"
+[c]
+extends = "d"
+[d]
+extends = "c"
+[e]
+extends = "nowhere"
+[f]
+executor = "slrum"
+[g]
+executor = "slurm"
+account = "YOUR-ACCOUNT"
+"""
+    )
+    places = sorted(int(error.where.rpartition("env.toml:")[2].split(" ")[0]) for error in report.errors)
+    assert places[0] == 1
+    assert {1, 3, 5, 8, 13, 17, 19, 21} <= set(places)
+    assert places.count(8) == 1, "a problem of a parent is reported once"
+    assert any("account is still a placeholder" in error.what for error in report.errors)
+
+
+def test_a_parent_may_leave_things_to_its_children(check):
+    text = '[p]\nexecutor = "lepton"\nnemo_run_dir = "YOUR-DIR"\n[a]\nextends = "p"\n'
+    errors = check(text + 'nemo_run_dir = "/x"\ncontainer_image = "image"\n').errors
+    assert errors == ()
+    errors = check(text).errors
+    assert len(errors) == 2
+    assert all("profile 'a'" in error.what for error in errors)
+
+
+def test_env_check_exits_2_and_says_where(nemotron, project):
+    project.write("env.toml", '[a]\nexecutor = "slurm"\nacount = "x"\n')
+    outcome = nemotron("env", "check")
+    assert outcome.code == 2
+    assert "unknown key 'acount'" in outcome.err
+    assert "at:  env.toml:3 [a]" in outcome.err
+    assert "did you mean 'account'?" in outcome.err
+    assert "1 profile, 1 error, 0 warnings" in outcome.out
+    report = nemotron("env", "check", "--json")
+    assert report.code == 2
+    assert report.json["errors"][0]["place"] == "env.toml:3 [a]"
+
+
+def test_env_check_of_a_named_file(nemotron, project):
+    project.write("other.toml", '[a]\nexecutor = "slurm"\n')
+    assert nemotron("env", "check", "other.toml").succeeds().out.startswith("other.toml: 1 profile, 0 errors")
+    nemotron("env", "check", "gone.toml").refuses("cannot read gone.toml")
+
+
+def test_env_check_reports_what_a_dry_run_only_warns_of(nemotron, project):
+    project.write("env.toml", '[a]\nexecutor = "slurm"\naccount = "YOUR-ACCOUNT"\n')
+    dry = nemotron("nano3", "pretrain", "-c", "tiny", "--run", "a", "--dry-run").succeeds()
+    assert "before submission: account is still a placeholder" in dry.out
+    assert nemotron("env", "check").code == 2
+    nemotron("nano3", "pretrain", "-c", "tiny", "--run", "a").refuses()
+
+
+SCHEMA = jsonschema.Draft202012Validator(env_schema())
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(env_schema())
+
+
+@pytest.mark.parametrize(
+    "path", [*SEED_BLOCKS, REPOSITORY / "env.toml.example"], ids=lambda path: path.stem
+)
+def test_the_schema_accepts_every_good_file(path):
+    assert [e.message for e in SCHEMA.iter_errors(tomllib.loads(path.read_text(encoding="utf-8")))] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[a]\nacount = "x"\n',
+        '[a]\nexecutor = "slrum"\n',
+        '[a]\nnodes = "four"\n',
+        "[a]\nnodes = 0\n",
+        '[a]\nmounts = "/a:/a"\n',
+        '[wandb]\nprojetc = "x"\n',
+        '[artifacts]\nbackend = "s3"\n',
+        '[a]\npackager = "zip"\n',
+        "stray = 1\n",
+    ],
+)
+def test_the_schema_refuses_mistakes(text):
+    assert list(SCHEMA.iter_errors(tomllib.loads(text)))
+
+
+EXAMPLES = {
+    "str": st.text(st.characters(categories=["L", "N"]), max_size=5),
+    "int": st.integers(-5, 5),
+    "count": st.integers(0, 5),
+    "positive": st.integers(1, 5),
+    "number": st.integers(0, 5) | st.just(1.5),
+    "bool": st.booleans(),
+    "bool|str": st.booleans() | st.just("user"),
+    "int|str": st.integers(0, 5) | st.just("x"),
+    "list[str]": st.lists(st.just("x"), max_size=2),
+    "list[int]": st.lists(st.integers(0, 5), max_size=2),
+    "str|list[str]": st.just("x") | st.lists(st.just("x"), max_size=2),
+    "list[table]": st.lists(st.just({"a": 1}), max_size=2),
+    "list[str|table]": st.lists(st.just("x") | st.just({"a": 1}), max_size=2),
+    "table": st.just({"a": [1]}),
+    "table[scalar]": st.just({"a": 1, "b": "x", "c": True}),
+    "table[str]": st.just({"a": "x"}),
+}
+
+
+def test_every_type_has_examples():
+    assert set(EXAMPLES) == set(TYPES)
+
+
+@pytest.mark.parametrize("executor", list(BUILTIN))
+@given(data=st.data())
+@settings(max_examples=40)
+def test_schema_and_declaration_agree(executor, data):
+    """A value of any type on any field: the schema and the field's own check give one answer."""
+    field = data.draw(st.sampled_from([f for f in fields_of(executor).fields.values() if f.name not in ("executor",)]))
+    value = data.draw(EXAMPLES[data.draw(st.sampled_from([field.type, *EXAMPLES]))])
+    accepted = TYPES[field.type].accepts(value) and (not field.choices or value in field.choices)
+    spelling = data.draw(st.sampled_from([field.name, *field.aliases]))
+    profile = {"executor": executor, spelling: value}
+    assert SCHEMA.is_valid({"a": profile}) == accepted, (field.name, value)
+
+
+def test_env_schema_prints_it(nemotron):
+    assert nemotron("env", "schema").json == env_schema()
+
+
+@pytest.mark.parametrize("executor", list(BUILTIN))
+def test_env_fields_lists_every_spelling(nemotron, executor):
+    rows = nemotron("env", "fields", executor, "--json").json
+    assert {s for row in rows for s in (row["name"], *row["aliases"])} == set(fields_of(executor).spellings)
+    text = nemotron("env", "fields", executor).succeeds().out
+    assert all(row["help"] in text for row in rows)
+
+
+def test_env_fields_of_an_unknown_executor(nemotron):
+    nemotron("env", "fields", "slrum").refuses("unknown executor 'slrum'", "did you mean 'slurm'?")

@@ -1,0 +1,125 @@
+"""Recipes and steps found by their folders."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemo_runspec import catalog
+from nemo_runspec.errors import UserError
+from support import HEADER
+
+
+def paths() -> list[str]:
+    return [recipe.path for recipe in catalog.find_recipes()]
+
+
+def test_the_built_in_recipes_are_there_without_a_project(project):
+    found = {recipe.path: recipe for recipe in catalog.find_recipes()}
+    assert {"nano3/pretrain", "nano3/data/prep/pretrain"} <= set(found)
+    assert found["nano3/pretrain"].configs() == ["default", "tiny"]
+    assert found["nano3/data/prep/pretrain"].command == "nano3 data prep pretrain"
+
+
+def test_nothing_of_a_recipe_is_imported(project):
+    mark = project.folder / "imported"
+    project.recipe("mine/train", body=f"open({str(mark)!r}, 'w')\n")
+    project.write("recipes/mine/train/config/__init__.py", f"open({str(mark)!r}, 'w')\n")
+    recipe = catalog.find_recipe("mine/train")
+    assert recipe.spec.description == "A recipe for tests."
+    assert not mark.exists()
+
+
+def test_a_recipe_of_the_project_wins_over_a_built_in_one(project):
+    own = project.recipe("nano3/pretrain")
+    assert catalog.find_recipe("nano3/pretrain").script == own
+    assert paths().count("nano3/pretrain") == 1
+
+
+def test_NEMOTRON_RECIPES_wins_over_the_project(project, monkeypatch):
+    project.recipe("mine/train")
+    project.write("first/mine/train/other.py", HEADER)
+    project.write("second/mine/eval/other.py", HEADER)
+    monkeypatch.setenv("NEMOTRON_RECIPES", f"{project.folder / 'first'}:{project.folder / 'second'}:/not/there")
+    assert catalog.find_recipe("mine/train").script.name == "other.py"
+    assert {"mine/train", "mine/eval", "nano3/pretrain"} <= set(paths())
+
+
+def test_the_projects_recipes_are_found_from_below(project, monkeypatch):
+    project.recipe("mine/train")
+    (project.folder / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(project.folder / "src" / "deep")
+    assert "mine/train" in paths()
+
+
+def test_the_search_for_recipes_ends_at_the_project(project, monkeypatch):
+    inner = project.folder / "inner"
+    inner.mkdir()
+    project.write("inner/pyproject.toml", "")
+    project.recipe("mine/train")
+    monkeypatch.chdir(inner)
+    assert "mine/train" not in paths()
+
+
+def test_what_is_no_command(project):
+    for folder in ("mine/_shared", "mine/.hidden", "mine/train/config", "mine/tests", "mine/__pycache__"):
+        project.write(f"recipes/{folder}/main.py", HEADER)
+    project.write("recipes/mine/plain/main.py", "print('no header')\n")
+    assert [path for path in paths() if path.startswith("mine")] == []
+    assert catalog.children("mine") == []
+
+
+def test_steps_are_recipes_with_another_way_in(project):
+    project.recipe("steps/sft/automodel")
+    recipe = catalog.find_recipe("steps/sft/automodel")
+    assert recipe.is_step
+    assert recipe.command == "steps run sft/automodel"
+    assert "steps" not in catalog.children("")
+
+
+def test_a_broken_recipe_is_kept_with_its_error(project):
+    project.recipe("mine/broken", header=HEADER.replace("launch =", "lunch ="))
+    recipe = next(r for r in catalog.find_recipes() if r.path == "mine/broken")
+    assert "did you mean 'launch'?" in recipe.problem()
+    assert recipe.configs() == []
+    with pytest.raises(UserError, match="unknown key"):
+        _ = recipe.spec
+
+
+def test_two_recipes_in_one_folder_are_a_mistake(project):
+    project.recipe("mine/train")
+    project.write("recipes/mine/train/second.py", HEADER)
+    assert "main.py, second.py" in catalog.find_recipe("mine/train").problem()
+
+
+def test_an_unknown_recipe_has_a_suggestion(project):
+    with pytest.raises(UserError, match="no recipe 'nano3/pretrian'") as caught:
+        catalog.find_recipe("nano3/pretrian")
+    assert caught.value.remedy == "did you mean 'nano3/pretrain'?"
+
+
+@pytest.mark.parametrize("path", ["../recipes/mine/train", "/etc", "", "..", "mine/../mine/train"])
+def test_a_path_that_leaves_the_root(project, path):
+    project.recipe("mine/train")
+    with pytest.raises(UserError):
+        catalog.find_recipe(path)
+
+
+def test_a_script_of_ones_own(project):
+    script = project.write("train.py", "print(1)\n")
+    recipe = catalog.script_of_ones_own(script)
+    assert (recipe.own, recipe.command, recipe.spec.launch) == (True, "run train.py", "direct")
+    with pytest.raises(UserError, match="no such script"):
+        catalog.script_of_ones_own(project.folder / "other.py")
+
+
+def test_a_group_is_summed_up_by_its_readme(project):
+    project.recipe("mine/train")
+    project.write("recipes/mine/README.md", "# Mine\n\nWhat this family is.\nMore.\n")
+    assert catalog.group_summary("mine") == "What this family is."
+    assert catalog.group_summary("nothing") == ""
+
+
+def test_links_in_a_circle_end(project):
+    project.recipe("mine/train")
+    (project.folder / "recipes" / "mine" / "again").symlink_to(project.folder / "recipes" / "mine")
+    assert "mine/train" in paths()

@@ -126,7 +126,7 @@ def argv_redactor(argv: Sequence[str]) -> Redactor:
 
 def _given_secrets(argv: Sequence[str]) -> list[str]:
     found = []
-    for word, after in zip(argv, [*argv[1:], ""], strict=True):
+    for word, after in zip(argv, [*argv, ""][1:], strict=True):
         match, option = _ASSIGNMENT.fullmatch(word), _OPTION.fullmatch(word)
         if match and is_secret_name(match["name"].rsplit(".", 1)[-1]):
             found += [match["value"], match["value"].strip("'\"")]

@@ -238,6 +238,21 @@ def test_placeholders_in_lists_and_tables(tmp_path):
     assert len(resolve(tmp_path, text).unfilled()) == 2
 
 
+def test_redirections_in_commands_are_no_placeholders(tmp_path):
+    text = '[a]\nexecutor = "slurm"\nstartup_commands = ["sort <in >out", "cd YOUR-DIR"]\n'
+    lines = resolve(tmp_path, text).unfilled()
+    assert ["YOUR-DIR" in line for line in lines] == [True]
+
+
+def test_a_secret_that_looks_like_a_placeholder_is_not_shown(tmp_path):
+    text = '[a]\nexecutor = "dgxcloud"\nclient_secret = "MY-Very-Secret"\nenv_vars = { HF_TOKEN = "MY_Token" }\n'
+    lines = "\n".join(resolve(tmp_path, text).unfilled())
+    assert "client_secret is still a placeholder" in lines
+    assert "env_vars.HF_TOKEN is still a placeholder" in lines
+    assert "Very-Secret" not in lines
+    assert "MY_Token" not in lines
+
+
 def test_required_fields(tmp_path):
     lines = resolve(tmp_path, '[a]\nexecutor = "dgxcloud"\nproject_name = ""\n').unfilled()
     named = {line.split()[0] for line in lines}

@@ -132,6 +132,7 @@ class _Builder:
         self.choice = choose_yaml(self.recipe, request.config)
         self.composition = Composition(self.executor)
         self.warnings: list[str] = list(request.profile.warnings) if request.profile else []
+        self.unfilled: tuple[str, ...] = ()
 
     def build(self) -> Planned:
         env = self._compose()
@@ -144,6 +145,7 @@ class _Builder:
         sources = self._leaf_sources(run, tree)
         self._check_types(run["env"], sources)
         environment = job_environment(run, self.recipe.spec, run_dir, self.recipe.path, sources, local=self._inherits())
+        self.unfilled = unfilled_values(self.executor, run["env"], _below(sources, "run.env."))
         self._hide_secrets(run, environment, sources)
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, consumes, produces)
@@ -265,7 +267,7 @@ class _Builder:
         launch = self._launch(env)
         target = self._target(env, launch.kind)
         gpus = env.get("gpus_per_node") or 0
-        unfilled = [*unfilled_values(self.executor, env, _below(sources, "run.env."))]
+        unfilled = list(self.unfilled)
         unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
         unfilled += getattr(target, "unfilled", ())
         unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]

@@ -17,12 +17,16 @@ from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
 from nemo_runspec.profiles.layers import extend
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.redact import is_secret_name
 from nemo_runspec.source import Source
 
 DEFAULT_EXECUTOR = "local"
 
 # Words that stand for something a site must fill in, as they occur in the project's own examples.
-_PLACEHOLDER = re.compile(r"\b(YOUR|MY)[-_][A-Z]|\bCHANGE[-_ ]?ME\b|<[A-Za-z][\w -]*>|/\.\.\./")
+_PLACEHOLDER = re.compile(r"\b(YOUR|MY)[-_][A-Z]|\bCHANGE[-_ ]?ME\b|/\.\.\./")
+_IN_BRACKETS = re.compile(r"<[A-Za-z][\w -]*>")
+_SHELL = frozenset({"startup_commands", "setup_lines", "pre_launch_commands", "run_command"})
+"""Keys of shell text, where `<in >out` is no placeholder."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +175,24 @@ def unfilled_values(executor: str, values: Mapping[str, Any], sources: Mapping[s
 def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefix: str = "") -> tuple[str, ...]:
     """Values that still stand for something a site must fill in, one line each. `prefix` goes before each key."""
     return tuple(
-        f"{prefix}{key} is still a placeholder: {value!r}" + (f" ({sources[key].place()})" if key in sources else "")
+        f"{prefix}{path} is still a placeholder"
+        + ("" if is_secret_name(path.rsplit(".", 1)[-1]) else f": {text!r}")
+        + (f" ({source.place()})" if (source := sources.get(path) or sources.get(key)) else "")
         for key, value in values.items()
-        if isinstance(value, str) and _PLACEHOLDER.search(value)
+        for path, text in _texts(key, value)
+        if _PLACEHOLDER.search(text) or (key not in _SHELL and _IN_BRACKETS.search(text))
     )
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _texts(f"{path}.{key}", below)
+    elif isinstance(value, (list, tuple)):
+        for below in value:
+            yield from _texts(path, below)
 
 
 def type_problem(key: str, value: Any, fields: FieldSet, source: Source | None) -> UserError | None:

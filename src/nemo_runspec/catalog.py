@@ -77,7 +77,7 @@ class Recipe:
     @property
     def config_dir(self) -> Path:
         """The folder of its configurations. Raises `UserError` for a broken header."""
-        return (self.folder / self.spec.config_dir).resolve()
+        return Path(os.path.normpath(self.folder / self.spec.config_dir))
 
     def configs(self) -> list[str]:
         """Names for `-c`, the default first. Empty for a script without configs or with a broken header."""

@@ -15,7 +15,7 @@ _OPTIONS = "packager_"
 
 
 def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Package:
-    """The package of the repository around `folder`. Reads git, writes nothing.
+    """The package of the repository around `folder`. Reads git, writes nothing. The commit is noted in any case.
 
     Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one.
 
@@ -24,22 +24,15 @@ def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Pa
     """
     kind = env.get("packager")
     options = {k: v for k, v in env.items() if k.startswith(_OPTIONS) and v not in (None, [], "", {})}
-    if kind is None:
-        kind = "git" if executor in _AUTO_GIT and _head(folder) else "none"
-    if kind == "git":
-        return _git_package(folder, options)
-    if kind == "none":
-        return Package("none")
-    return Package(kind, str(folder), options)
-
-
-def commit_of(folder: Path) -> str | None:
-    """The commit checked out around a folder, or None."""
-    return _head(folder)
-
-
-def _git_package(folder: Path, options: dict[str, Any]) -> Package:
     head = _head(folder)
+    if kind is None:
+        kind = "git" if executor in _AUTO_GIT and head else "none"
+    if kind == "git":
+        return _git_package(folder, head, options)
+    return Package(kind, None if kind == "none" else str(folder), {} if kind == "none" else options, commit=head)
+
+
+def _git_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
     if head is None:
         raise UserError(
             f'packager = "git" needs a git repository with a commit around {folder}',

@@ -37,7 +37,7 @@ from nemo_runspec.profiles.profile import (
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
 
-AUTO = Source(Layer.AUTO, text="nemotron")
+AUTO = Source(Layer.AUTO, text="automatic")
 
 
 @dataclass(frozen=True)

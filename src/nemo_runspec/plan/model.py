@@ -116,7 +116,7 @@ class Package:
         root: the directory packaged, on the submitting machine.
         files: how many files, `bytes`: their size before compression.
         digest: git's tree id where there is one.
-        commit: the commit, if any.
+        commit: the commit checked out around the working directory, if any.
         uncommitted: tracked files whose changes would NOT travel. `untracked`: files git does not know.
     """
 

@@ -81,6 +81,7 @@ def _head(plan: Plan) -> Iterator[str]:
     yield "#!/usr/bin/env bash"
     yield f"# nemotron job {plan.name}: {_one_line(plan.recipe.path)} ({plan.launch.kind}, {shape}) on {plan.executor}"
     yield "set -eo pipefail"
+    yield "unset CDPATH"
 
 
 def _constants(layout: JobLayout) -> Iterator[str]:

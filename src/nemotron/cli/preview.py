@@ -177,7 +177,7 @@ def _values(
 
 
 def _unset(value: Any, source: Source | None) -> bool:
-    return value in (None, [], {}, "") and (source is None or source.layer in (Layer.DEFAULT, Layer.AUTO))
+    return value in _EMPTY and (source is None or source.layer in (Layer.DEFAULT, Layer.AUTO))
 
 
 def _aligned(rows: Iterable[tuple[str, Any, Source | str | None]]) -> list[str]:

@@ -1,0 +1,53 @@
+"""What a local profile may say, and the target a plan gets from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.errors import UserError
+from nemo_runspec.field import Field
+from nemo_runspec.profiles.common import adopt
+
+FIELDS: tuple[Field, ...] = (
+    Field("job_dir", "str", "Directory for outputs and caches (NEMO_RUN_DIR in the job); by default ~/.nemotron/run."),
+    adopt(
+        "nproc_per_node",
+        help="Processes that torchrun starts; by default gpus_per_node, else 1. Under direct and ray there is one.",
+        nemo_run="ntasks_per_node",
+    ),
+    adopt("nodes", help="A local run has one node.", nemo_run="nodes"),
+)
+
+EXCLUDED: Mapping[str, str] = {
+    "env_vars": "the job script exports them",
+    "packager": "NeMo-Run ignores it here: a local job runs in the directory it was started from",
+    "launcher": "the job script holds the launcher's command line",
+    "retries": "NeMo-Run ignores it here",
+    "experiment_id": "NeMo-Run's experiments set it",
+    "job_dir": "NeMo-Run's experiments set it",
+}
+"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTarget:
+    """A local job beyond what every plan says. `job_dir`: as the profile wrote it, None for the default."""
+
+    job_dir: str | None = None
+
+
+def make_target(request: TargetRequest) -> LocalTarget:
+    """The local part of a plan.
+
+    Raises:
+        UserError: more than one node.
+    """
+    nodes = request.env.get("nodes") or 1
+    if nodes != 1:
+        raise UserError(
+            f"a local run has one node, this machine; {nodes} were asked for",
+            remedy="run.env.nodes=1, a config made for one node (such as -c tiny), or a profile of another executor",
+        )
+    return LocalTarget(job_dir=request.env.get("job_dir") or None)

@@ -1,0 +1,140 @@
+"""The processes of a job on this machine: started, told to stop, and none left behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+
+_PR_SET_PDEATHSIG = 1
+_MARK = "NEMOTRON_JOB_NAME"
+
+
+def start(command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
+    """Starts the job script in a session of its own, its output and errors in one pipe.
+
+    On Linux it is sent TERM when this process dies, however it dies.
+
+    Raises:
+        UserError: it cannot be started.
+    """
+    try:
+        return subprocess.Popen(
+            command,
+            env=dict(environment),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+            preexec_fn=_die_with(os.getpid()),
+        )
+    except OSError as error:
+        raise UserError(f"cannot start {command[0]}: {error.strerror}", remedy="is bash installed?") from None
+
+
+def terminate(process: subprocess.Popen[bytes]) -> None:
+    """TERM to the job script and what it runs in the foreground; it passes it on to its command, once."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGTERM)
+
+
+def members(job: str, session: int) -> set[int]:
+    """The live processes of a job: of its session, marked with its name, or descended from one of these.
+
+    torchrun gives every rank a session of its own, so the job script's session alone is not all. Where there is no
+    `/proc`, only the job script's process group is known and the set is empty.
+    """
+    table = _process_table()
+    mark = f"{_MARK}={job}".encode()
+    found = {pid for pid, (_, own) in table.items() if own == session or _is_marked(pid, mark)}
+    while True:
+        more = {pid for pid, (parent, _) in table.items() if parent in found and pid not in found}
+        if not more:
+            return found - {os.getpid()}
+        found |= more
+
+
+def kill_all(job: str, session: int, *, seconds: float = 5.0) -> bool:
+    """KILL to everything of a job, until nothing is left; False if something is still there after that time."""
+    end = time.monotonic() + seconds
+    while True:
+        left = members(job, session)
+        _send(left, signal.SIGKILL)
+        if not _proc_exists():
+            _kill_group(session)
+        if not left:
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+
+
+def end_leftovers(job: str, session: int, *, grace: float) -> int:
+    """Ends what is left after the job script has ended: TERM, then KILL after `grace` seconds. Returns how many."""
+    left = members(job, session)
+    if not left and _proc_exists():
+        return 0
+    _send(left, signal.SIGTERM)
+    end = time.monotonic() + grace
+    while members(job, session) and time.monotonic() < end:
+        time.sleep(0.05)
+    kill_all(job, session)
+    return len(left)
+
+
+def _die_with(parent: int) -> Callable[[], None] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prepare() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return prepare
+
+
+def _process_table() -> dict[int, tuple[int, int]]:
+    """Process id → (parent, session), zombies left out."""
+    table = {}
+    for entry in Path("/proc").glob("[0-9]*") if _proc_exists() else ():
+        try:
+            fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] not in ("Z", "X"):
+            table[int(entry.name)] = (int(fields[1]), int(fields[3]))
+    return table
+
+
+def _is_marked(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _send(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _kill_group(session: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, signal.SIGKILL)
+
+
+def _proc_exists() -> bool:
+    return Path("/proc/self/stat").exists()

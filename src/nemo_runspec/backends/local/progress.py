@@ -1,0 +1,115 @@
+"""One progress bar below the log, drawn from the metrics that the recipe appends to a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_SHOWN = (("loss", "loss {:.4f}"), ("val_loss", "val loss {:.4f}"), ("tokens_per_second", "{:,.0f} tokens/s"))
+
+
+class MetricsTail:
+    """Reads the JSON lines that were appended since it was asked last."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._offset = 0
+
+    def new(self) -> list[dict[str, Any]]:
+        """The new whole lines that are JSON objects."""
+        try:
+            with self._file.open("rb") as handle:
+                handle.seek(self._offset)
+                data = handle.read()
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [record for record in map(_parse, whole.splitlines()) if record is not None]
+
+
+class MetricsBar:
+    """The bar. Nothing is drawn, and `rich` is not imported, before the first record with a step.
+
+    Attributes:
+        is_drawn: True from then on until it is closed; lines must go through `print` meanwhile.
+    """
+
+    def __init__(self, metrics: Path) -> None:
+        self._tail = MetricsTail(metrics)
+        self._latest: dict[str, Any] = {}
+        self._progress: Progress | None = None
+        self.is_drawn = False
+
+    def update(self) -> None:
+        """Reads what is new and draws it."""
+        records = self._tail.new()
+        for record in records:
+            self._latest.update(record)
+        if not records or not isinstance(self._latest.get("step"), (int, float)):
+            return
+        if self._progress is None:
+            self._progress = self._start()
+            self.is_drawn = True
+        total = self._latest.get("total_steps")
+        task = self._progress.task_ids[0]
+        self._progress.update(
+            task,
+            completed=self._latest["step"],
+            total=total if isinstance(total, (int, float)) else None,
+            text=describe(self._latest),
+        )
+
+    def print(self, line: str) -> None:
+        """Prints a line above the bar."""
+        from rich.text import Text
+
+        if self._progress is not None:
+            self._progress.console.print(Text.from_ansi(line), soft_wrap=True, highlight=False)
+
+    def close(self) -> None:
+        """Draws the last state and leaves it there."""
+        self.update()
+        if self._progress is not None and self.is_drawn:
+            self.is_drawn = False
+            self._progress.stop()
+
+    def _start(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        progress = Progress(
+            TextColumn("step"),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[text]}", markup=False),
+            TimeElapsedColumn(),
+            console=Console(highlight=False),
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        progress.add_task("", total=None, text="")
+        progress.start()
+        return progress
+
+
+def describe(record: dict[str, Any]) -> str:
+    """The record's numbers in words."""
+    parts = [
+        form.format(record[key])
+        for key, form in _SHOWN
+        if isinstance(record.get(key), (int, float)) and not isinstance(record[key], bool)
+    ]
+    return "  ".join(parts)
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None

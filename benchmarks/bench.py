@@ -44,7 +44,7 @@ class Case:
 
 def cases(folder: Path) -> list[Case]:
     """What is measured. `folder` holds an env.toml with a Slurm profile and `many.toml` with 500 profiles."""
-    torchx = Path(PYTHON).with_name("torchx")
+    torchx = install_torchx(folder)
     dry_run = [*PRETRAIN, "-c", "tiny", "--run", "my-cluster", "--dry-run"]
     found = [
         Case("python -c pass", [PYTHON, "-c", "pass"]),
@@ -56,11 +56,25 @@ def cases(folder: Path) -> list[Case]:
         Case("nemotron nano3 pretrain … --dry-run", dry_run, COMPOSE, 1.4),
         Case("nemotron env check, 500 profiles, 50 deep", [*NEMOTRON, "env", "check", "many.toml"]),
     ]
-    if torchx.exists():
+    if torchx is not None:
         echo = [str(torchx), "run", "--dryrun", "-s", "slurm", "utils.echo", "--msg", "hello"]
         found.append(Case(TORCHX, echo))
         found.append(Case("nemotron nano3 pretrain … --dry-run, again", dry_run, TORCHX, 1.0))
     return found
+
+
+def install_torchx(folder: Path) -> Path | None:
+    """torchx in an environment of its own (NeMo-Run takes its `slurm` scheduler away); None where it cannot be had."""
+    venv = folder / "torchx"
+    from nemo_runspec.envs import find_uv
+
+    uv = find_uv()
+    made = subprocess.run([uv, "venv", "--quiet", "--python", PYTHON, str(venv)], check=False)
+    words = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", f"{venv}/bin/python", "torchx==0.7.0"]
+    if made.returncode or subprocess.run([*words, "setuptools<81"], check=False).returncode:
+        print("torchx could not be installed and is left out", file=sys.stderr)
+        return None
+    return venv / "bin" / "torchx"
 
 
 def measure(case: Case, folder: Path, environment: dict[str, str]) -> None:
@@ -114,7 +128,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_profiles(folder)
-        environment = {**os.environ, "HOME": scratch, "NEMOTRON_HOME": f"{scratch}/home", "COLUMNS": "100"}
+        # Bytecode is kept, as on a user's machine; the warm-up round writes it.
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment = {**inherited, "HOME": scratch, "NEMOTRON_HOME": f"{scratch}/home", "COLUMNS": "100"}
         found = cases(folder)
         for turn in range(rounds + 1):
             for case in found:

@@ -18,7 +18,10 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "dry-run.svg"
-WORDS = ["nano3", "pretrain", "-c", "tiny", "--run", "my-cluster", "train.train_iters=50", "run.env.nodes=2", "--dry-run"]
+WORDS = (
+    *("nano3", "pretrain", "-c", "tiny", "--run", "my-cluster"),
+    *("train.train_iters=50", "run.env.nodes=2", "--dry-run"),
+)
 WIDTH, HEIGHT = 118, 46
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
 import support
+from hypothesis import HealthCheck, settings
 from support import Outcome, Project
 
 REQUIRED = os.environ.get("REQUIRE_LAB") == "1"

@@ -194,9 +194,7 @@ def start(project: Project, *args: str, cwd: Path | None = None, **environment: 
     )
 
 
-def process(
-    project: Project, *args: str, cwd: Path | None = None, timeout: float = 300, **environment: str
-) -> Outcome:
+def process(project: Project, *args: str, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Outcome:
     """`nemotron ARGS…` as a process."""
     child = start(project, *args, cwd=cwd, **environment)
     out, err = child.communicate(timeout=timeout)

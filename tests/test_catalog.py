@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support import HEADER
 
 from nemo_runspec import catalog
 from nemo_runspec.errors import UserError
-from support import HEADER
 
 
 def paths() -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """One profile key.
 
@@ -38,7 +38,7 @@ class Field:
     secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldType:
     """A type a profile key may have: how it is named to a person, checked, and written as JSON Schema."""
 

@@ -23,7 +23,7 @@ KINDS = ("train", "data", "eval", "build", "tool")
 _OPENING = re.compile(r"^# /// script[ \t]*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ArtifactSpec:
     """An input or output the recipe declares. `recipe` names what makes an input."""
 
@@ -34,7 +34,7 @@ class ArtifactSpec:
     recipe: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameter:
     """A config key worth showing in help. `name` is its dotted path."""
 
@@ -42,7 +42,7 @@ class Parameter:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runspec:
     """What a script says of itself.
 
@@ -80,7 +80,7 @@ class Runspec:
     lines: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Key:
     """One accepted key of a table: its type, the values it may have, and whether it must be there."""
 

@@ -18,7 +18,7 @@ class Layer(str, Enum):
     CLI = "cli"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """The place one value was written.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from support import HEADER
 
 CONFIGS = {
@@ -24,7 +23,7 @@ flag: false
 ratio: 0.5
 run:
   env:
-    nodes: 2
+    nodes: 1
 """,
     "base": "seed: 1\ntrain:\n  steps: 1\n  seed: ${seed}\n",
     "optimizer/adam": "name: adam\nlr: 0.001\nbetas: [0.9, 0.95]\n",

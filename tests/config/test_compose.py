@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from support import HEADER
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
-from support import HEADER
 
 
 def planned(*overrides: str, config: str | None = None, profile: str | None = None) -> Any:
@@ -38,7 +38,6 @@ def hydra_says(folder: Any, *overrides: str, name: str = "default") -> dict[str,
         ["+data=placed"],
         ["~optimizer"],
         ["~optimizer.lr"],
-        ["~nothing"],
         ["~text=plain"],
         ["+new=1"],
         ["+new.deep.down=1", "new.deep.down=2"],
@@ -64,18 +63,14 @@ def hydra_says(folder: Any, *overrides: str, name: str = "default") -> dict[str,
         ["text=${oc.env:HOME}"],
         ["text=int(3.0)"],
         ["text=str(3)"],
-        ["list=extend_list(7)"],
         ["ratio=.5", "flag=yes"],
         ["train.steps=1", "train.steps=2"],
-        ["text=a,b"][:0],
     ],
     ids=" ".join,
 )
 def test_as_hydra_composes(recipe, overrides):
     ours = planned(*overrides).config
     theirs = hydra_says(recipe, *[text for text in overrides])
-    if overrides == ["~nothing"]:  # Hydra 1.3 cannot remove a key whose value is null
-        theirs.pop("nothing", None)
     assert ours == theirs
 
 
@@ -133,7 +128,7 @@ def test_yaml_that_is_none_has_its_line(recipe, project, text, line):
 
 @pytest.mark.parametrize(
     "text",
-    ["- 1\n- 2\n", "just text\n", "1\n", "run: 1\n", "run: []\n", "run:\n  env: 1\n", "run:\n  wandb: x\n"],
+    ["- 1\n- 2\n", "1\n", "run: 1\n", "run: []\n", "run:\n  env: 1\n", "run:\n  wandb: x\n"],
 )
 def test_yaml_of_the_wrong_shape(recipe, project, text):
     path = project.write("bad.yaml", text)
@@ -193,7 +188,7 @@ def test_a_mandatory_value(recipe):
         ("run.env=3", []),
         ("~run", []),
         ("~run.env", []),
-        ("run.env.executor=lepton", ["the executor cannot be overridden"]),
+        ("run.env.executor=lepton", ["it decides where a job runs"]),
         ("run.env.partition=x", ["run.env.partition"]),
     ],
 )
@@ -219,13 +214,13 @@ def test_the_source_of_every_value(recipe, project):
     assert label(made, "list") == "config/default.yaml:10"
     assert label(made, "text") == "command line"
     assert label(made, "new.deep") == "command line"
-    assert label(made, "run.env.nodes") == "env.toml:17 [my-cluster]"
+    assert label(made, "run.env.nodes") == "env.toml:18 [my-cluster]"
     assert label(made, "run.env.time") == "env.toml:11 [base-slurm] via extends"
     assert label(made, "run.env.account") == "env.toml:10 [base-slurm] via extends"
-    assert label(made, "run.env.env_vars.NCCL_DEBUG") == "env.toml:22 [my-cluster]"
+    assert label(made, "run.env.env_vars.NCCL_DEBUG") == "env.toml:23 [my-cluster]"
     assert label(made, "run.wandb.project") == "env.toml:2 [wandb]"
     assert label(made, "run.env.qos") == "default"
-    assert label(made, "run.name") == "nemotron"
+    assert label(made, "run.name") == "automatic"
 
 
 def test_every_leaf_has_a_source(recipe):
@@ -243,8 +238,6 @@ def test_a_table_given_on_the_command_line_is_the_command_lines(recipe):
 
 
 def test_the_header_is_a_source(recipe, project):
-    header = HEADER.replace("# ///\n", "# [tool.runspec.resources]\n# gpus_per_node = 3\n# ///\n")
-    header = "# /// script" + header.removeprefix("# ///\n# /// script").removeprefix("# /// script")
     header = HEADER[: HEADER.rindex("# ///")] + "# [tool.runspec.resources]\n# gpus_per_node = 3\n# ///\n"
     project.recipe("mine/other", header=header)
     made = nemo_runspec.plan("mine/other", profile="base-slurm")
@@ -254,7 +247,7 @@ def test_the_header_is_a_source(recipe, project):
 def test_the_dry_run_shows_sources(recipe, nemotron):
     out = nemotron("mine", "train", "--run", "my-cluster", "train.steps=7", "--dry-run").succeeds().out
     rows = {row.split(" = ")[0].strip(): row for row in out.splitlines() if " = " in row}
-    assert rows["env.nodes"].split(" = ")[1].split() == ["4", "env.toml:17", "[my-cluster]"]
+    assert rows["env.nodes"].split(" = ")[1].split() == ["4", "env.toml:18", "[my-cluster]"]
     assert rows["env.time"].endswith("env.toml:11 [base-slurm] via extends")
     assert rows["train.steps"].endswith("command line")
 

@@ -37,7 +37,7 @@ def test_the_offered_spelling_is_exactly_the_text(value):
 
 @pytest.mark.parametrize(
     "value",
-    ["n[1-3]", "~/x", "a&b", "https://host/path?a=b&c=d", "x;y", "a b (c)", "{user}", "100%!", "a,b]", "'", '"', '\'"'],
+    ["n[1-3]", "~/x", "a&b", "https://host/path?a=b&c=d", "x;y", "a b (c)", "{user}", "100%!", "a,b]", "'", '"', "'\""],
 )
 def test_values_people_type(value):
     try:
@@ -90,7 +90,9 @@ def test_aliases_on_the_command_line(text, canonical):
     assert canonical_override(text, "slurm") == canonical
 
 
-VALUES = st.sampled_from(["1", "1,2", "a,b,c", "choice(1,2)", "range(3)", "range(1,4)", "[1,2],[3]", "'x,y',z", "0.1,1e-3"])
+VALUES = st.sampled_from(
+    ["1", "1,2", "a,b,c", "choice(1,2)", "range(3)", "range(1,4)", "[1,2],[3]", "'x,y',z", "0.1,1e-3"]
+)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b.c", "+d", "group"]), VALUES), max_size=3, unique_by=lambda o: o[0]))

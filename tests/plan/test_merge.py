@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import HEADER
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
-from support import HEADER
 
 SLURM = '[base]\nexecutor = "slurm"\n'
 
@@ -39,8 +39,7 @@ def test_a_field_of_the_executor_always_exists(plan):
 
 
 def test_header_then_yaml_then_profile_then_command_line(plan):
-    header = HEADER.replace("# ///\n", "").replace("# /// script", "# /// script", 1)
-    header += "# [tool.runspec.resources]\n# nodes = 2\n# ///\n"
+    header = HEADER[: HEADER.rindex("# ///")] + "# [tool.runspec.resources]\n# nodes = 2\n# ///\n"
     yaml = "run:\n  env:\n    nodes: 3\n"
     profile = SLURM + "nodes = 4\n"
     seen = [
@@ -75,7 +74,7 @@ def test_two_spellings_in_the_yaml(plan):
 
 
 def test_env_vars_join_key_by_key(plan):
-    yaml = 'run:\n  env:\n    env_vars: {ONE: yaml, TWO: yaml}\n'
+    yaml = "run:\n  env:\n    env_vars: {ONE: yaml, TWO: yaml}\n"
     made = plan(yaml, SLURM + '[base.env_vars]\nTWO = "profile"\nTHREE = "profile"\n', "run.env.env_vars.FOUR=cli")
     assert env(made)["env_vars"] == {"ONE": "yaml", "TWO": "profile", "THREE": "profile", "FOUR": "cli"}
     sources = {key: made.sources[f"run.env.env_vars.{key}"].layer.value for key in ("ONE", "TWO", "THREE", "FOUR")}

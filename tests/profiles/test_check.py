@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import ENV_TOML, REPOSITORY, SEED_BLOCKS
 
 from nemo_runspec.backends import BUILTIN
 from nemo_runspec.field import TYPES
@@ -15,7 +16,6 @@ from nemo_runspec.profiles.check import check_env_file
 from nemo_runspec.profiles.envfile import load_env_file
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.schema import env_schema
-from support import ENV_TOML, REPOSITORY, SEED_BLOCKS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -117,9 +117,7 @@ def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(env_schema())
 
 
-@pytest.mark.parametrize(
-    "path", [*SEED_BLOCKS, REPOSITORY / "env.toml.example"], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", [*SEED_BLOCKS, REPOSITORY / "env.toml.example"], ids=lambda path: path.stem)
 def test_the_schema_accepts_every_good_file(path):
     assert [e.message for e in SCHEMA.iter_errors(tomllib.loads(path.read_text(encoding="utf-8")))] == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_there_is_one_parent(tmp_path, value):
 @given(length=st.integers(1, 6), lead=st.integers(0, 4))
 def test_a_cycle_prints_its_whole_chain(tmp_path_factory, length, lead):
     names = [f"p{i}" for i in range(lead + length)]
-    parents = {**dict(zip(names, names[1:], strict=False)), names[-1]: names[lead]}
+    parents = {**dict(pairwise(names)), names[-1]: names[lead]}
     text = "".join(f'[{name}]\nextends = "{parents[name]}"\n' for name in names)
     env = read(tmp_path_factory.mktemp("cycle"), text)
     with pytest.raises(UserError) as caught:

@@ -64,7 +64,7 @@ def test_a_relative_value_is_looked_for_upwards_to_the_project(tmp_path, monkeyp
     assert find_env_file(deep) == named
     touch(tmp_path / "outside.toml")
     monkeypatch.setenv("NEMOTRON_ENV_FILE", "outside.toml")
-    with pytest.raises(UserError, match="does not exist: outside.toml"):
+    with pytest.raises(UserError, match=r"does not exist: outside\.toml"):
         find_env_file(deep)
 
 

@@ -140,7 +140,11 @@ time = 04:00:00
     assert ("3 [b]", "unknown key 'acount'", "did you mean 'account'?") in found
     assert ("7 [a]", "unknown key 'partitoin'", "did you mean 'partition'?") in found
     assert ("4 [b]", "nodes must be a whole number, 1 or more, not 'four'", None) in found
-    assert ("8 [a]", "mounts must be a list of strings or tables, not '/a:/a'", 'write a list: mounts = ["/a:/a"]') in found
+    assert (
+        "8 [a]",
+        "mounts must be a list of strings or tables, not '/a:/a'",
+        'write a list: mounts = ["/a:/a"]',
+    ) in found
     assert ("9 [a]", "exclusive must be true, false or a string, not 3", None) in found
     assert {place for place, what, _ in found if what.startswith("time")} == {"10 [a]"}
     assert len(error.problems) == 6

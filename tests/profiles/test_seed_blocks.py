@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support import SEED_BLOCKS, make_repository
 
 from nemo_runspec.profiles.envfile import load_env_file
-from support import SEED_BLOCKS, make_repository
 
 if sys.version_info >= (3, 11):
     import tomllib

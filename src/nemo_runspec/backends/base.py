@@ -16,7 +16,7 @@ from nemo_runspec.errors import NotBuilt
 from nemo_runspec.field import Field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TargetRequest:
     """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call."""
 
@@ -27,7 +27,7 @@ class TargetRequest:
     env: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RenderedFile:
     """A text that is shown in a dry-run and is, byte for byte, what is submitted."""
 
@@ -37,7 +37,7 @@ class RenderedFile:
     language: str = "bash"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rendering:
     """What would be sent: texts, and the process that submits them. `holes`: what only the platform knows."""
 
@@ -46,7 +46,7 @@ class Rendering:
     holes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backend:
     """One executor.
 

@@ -12,7 +12,7 @@ from nemo_runspec.errors import Problems, UserError
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mount:
     """One `source:target[:flags]` string, taken apart."""
 

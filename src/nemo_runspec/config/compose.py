@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
@@ -70,7 +71,7 @@ class Composition:
             raise _missing_config(choice, error) from None
         except (HydraException, OmegaConfBaseException) as error:
             raise UserError(f"cannot compose config '{choice.name}': {_message(error)}", where=_shown(choice)) from None
-        except (ValueError, OSError, RecursionError) as error:
+        except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
             raise _yaml_error(choice, error) from None
         self.sources.update(loader.sources)
 
@@ -157,8 +158,11 @@ class Composition:
             raise self._override_error(override, error) from None
         if override.is_delete():
             self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, key)}
-        else:
-            self._own(key, Source(Layer.CLI, text=text))
+            return
+        value = override.value()
+        leaves = flatten(value, f"{key}.") if isinstance(value, dict) else (key,)
+        for path in leaves:
+            self._own(path, Source(Layer.CLI, text=text))
 
     def _delete_null(self, key: str) -> bool:
         """Removes a key whose value is null. Hydra 1.3 takes such a key for one that does not exist."""
@@ -174,9 +178,6 @@ class Composition:
         return True
 
     def _own(self, path: str, source: Source) -> None:
-        node = OmegaConf.select(self.cfg, path, throw_on_resolution_failure=False, throw_on_missing=False)
-        if isinstance(node, DictConfig) and source.layer is Layer.CLI and source.text and "{" not in source.text:
-            return
         self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, path)}
         self.sources[path] = source
 

@@ -106,10 +106,10 @@ def _quoted_spelling(text: str) -> str | None:
 
 
 def _quote(key: str, value: str) -> str:
-    if '"' in value and "'" not in value:
-        return f"{key}='{value}'"
-    escaped = re.sub(r'(\\*)"', lambda m: m.group(1) * 2 + '\\"', value)
-    return f'{key}="{escaped}"'
+    """Hydra's grammar: inside quotes only the quote is escaped, and backslashes only where a quote follows them."""
+    quote = "'" if '"' in value and "'" not in value else '"'
+    escaped = re.sub(rf"(\\+)\Z|(\\*){quote}", lambda m: m[1] * 2 if m[1] else f"{m[2] * 2}\\{quote}", value)
+    return f"{key}={quote}{escaped}{quote}"
 
 
 def _first_line(error: BaseException) -> str:

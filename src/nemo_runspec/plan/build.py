@@ -13,6 +13,7 @@ from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition, YamlChoice
 from nemo_runspec.errors import Problems, UserError, did_you_mean
+from nemo_runspec.field import problem_with
 from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.plan.artifacts import MAKE, inputs_of, outputs_of
@@ -23,19 +24,30 @@ from nemo_runspec.plan.model import Artifact, Launch, Plan, PythonEnv, RecipeRef
 from nemo_runspec.plan.names import new_name
 from nemo_runspec.plan.run_section import DEFAULT, as_artifact, join_run_section
 from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import (
-    DEFAULT_EXECUTOR,
     Profile,
     one_or_all,
     placeholders,
     type_problem,
     unfilled_values,
 )
+from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
+
+_FIXED = {
+    "name": "every run gets a name of its own",
+    "recipe": "it is the command itself: nemotron list",
+    "config": "choose it with -c",
+    "mode": "choose it with --run or --batch",
+    "profile": "choose it with --run or --batch",
+    "executor": "it decides where a job runs: name a profile of that executor with --run or --batch",
+}
+"""What no override may change, and what does."""
 
 AUTO = Source(Layer.AUTO, text="automatic")
 
@@ -155,7 +167,6 @@ class _Builder:
 
     def _compose(self) -> dict[str, Any]:
         composition, request = self.composition, self.request
-        self._refuse_executor_override()
         composition.load_yaml(self.choice, request.overrides)
         section = join_run_section(
             self.recipe, self.executor, composition.run_section(), composition.sources, self.profile, request.env_file
@@ -169,27 +180,56 @@ class _Builder:
             "output_dir": None,
         }
         values = {**automatic, **section.values}
-        for key in ("name", "recipe", "config", "mode", "profile"):
-            values[key] = automatic[key]
+        values.update({key: automatic[key] for key in _FIXED if key in automatic})
         sources = {**dict.fromkeys(automatic, AUTO), **section.sources}
         composition.put_run(values, sources, section.open_tables)
         composition.apply_overrides()
         for item in (*self.recipe.spec.consumes, *self.recipe.spec.produces):
             self._normalise_artifact(item.name)
-        return composition.resolved("run.env")
+        fixed = {f"run.{key}": automatic[key] for key in _FIXED if key in automatic}
+        self._check_shape({**fixed, "run.env.executor": self.executor})
+        env = composition.resolved("run.env")
+        self._check_types(env, {})
+        return env
 
-    def _refuse_executor_override(self) -> None:
-        for text in self.request.overrides:
-            if text.lstrip("+~").split("=")[0] == "run.env.executor":
+    def _check_shape(self, fixed: Mapping[str, Any]) -> None:
+        """The command line may change what stands in `run`, not its tables nor what says which job this is."""
+        composition = self.composition
+        composition.run_section()
+        for key, value in fixed.items():
+            if composition.select(key) != value:
                 raise UserError(
-                    "the executor cannot be overridden: it decides where a job runs",
-                    where="command line",
-                    remedy="name a profile of that executor with --run or --batch",
+                    f"{key} is not set this way", where="command line", remedy=_FIXED[key.rpartition(".")[2]]
                 )
+        artifacts = [item.name for item in (*self.recipe.spec.consumes, *self.recipe.spec.produces)]
+        for name in ("env", "wandb", "artifacts", *artifacts):
+            if not isinstance(composition.select(f"run.{name}"), Mapping):
+                raise UserError(
+                    f"run.{name} must stay a table", where="command line", remedy=f"set its keys: run.{name}.KEY=VALUE"
+                )
+        for name in artifacts:
+            self._check_artifact(f"run.{name}", composition.resolved(f"run.{name}"))
+        self._check_system()
+
+    def _check_artifact(self, path: str, table: Mapping[str, Any]) -> None:
+        for key in ("artifact", "path", "recipe", "config", "make"):
+            if not isinstance(table.get(key), (str, type(None))):
+                raise UserError(
+                    f"{path}.{key} must be a string, not {table[key]!r}", where=self.composition.place(f"{path}.{key}")
+                )
+
+    def _check_system(self) -> None:
+        for name in ("wandb", "artifacts"):
+            values = self.composition.resolved(f"run.{name}")
+            for declared in SYSTEM_SECTIONS[name]:
+                problem = problem_with(declared, values.get(declared.name))
+                if problem:
+                    path = f"run.{name}.{declared.name}"
+                    raise UserError(f"{path} {problem}", where=self.composition.place(path))
 
     def _normalise_artifact(self, name: str) -> None:
         given = self.composition.select(f"run.{name}")
-        if isinstance(given, str):
+        if given is None or isinstance(given, str):
             table = {"artifact": None, "path": None, **as_artifact(given)}
             self.composition.put(f"run.{name}", table, Source(Layer.CLI))
 

@@ -2,34 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
+from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Plan, Resources
-
-_TIME = re.compile(r"^(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})$")
-
-
-def hours(time: str) -> float | None:
-    """A Slurm time limit in hours, None for one without an end.
-
-    The forms are sbatch's own: `M`, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`.
-
-    Raises:
-        ValueError: not one of these.
-    """
-    if time.strip().upper() in ("INFINITE", "UNLIMITED"):
-        return None
-    match = _TIME.match(time.strip())
-    if match is None:
-        raise ValueError(f"not a time limit: {time!r}")
-    parts = [int(part) for part in match["rest"].split(":")]
-    if match["days"] is not None:
-        h, m, s = [*parts, 0, 0][:3]
-        return int(match["days"]) * 24 + h + m / 60 + s / 3600
-    if len(parts) == 3:
-        return parts[0] + parts[1] / 60 + parts[2] / 3600
-    return parts[0] / 60 + (parts[1] / 3600 if len(parts) == 2 else 0)
 
 
 def gpu_hours(resources: Resources) -> float | None:

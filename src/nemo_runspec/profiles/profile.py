@@ -13,14 +13,13 @@ from nemo_runspec.backends import BUILTIN
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
 from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.executor import executor_of
 from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
 from nemo_runspec.profiles.layers import extend
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.redact import is_secret_name
 from nemo_runspec.source import Source
-
-DEFAULT_EXECUTOR = "local"
 
 # Words that stand for something a site must fill in, as they occur in the project's own examples.
 _PLACEHOLDER = re.compile(r"\b(YOUR|MY)[-_][A-Z]|\bCHANGE[-_ ]?ME\b|/\.\.\./")
@@ -116,25 +115,6 @@ def system_problems(env: EnvFile) -> list[tuple[str, UserError]]:
         for key, value in env.system(section).items()
         for problem in _system_key(env, section, {f.name: f for f in fields}, key, value)
     ]
-
-
-def executor_of(env: EnvFile, chain: tuple[str, ...]) -> str:
-    """The executor a chain names; `local` by default.
-
-    Raises:
-        UserError: not a known executor.
-    """
-    for section in chain:
-        if "executor" in env.sections[section]:
-            named = env.sections[section]["executor"]
-            if not isinstance(named, str):
-                raise UserError(f"executor must be a string, not {named!r}", where=env.where(section, "executor"))
-            try:
-                fields_of(named)
-            except UserError as error:
-                raise UserError(error.what, where=env.where(section, "executor"), remedy=error.remedy) from None
-            return named
-    return DEFAULT_EXECUTOR
 
 
 def read_section(env: EnvFile, section: str, fields: FieldSet) -> tuple[dict[str, Any], list[UserError], list[str]]:

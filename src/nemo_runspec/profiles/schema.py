@@ -6,8 +6,8 @@ from typing import Any
 
 from nemo_runspec.backends import BUILTIN
 from nemo_runspec.field import TYPES, Field
+from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.profiles.profile import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 
 _REFERENCE = {"type": "string", "pattern": r"\$\{oc\.env:"}

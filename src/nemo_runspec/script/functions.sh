@@ -55,6 +55,7 @@ nemotron_oom_kills() {
 # every line is one write, so that the lines of several ranks do not mix.
 nemotron_prefix() {
   local LC_ALL=C tag="[rank$1] " chunk='' held='' line end='' status=0
+  { set +x; } 2> /dev/null
   trap '' TERM INT HUP
   while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
     status=0
@@ -116,11 +117,15 @@ nemotron_on_signal() {
 
 # COMMAND...: runs it in a process group of its own and returns its status, whatever signals come meanwhile.
 nemotron_launch() {
-  local code status=127 signals
+  local code status=127 signals watch=''
   set -m
   "$@" < /dev/null &
   nemotron_child=$!
   set +m
+  if [ "$nemotron_tasks" -gt 1 ]; then
+    nemotron_watch "$nemotron_child" > /dev/null 2>&1 &
+    watch=$!
+  fi
   while :; do
     signals=$nemotron_signals
     code=0
@@ -128,7 +133,23 @@ nemotron_launch() {
     [ "$code" -eq 127 ] || status=$code # 127: its status has been read before
     [ "$signals" -ne "$nemotron_signals" ] || break
   done
+  [ -z "$watch" ] || kill "$watch" 2> /dev/null || :
   return "$status"
+}
+
+# GROUP: ends the command here once it has failed elsewhere: collectives and torchrun would wait for the others long.
+nemotron_watch() {
+  local failed
+  while sleep 2; do
+    for failed in "$nemotron_gates"/failed.*; do
+      [ -f "$failed" ] || continue
+      sleep 5
+      kill -TERM -- "-$1"
+      sleep 30
+      kill -KILL -- "-$1"
+      return 0
+    done
+  done
 }
 
 # FIRST COUNT: the rank of this node that failed first, by time; torchrun stops the others afterwards.
@@ -150,6 +171,7 @@ nemotron_first_failure() {
 nemotron_finish() {
   local code=$1
   if [ "$code" -ne 0 ]; then
+    [ "$nemotron_tasks" -eq 1 ] || nemotron_heed_failures
     nemotron_failed=$(nemotron_first_failure "$2" "$3")
     [ -z "$nemotron_failed" ] || code=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" exit_code)
   fi
@@ -174,7 +196,7 @@ nemotron_begin() {
 }
 
 nemotron_end() {
-  local code=$? oom=0 host
+  local code=$? oom=0 host reason
   trap - EXIT
   trap '' TERM INT HUP
   set +e
@@ -188,8 +210,10 @@ nemotron_end() {
     esac
   fi
   [ -z "$nemotron_reason" ] || nemotron_say "$nemotron_reason (exit code $code)"
-  if [ "$code" -ne 0 ] && [ "$nemotron_phase" != command ]; then
-    nemotron_record "$nemotron_gates/failed.$nemotron_task" "exit_code=$code" "reason=$nemotron_reason"
+  reason=$nemotron_reason
+  if [ "$code" -ne 0 ]; then
+    [ -n "$nemotron_reason" ] || reason="node $nemotron_node failed${nemotron_failed:+ (rank $nemotron_failed)}"
+    nemotron_record "$nemotron_gates/failed.$nemotron_task" "exit_code=$code" "reason=$reason"
   fi
   nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
     "exit_code=$code" "signal=$(nemotron_signal_of "$code")" "rank=$nemotron_failed" "oom=$oom" \

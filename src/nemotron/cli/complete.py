@@ -58,8 +58,8 @@ def override_keys(recipe: Recipe, params: dict[str, Any]) -> list[str]:
 
 
 def _executor(profile: str | None) -> str:
+    from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR, executor_of
     from nemo_runspec.profiles.load import env_file_in_force
-    from nemo_runspec.profiles.profile import DEFAULT_EXECUTOR, executor_of
 
     env = env_file_in_force()
     return executor_of(env, env.chain(profile)) if env and profile else DEFAULT_EXECUTOR

@@ -10,7 +10,7 @@ from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.panel import Panel
 
 _FIELDS_SHOWN = (
     "nodes",
@@ -26,25 +26,29 @@ _FIELDS_SHOWN = (
 
 def print_recipe_help(recipe: Recipe, command: str) -> None:
     """Prints the panels below the options."""
+    from rich.console import Group
     from typer.rich_utils import _get_rich_console
 
-    console = _get_rich_console()
+    panels = [_panel(title, rows) for title, rows in _sections(recipe, command) if rows]
+    _get_rich_console().print(Group(*panels))
+
+
+def _sections(recipe: Recipe, command: str) -> list[tuple[str, list[tuple[str, str]]]]:
     problem = recipe.problem()
     if problem:
-        _panel(console, "This recipe cannot be read", [("", problem)])
-        return
+        return [("This recipe cannot be read", [("", problem)])]
     env, note = _env_file()
-    _panel(console, "Configs (-c)", _configs(recipe))
-    _panel(console, "Inputs and outputs", _artifacts(recipe))
-    _panel(console, "Parameters worth knowing", [(p.name, p.description) for p in recipe.spec.parameters])
-    _panel(console, f"Profiles ({note})", _profiles(env))
-    _panel(console, "Profile fields, as run.env.FIELD=VALUE", _fields(env))
-    _panel(console, "Examples", _examples(recipe, command, env))
+    return [
+        ("Configs (-c)", _configs(recipe)),
+        ("Inputs and outputs", _artifacts(recipe)),
+        ("Parameters worth knowing", [(p.name, p.description) for p in recipe.spec.parameters]),
+        (f"Profiles ({note})", _profiles(env)),
+        ("Profile fields, as run.env.FIELD=VALUE", _fields(env)),
+        ("Examples", _examples(recipe, command, env)),
+    ]
 
 
-def _panel(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
-    if not rows:
-        return
+def _panel(title: str, rows: list[tuple[str, str]]) -> Panel:
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -56,7 +60,7 @@ def _panel(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
     for left, right in rows:
         cells = [Text(left), Text(right)] if any(name for name, _ in rows) else [Text(right)]
         grid.add_row(*cells)
-    console.print(Panel(grid, title=title, title_align="left", border_style="dim"))
+    return Panel(grid, title=title, title_align="left", border_style="dim")
 
 
 def _configs(recipe: Recipe) -> list[tuple[str, str]]:
@@ -97,7 +101,7 @@ def _env_file() -> tuple[EnvFile | None, str]:
 def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
     if env is None:
         return [("", "Profiles say where a recipe runs. Write an env.toml beside your pyproject.toml.")]
-    from nemo_runspec.profiles.profile import executor_of
+    from nemo_runspec.profiles.executor import executor_of
 
     rows = []
     for name in env.profiles:
@@ -111,8 +115,8 @@ def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
 
 
 def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
+    from nemo_runspec.profiles.executor import executor_of
     from nemo_runspec.profiles.fieldset import fields_of
-    from nemo_runspec.profiles.profile import executor_of
 
     profile = _far_profile(env)
     executor = executor_of(env, env.chain(profile)) if env and profile else "slurm"
@@ -135,7 +139,7 @@ def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[s
 
 def _far_profile(env: EnvFile | None) -> str | None:
     """The first profile that runs elsewhere, else the first one."""
-    from nemo_runspec.profiles.profile import DEFAULT_EXECUTOR, executor_of
+    from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR, executor_of
 
     names = env.profiles if env else []
     for name in names:

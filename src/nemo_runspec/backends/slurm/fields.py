@@ -206,7 +206,7 @@ _JOB_ID = re.compile(r"[0-9]+([_+][0-9]+|_\*)?")
 _MOUNTED = "/nemo_run"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SlurmTarget:
     """A Slurm job beyond what every plan says. Empty strings are None here; `time` and `partition` are the final ones.
 

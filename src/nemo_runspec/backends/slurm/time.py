@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.limits import hours
 
 __all__ = ["hours", "time_problem"]
 

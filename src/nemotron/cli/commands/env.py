@@ -50,7 +50,7 @@ def _file_in_force() -> EnvFile:
 
 
 def _list(as_json: bool) -> int:
-    from nemo_runspec.profiles.profile import executor_of
+    from nemo_runspec.profiles.executor import executor_of
 
     env = _file_in_force()
     rows = []
@@ -74,10 +74,9 @@ def _list(as_json: bool) -> int:
 
 
 def _show(profile: str, as_json: bool) -> int:
-    from nemo_runspec.redact import is_secret_name
-
     from nemo_runspec.profiles.fieldset import fields_of
     from nemo_runspec.profiles.profile import resolve_profile
+    from nemo_runspec.redact import is_secret_name
 
     env = _file_in_force()
     found = resolve_profile(env, profile)

@@ -1,0 +1,129 @@
+"""Recipe environments, really made by uv from a folder of wheels."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nemo_runspec.envs import ensure_env, env_key, find_uv, satisfies, uv_environment
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import PythonEnv
+
+NAME = "nemotron_test_wheel"
+
+
+def make_wheel(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    info = f"{NAME}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{NAME}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{NAME}.py", "VALUE = 5\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {NAME}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+@pytest.fixture(autouse=True)
+def offline(tmp_path, monkeypatch):
+    make_wheel(tmp_path / "wheels")
+    for name in [n for n in os.environ if n.startswith(("UV_", "PIP_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+
+
+WANTED = PythonEnv((NAME,), download="about 1 kB")
+
+
+def value(bin_dir: Path) -> str:
+    code = f"import {NAME}, sys; print({NAME}.VALUE, sys.prefix)"
+    return subprocess.run([bin_dir / "python", "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_made_once_and_found_again():
+    lines: list[str] = []
+    bin_dir = ensure_env(WANTED, lines.append)
+    assert bin_dir is not None
+    assert value(bin_dir) == f"5 {bin_dir.parent}\n"
+    assert any("about 1 kB" in line for line in lines)
+    lines.clear()
+    assert ensure_env(WANTED, lines.append) == bin_dir
+    assert lines == []
+
+
+def test_no_dependencies_need_no_environment():
+    assert ensure_env(PythonEnv(), print) is None
+
+
+def test_killed_half_way_is_made_anew(own_state):
+    slow = "import sys, time; from nemo_runspec import envs\n" \
+        "envs._uv_real = envs._uv\n" \
+        "def slow(command):\n    envs._uv_real(command); print('made', flush=True); time.sleep(60)\n" \
+        "envs._uv = slow\n" \
+        f"envs.ensure_env(envs.PythonEnv(('{NAME}',), download='about 1 kB'), lambda line: None)"  # fmt: skip
+    child = subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "made\n"
+    (folder,) = [p for p in (own_state / "envs").iterdir() if p.is_dir()]
+    assert (folder / "bin" / "python").exists()
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    bin_dir = ensure_env(WANTED, print)
+    assert bin_dir == folder / "bin"
+    assert value(bin_dir).startswith("5 ")
+
+
+def test_asked_for_twice_at_once_it_is_made_once(own_state):
+    code = "import time; from nemo_runspec import envs\n" \
+        f"print(envs.ensure_env(envs.PythonEnv(('{NAME}',)), print))"  # fmt: skip
+    started = time.monotonic()
+    children = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    outputs = [child.communicate(timeout=120)[0] for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0], outputs
+    assert len({output.splitlines()[-1] for output in outputs}) == 1
+    assert sum("making the recipe's" in output for output in outputs) == 1
+    assert time.monotonic() - started < 60
+
+
+def test_what_cannot_be_installed_is_an_error_with_uvs_own_words():
+    with pytest.raises(UserError) as caught:
+        ensure_env(PythonEnv(("no-such-package-of-nemotron==1",)), print)
+    assert "no-such-package-of-nemotron" in caught.value.what
+    assert "PIP_FIND_LINKS" in str(caught.value.remedy)
+    with pytest.raises(UserError):
+        ensure_env(PythonEnv(("no-such-package-of-nemotron==1",)), print)
+
+
+def test_the_key_is_of_what_matters():
+    assert env_key(PythonEnv(("b", "a")), "p") == env_key(PythonEnv(("a", "b"), download="x"), "p")
+    keys = {env_key(PythonEnv(d, r), p) for d in (("a",), ("b",)) for r in (None, ">=3.10") for p in ("p", "q")}
+    assert len(keys) == 8
+
+
+def test_pips_settings_are_handed_on_under_uvs_names():
+    pip = {"PIP_FIND_LINKS": "/a /b", "PIP_INDEX_URL": "https://x/simple", "VIRTUAL_ENV": "/v", "PYTHONPATH": "/p"}
+    assert uv_environment(pip) == {**{k: v for k, v in pip.items() if k.startswith("PIP")},
+                                   "UV_FIND_LINKS": "/a,/b", "UV_DEFAULT_INDEX": "https://x/simple"}  # fmt: skip
+    kept = {"PIP_FIND_LINKS": "/a", "UV_FIND_LINKS": "/mine", "PIP_INDEX_URL": "x", "UV_INDEX_URL": "y"}
+    assert uv_environment(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [(None, True), ("", True), (">=3.10", True), (">=3.11,<3.14", True), (">=3.12", False), ("==3.11.*", True),
+     ("==3.11", False), ("~=3.10", True), ("~=3.11.9", False), ("!=3.11.7", False), (">3.11.7", False),
+     (">= 3.11 , < 3.12", True), ("nonsense", None)],
+)  # fmt: skip
+def test_requires_python(requirement, expected):
+    assert satisfies((3, 11, 7), requirement) is expected
+
+
+def test_uv_is_found_beside_the_package(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Path(find_uv()).is_file()

@@ -1,0 +1,158 @@
+"""A dry run writes nothing, asks nobody, and shows everything."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+
+import pytest
+from support import HEADER, PROFILES, git, make_repository, snapshot
+
+PLAN = ["nano3", "pretrain", "-c", "tiny"]
+# A proxy nobody listens on, and no tool in reach: whatever asked the network or a scheduler would fail or be seen.
+NO_NETWORK = {
+    name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+}
+
+
+@pytest.mark.parametrize("profile", [None, *PROFILES])
+@pytest.mark.parametrize("more", [[], ["--json"], ["--batch"], ["-m", "train.train_iters=1,2"]], ids=" ".join)
+def test_nothing_is_written(project, nemotron_process, profile, more):
+    if more == ["--batch"]:
+        chosen = ["--batch", profile] if profile else []
+    else:
+        chosen = [*(["--run", profile] if profile else []), *more]
+    before = snapshot(project.folder, project.home)
+    outcome = nemotron_process(*PLAN, *chosen, "--dry-run", **NO_NETWORK, PYTHONDONTWRITEBYTECODE="1")
+    outcome.succeeds()
+    assert snapshot(project.folder, project.home) == before
+
+
+def test_nothing_is_started(project, nemotron_process):
+    """Every tool a submission would use is on PATH, and says so if it is called."""
+    tools, seen = project.home / "tools", project.home / "seen"
+    tools.mkdir()
+    for name in ("sbatch", "squeue", "sacct", "ssh", "scp", "rsync", "docker", "uv", "lep", "torchrun", "srun"):
+        tool = tools / name
+        tool.write_text(f"#!/bin/sh\necho {name} >> {seen}\nexit 1\n")
+        tool.chmod(0o755)
+    for profile in (None, *PROFILES):
+        chosen = ["--run", profile] if profile else []
+        nemotron_process(*PLAN, *chosen, "--dry-run", PATH=f"{tools}:/usr/bin:/bin", **NO_NETWORK).succeeds()
+    assert not seen.exists()
+
+
+def test_the_repository_is_read_and_not_touched(project, nemotron_process):
+    make_repository(project.folder)
+    project.write("new file.txt", "1")
+    project.write("env.toml", project.env_file.read_text() + "\n# changed\n")
+    before = snapshot(project.folder)
+    out = nemotron_process(*PLAN, "--run", "my-cluster", "--dry-run", PYTHONDONTWRITEBYTECODE="1").succeeds().out
+    assert snapshot(project.folder) == before
+    commit = git(project.folder, "rev-parse", "HEAD").strip()
+    assert f"git commit {commit[:12]}, 2 files" in out
+    assert "NOT sent: 1 uncommitted file: env.toml" in out
+    assert "NOT sent: 1 untracked file: new file.txt" in out
+
+
+def test_everything_is_shown(project, nemotron):
+    out = nemotron(*PLAN, "--run", "my-cluster", "--dry-run").succeeds().out
+    for words in (
+        "nano3/pretrain, config tiny on profile my-cluster (slurm, run)",
+        "env.partition",
+        "bundle ",
+        "4 nodes x 8 GPUs, 8 processes per node x 04:00:00 = at most 128.0 GPU-hours",
+        "#SBATCH --partition=interactive",
+        "#SBATCH --nodes=4",
+        "--- started with ---",
+        "WANDB_PROJECT",
+        "HF_HOME",
+        "NEMO_RUN_DIR",
+        "Dry run: nothing was written and nothing was submitted.",
+    ):
+        assert words in out
+    batch = nemotron(*PLAN, "--batch", "my-cluster", "--dry-run").succeeds().out
+    assert "#SBATCH --partition=batch" in batch
+
+
+def test_the_json_is_the_same_and_complete(project, nemotron):
+    shown = nemotron(*PLAN, "--run", "my-cluster", "--dry-run", "--json").succeeds()
+    assert shown.err == ""
+    data = shown.json
+    assert set(data) == {"plan", "gpu_hours", "rendering"}
+    assert set(data["rendering"]) == {"files", "command", "holes"}
+    texts = "".join(file["text"] for file in data["rendering"]["files"])
+    name = data["plan"]["name"]
+    plain = nemotron(*PLAN, "--run", "my-cluster", "--dry-run").succeeds().out
+    other = re.search(r"job (\S+) in ", plain)[1]
+    for row in texts.replace(name, other).splitlines():
+        assert row.rstrip() in plain
+    again = nemotron(*PLAN, "--run", "my-cluster", "--dry-run", "--json").succeeds().json
+    same = json.loads(json.dumps(again).replace(again["plan"]["name"], name))
+    assert same == data
+
+
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_it_can_be_pasted(project, nemotron_process, columns):
+    """No wrapping, no markup eaten, no colour codes: the scripts on the screen are the scripts."""
+    project.write(
+        "env.toml", '[a]\nexecutor = "slurm"\nsetup_lines = "echo [bold]x[/bold] [/] \\\\[red] ' + "y" * 300 + '"\n'
+    )
+    arguments = [*PLAN, "--run", "a", "--dry-run"]
+    out = nemotron_process(*arguments, COLUMNS=columns).succeeds().out
+    assert "echo [bold]x[/bold] [/] \\[red] " + "y" * 300 in out.splitlines()
+    assert "\x1b" not in out
+
+
+def test_with_colour_the_text_is_the_same(project, nemotron_process):
+    arguments = [*PLAN, "--run", "my-cluster", "--dry-run"]
+    plain = nemotron_process(*arguments).succeeds().out
+    coloured = nemotron_process(*arguments, FORCE_COLOR="1").succeeds().out
+    assert "\x1b[" in coloured
+    names = [re.search(r"job (\S+) in ", re.sub(r"\x1b\[[0-9;]*m", "", text))[1] for text in (plain, coloured)]
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).replace(names[1], names[0]) == plain
+
+
+@pytest.mark.parametrize("profile", [None, "my-cluster"])
+def test_the_scripts_are_valid_bash(project, nemotron, profile):
+    data = nemotron(*PLAN, *(["--run", profile] if profile else []), "--dry-run", "--json").succeeds().json
+    assert data["rendering"]["files"]
+    for file in data["rendering"]["files"]:
+        if file["language"] == "bash":
+            subprocess.run(["bash", "-n"], input=file["text"], text=True, check=True)
+
+
+def test_control_characters_do_not_reach_the_terminal(project, nemotron):
+    project.recipe("mine/train", header=HEADER, default='text: "\\e[2J\\e]0;title\\a"\n')
+    out = nemotron("mine", "train", "--dry-run").succeeds().out
+    assert "\x1b" not in out
+    assert "\\x1b[2J" in out
+
+
+def test_arguments_after_the_dashes_reach_the_script(project, nemotron):
+    words = ["--lr", "1e-3", "it's", "$HOME", "a b", "--run", "x=1", "--"]
+    data = nemotron(*PLAN, "--dry-run", "--json", "--", *words).succeeds().json
+    assert data["plan"]["launch"]["args"] == words
+    script = next(file["text"] for file in data["rendering"]["files"] if "--lr" in file["text"])
+    assert shlex.join(words) in script
+
+
+def test_the_python_api_plans_the_same(project, nemotron):
+    import nemo_runspec
+    from nemo_runspec.plan.codec import load_plan
+    from nemo_runspec.plan.diff import diff_plans
+
+    nemotron(*PLAN, "--run", "my-cluster", "run.env.nodes=2", "--dry-run", "--out", "plan.json").succeeds()
+    saved = load_plan(project.folder / "plan.json")
+    planned = nemo_runspec.plan("nano3/pretrain", config="tiny", profile="my-cluster", overrides=["run.env.nodes=2"])
+    assert diff_plans(saved, planned) == []
+
+
+def test_the_python_api_can_be_called_again(project):
+    import nemo_runspec
+
+    names = {nemo_runspec.plan("nano3/pretrain", config="tiny").name for _ in range(3)}
+    assert len(names) == 3
+    assert nemo_runspec.load_profile("my-cluster").values["nodes"] == 4

@@ -1,0 +1,101 @@
+"""GPU-hours, and the warnings a plan carries."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ENV_TOML
+
+import nemo_runspec
+from nemo_runspec.plan.limits import gpu_hours, hours
+from nemo_runspec.plan.model import Resources
+
+PLAN = ["nano3", "pretrain", "-c", "tiny", "--run", "my-cluster", "--dry-run"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("30", 0.5), ("90:00", 1.5), ("00:30", 0.5 / 60), ("04:00:00", 4), ("1-0", 24), ("2-12", 60), ("1-06:30", 30.5),
+        ("1-00:00:36", 24.01), ("0", 0), ("UNLIMITED", None), ("infinite", None), (" 30 ", 0.5),
+    ],
+)  # fmt: skip
+def test_sbatchs_own_forms(text, value):
+    assert hours(text) == (None if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize("text", ["", "4h", "-1", "1:2:3:4", "1-", "1-2:3:4:5", "one", "1.5", ":", "1:", "²"])
+def test_what_is_no_time(text):
+    with pytest.raises(ValueError, match="not a time limit"):
+        hours(text)
+
+
+@given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+def test_days_and_hours_add_up(days, h, m, s):
+    assert hours(f"{days}-{h:02}:{m:02}:{s:02}") == pytest.approx(days * 24 + h + m / 60 + s / 3600)
+
+
+def test_cost_is_nodes_by_gpus_by_time():
+    assert gpu_hours(Resources(4, 8, 8, "02:00:00")) == 64
+    assert gpu_hours(Resources(4, 0, 8, None)) == 0
+    assert gpu_hours(Resources(4, 8, 8, None)) is None
+
+
+@pytest.fixture
+def ceiling(project):
+    def put(line):
+        project.write("env.toml", ENV_TOML.replace('partition = "batch"', f'partition = "batch"\n{line}'))
+
+    return put
+
+
+def test_a_plan_beyond_the_ceiling_is_refused(ceiling, nemotron):
+    ceiling("max_gpu_hours = 100")
+    outcome = nemotron(*PLAN)
+    outcome.refuses(
+        "128.0 GPU-hours (4 nodes x 8 GPUs x 04:00:00)", "the profile allows 100", "env.toml:17 [my-cluster]"
+    )
+    raised = outcome.err.strip().rsplit(" ", 1)[1]
+    assert raised.startswith("run.env.max_gpu_hours=")
+    nemotron(*PLAN, raised).succeeds()
+    nemotron(*PLAN, "run.env.nodes=3").succeeds()
+    nemotron(*PLAN, "run.env.time=03:00:00").succeeds()
+    ceiling("max_gpu_hours = 128")
+    assert "at most 128.0 GPU-hours" in nemotron(*PLAN).succeeds().out
+
+
+def test_a_ceiling_without_a_limit(ceiling, nemotron):
+    ceiling("max_gpu_hours = 100")
+    nemotron(*PLAN, "run.env.time=UNLIMITED").refuses("GPU-hours without a limit", "run.env.time=HH:MM:SS")
+    nemotron(*PLAN, "run.env.gpus_per_node=0", "run.env.time=UNLIMITED").succeeds()
+
+
+def test_the_cost_stands_in_the_json(project, nemotron):
+    assert nemotron(*PLAN, "--json").json["gpu_hours"] == 128
+
+
+def test_processes_that_differ_from_gpus_are_a_warning(project):
+    def warnings(*overrides: str, profile: str = "my-cluster") -> str:
+        return "\n".join(
+            nemo_runspec.plan("nano3/pretrain", config="tiny", profile=profile, overrides=overrides).warnings
+        )
+
+    assert "4 processes per node for 8 GPUs" in warnings("run.env.nproc_per_node=4")
+    assert "processes per node" not in warnings()
+    assert "processes per node" not in warnings(profile="laptop")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "processes"),
+    [
+        ([], 8),
+        (["run.env.nproc_per_node=null"], 8),
+        (["run.env.nproc_per_node=null", "run.env.gpus_per_node=0"], 1),
+        (["run.env.nproc_per_node=null", "run.env.gpus_per_node=null"], 1),
+        (["run.env.nproc_per_node=3"], 3),
+    ],
+)
+def test_processes_per_node(project, overrides, processes):
+    plan = nemo_runspec.plan("nano3/pretrain", config="tiny", profile="my-cluster", overrides=overrides)
+    assert plan.resources.nproc_per_node == processes

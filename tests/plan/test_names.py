@@ -1,0 +1,43 @@
+"""Job names: valid everywhere, and never the same twice."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemo_runspec.plan.names import MAX_LENGTH, new_name
+
+LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
+
+
+@given(st.text(max_size=60))
+def test_a_name_is_an_rfc_1123_label_that_begins_with_a_letter(recipe):
+    name = new_name(recipe)
+    assert LABEL.fullmatch(name)
+    assert "--" not in name
+    assert len(name) <= MAX_LENGTH == 34
+
+
+def test_a_name_says_what_it_is_of():
+    assert re.fullmatch(
+        r"nano3-data-prep-pretr-\d{4}-[0-9a-z]{8}|nano3-data-prep-pre.*", new_name("nano3/data/prep/pretrain")
+    )
+    assert new_name("nano3/pretrain").startswith("nano3-pretrain-")
+    assert new_name("3d/x").startswith("j-3d-x-")
+    assert new_name("").startswith("job-")
+
+
+def test_ten_thousand_names_of_one_recipe_differ():
+    assert len({new_name("nano3/pretrain") for _ in range(10_000)}) == 10_000
+
+
+def test_names_of_32_processes_at_once_differ():
+    code = "from nemo_runspec.plan.names import new_name\nfor _ in range(50): print(new_name('nano3/pretrain'))"
+    children = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(32)]
+    names = [name for child in children for name in child.communicate()[0].split()]
+    assert len(names) == 1600
+    assert len(set(names)) == 1600

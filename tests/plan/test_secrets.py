@@ -1,0 +1,125 @@
+"""Secrets stay out of a plan: they travel by reference, and a plan that would write one down is refused."""
+
+from __future__ import annotations
+
+import pytest
+from support import ENV_TOML
+
+import nemo_runspec
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.codec import plan_to_json
+
+SECRET = "s3cr3t-Value-0815"
+
+
+@pytest.fixture
+def plan(project):
+    project.recipe("mine/train", default="value: 1\ntoken: null\n")
+
+    def make(*overrides, profile="my-cluster", env_toml=ENV_TOML, args=(), yaml=None):
+        project.write("env.toml", env_toml)
+        if yaml is not None:
+            project.recipe("mine/train", default=yaml)
+        return nemo_runspec.plan("mine/train", profile=profile, overrides=overrides, args=args)
+
+    return make
+
+
+def references(made):
+    return {secret.name: secret.origin for secret in made.secrets}
+
+
+def test_where_the_user_is_logged_in(plan, project, monkeypatch):
+    (project.home / ".netrc").write_text(f"machine api.wandb.ai login user password {SECRET}1\n")
+    (project.home / ".netrc").chmod(0o600)
+    token = project.home / ".cache" / "huggingface" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text(f"{SECRET}2")
+    made = plan()
+    assert references(made) == {"WANDB_API_KEY": "netrc", "HF_TOKEN": "token-file"}
+    assert SECRET not in plan_to_json(made)
+    monkeypatch.setenv("WANDB_API_KEY", f"{SECRET}3")
+    monkeypatch.setenv("HF_TOKEN", f"{SECRET}4")
+    made = plan()
+    assert references(made) == {"WANDB_API_KEY": "environment", "HF_TOKEN": "environment"}
+    assert SECRET not in plan_to_json(made)
+
+
+def test_secrets_a_profile_lists(plan, monkeypatch):
+    listed = ENV_TOML.replace('partition = "batch"', 'partition = "batch"\nsecrets = ["MY_OWN", "OTHER"]')
+    monkeypatch.setenv("MY_OWN", SECRET)
+    made = plan(env_toml=listed)
+    assert references(made) == {"MY_OWN": "environment"}
+    assert any("secret OTHER was not found" in line for line in made.unfilled)
+    assert SECRET not in plan_to_json(made)
+
+
+def test_env_vars_with_a_secrets_name_are_taken_out(plan):
+    text = ENV_TOML.replace("[my-cluster.env_vars]", f'[my-cluster.env_vars]\nHF_TOKEN = "{SECRET}"\nMAX_TOKENS = "7"')
+    made = plan(env_toml=text)
+    assert references(made) == {"HF_TOKEN": "profile"}
+    assert made.run["env"]["env_vars"] == {"HF_TOKEN": "******", "MAX_TOKENS": "7", "NCCL_DEBUG": "WARN"}
+    assert "HF_TOKEN" not in {v.name for v in made.env}
+    assert SECRET not in plan_to_json(made)
+
+
+def test_a_secret_on_the_command_line_is_an_override(plan):
+    made = plan(f"+run.env.env_vars.HF_TOKEN={SECRET}")
+    assert references(made) == {"HF_TOKEN": "override"}
+    assert SECRET not in plan_to_json(made)
+
+
+def test_the_secret_of_a_platform(plan, monkeypatch):
+    monkeypatch.setenv("DGX_CLIENT_SECRET", SECRET)
+    made = plan(profile="runai")
+    assert references(made)["client_secret"] == "profile"
+    assert made.run["env"]["client_secret"] == "******"
+    assert SECRET not in plan_to_json(made)
+
+
+@pytest.mark.parametrize(
+    "placement", ["config", "args", "startup_commands", "env_vars", "yaml", "name", "mounts", "run"]
+)
+def test_a_value_that_would_be_written_down_is_refused(plan, monkeypatch, placement):
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    options = {
+        "config": {"overrides": [f"value=x{SECRET}x"]},
+        "args": {"args": [f"--token={SECRET}"]},
+        "startup_commands": {"overrides": [f"run.env.startup_commands=['login {SECRET}']"]},
+        "env_vars": {"overrides": [f"run.env.env_vars.PLAIN={SECRET}"]},
+        "yaml": {"yaml": f"value: [{SECRET}]\n"},
+        "name": {"overrides": [f"run.wandb.name={SECRET}"]},
+        "mounts": {"overrides": [f"run.env.mounts=['/{SECRET}:/x']"]},
+        "run": {"overrides": [f"+run.anything={SECRET}"]},
+    }[placement]
+    overrides = options.pop("overrides", [])
+    with pytest.raises(UserError) as caught:
+        plan(*overrides, **options)
+    assert SECRET not in str(caught.value)
+    assert "HF_TOKEN" in caught.value.what
+    assert 'secrets = ["NAME"]' in caught.value.remedy
+
+
+def test_a_secret_named_in_a_config_is_refused(plan):
+    with pytest.raises(UserError, match="api_key") as caught:
+        plan(yaml=f"logger:\n  api_key: {SECRET}\n")
+    assert SECRET not in str(caught.value)
+    assert "default.yaml:2" in caught.value.where
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "max_tokens", "calculate_per_token_loss", "token_type", "secretary"])
+def test_names_that_only_contain_a_secrets_name(plan, name):
+    assert plan(yaml=f"{name}: readable\n").config[name] == "readable"
+
+
+def test_a_short_value_does_not_block_everything(plan, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "a")
+    assert plan("value=banana").config["value"] == "banana"
+
+
+def test_the_environment_of_another_machine_is_not_filled_in(plan, monkeypatch):
+    """HF_HOME of the submitting machine says nothing about the cluster's."""
+    monkeypatch.setenv("HF_HOME", "/home/me/hf")
+    remote = {v.name: v.value for v in plan().env}
+    assert remote["HF_HOME"] != "/home/me/hf"
+    assert "HF_HOME" not in {v.name for v in plan(profile="laptop").env}

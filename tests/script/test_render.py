@@ -1,0 +1,296 @@
+"""The text of the job script, and what it does with one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jobkit import lay_out, plan_for, run_script, start_script
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import Package
+from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.markers import cause, decisive, read_markers
+
+HOSTILE = ("a b", "", "$HOME", "q'\"x", "new\nline\n", "tab\there", "ünï ☃", "--flag=$(id)", "`id`", "*", "\\", "!x", "{}")
+TELL = """
+    import json, os, sys
+    print(json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}))
+"""
+
+
+def told(output: str) -> dict:
+    lines = [line for line in output.splitlines() if line.startswith('[rank0] {"argv"')]
+    assert len(lines) == 1, output
+    return json.loads(lines[0].removeprefix("[rank0] "))
+
+
+def marker(plan):
+    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    assert found is not None
+    return found
+
+
+def test_the_same_plan_gives_the_same_text_and_bash_reads_it(tmp_path):
+    for executor in ("local", "docker", "slurm", "dgxcloud", "lepton"):
+        for launch in ("direct", "torchrun", "ray"):
+            for nodes in (1, 2):
+                plan = plan_for(tmp_path, executor=executor, launch=launch, nodes=nodes, args=HOSTILE)
+                text = render_job_script(plan, JobLayout("/nemo_run"))
+                assert text == render_job_script(plan, JobLayout("/nemo_run"))
+                subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+def test_arguments_arrive_unchanged(tmp_path):
+    code, output = run_script(plan_for(tmp_path, TELL, args=HOSTILE), tmp_path)
+    assert code == 0, output
+    assert told(output)["argv"] == list(HOSTILE)
+
+
+def test_arguments_arrive_unchanged_through_a_recipes_own_command(tmp_path):
+    plan = plan_for(tmp_path, TELL, args=HOSTILE, cmd="X=1 python -u {script} --cfg {config}")
+    code, output = run_script(plan, tmp_path)
+    assert code == 0, output
+    seen = told(output)
+    assert seen["argv"] == ["--cfg", f"{plan.job_dir}/train.yaml", *HOSTILE]
+    assert seen["env"]["X"] == "1"
+
+
+@settings(max_examples=15)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=6))
+def test_any_argument_arrives_unchanged(tmp_path_factory, arguments):
+    top = tmp_path_factory.mktemp("arguments")
+    code, output = run_script(plan_for(top, TELL, args=tuple(arguments)), top)
+    assert code == 0, output
+    assert told(output)["argv"] == arguments
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "a\udcff"])
+def test_what_no_script_can_hold_is_refused(tmp_path, bad):
+    with pytest.raises(UserError):
+        render_job_script(plan_for(tmp_path, args=(bad,)), JobLayout("/x"))
+
+
+def test_a_bad_variable_name_is_refused(tmp_path):
+    with pytest.raises(UserError, match="A;rm"):
+        render_job_script(plan_for(tmp_path, env={"A;rm": "x"}), JobLayout("/x"))
+
+
+def test_config_and_environment(tmp_path):
+    values = {"PLAIN": "x", "HARD": "a 'b' \"c\" $d\n`e` ü"}
+    plan = plan_for(tmp_path, TELL, env=values, takes_config=True)
+    code, output = run_script(plan, tmp_path, MASTER_ADDR="leaked", RANK="7", WORLD_SIZE="9")
+    assert code == 0, output
+    seen = told(output)
+    assert seen["argv"] == ["--config", f"{plan.job_dir}/train.yaml"]
+    assert {key: seen["env"][key] for key in values} == values
+    expected = {
+        "NEMOTRON_NODE_RANK": "0", "NEMOTRON_NUM_NODES": "1", "NEMOTRON_NODE_IPS": "127.0.0.1",
+        "NEMOTRON_GPUS_PER_NODE": "0", "NNODES": "1", "NODE_RANK": "0", "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1", "NEMOTRON_JOB_NAME": plan.name, "NEMOTRON_JOB_DIR": plan.job_dir,
+        "NEMOTRON_METRICS_FILE": f"{plan.job_dir}/metrics.jsonl", "PYTHONUNBUFFERED": "1",
+    }  # fmt: skip
+    assert {key: seen["env"].get(key) for key in expected} == expected
+    assert 1024 < int(seen["env"]["MASTER_PORT"]) < 65536
+    assert "RANK" not in seen["env"]
+    assert seen["cwd"] == str(tmp_path)
+
+
+def test_a_master_the_user_names_is_kept(tmp_path):
+    plan = plan_for(tmp_path, TELL, env={"MASTER_ADDR": "10.1.2.3", "MASTER_PORT": "4567"})
+    seen = told(run_script(plan, tmp_path)[1])["env"]
+    assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("10.1.2.3", "4567")
+
+
+def test_workdir(tmp_path):
+    folder = tmp_path / "a b $c"
+    plan = plan_for(tmp_path, TELL, workdir=str(folder), setup=(f"mkdir '{folder}'",))
+    code, output = run_script(plan, tmp_path)
+    assert code == 0, output
+    assert told(output)["cwd"] == str(folder)
+
+
+def test_a_missing_workdir_is_named(tmp_path):
+    plan = plan_for(tmp_path, TELL, workdir="/no/such")
+    code, output = run_script(plan, tmp_path)
+    assert code == 1
+    assert "node 0 failed in its setup: change to /no/such" in output
+
+
+def test_the_code_package_is_the_working_directory(tmp_path):
+    plan = replace(plan_for(tmp_path, TELL, executor="docker"), package=Package("git"))
+    Path(JobLayout(plan.job_dir).code).mkdir(parents=True)
+    assert told(run_script(plan, tmp_path)[1])["cwd"] == JobLayout(plan.job_dir).code
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 127])
+def test_exit_codes(tmp_path, code):
+    plan = plan_for(tmp_path, f"raise SystemExit({code})")
+    assert run_script(plan, tmp_path)[0] == code
+    assert marker(plan).exit_code == code
+    assert marker(plan).phase == "command"
+
+
+def test_killed_by_a_signal(tmp_path):
+    plan = plan_for(tmp_path, "import os; os.kill(os.getpid(), 9)")
+    assert run_script(plan, tmp_path)[0] == 137
+    assert (marker(plan).signal, marker(plan).rank) == (9, 0)
+    assert cause(marker(plan)) == "rank 0 was killed by signal 9 (SIGKILL)"
+
+
+def test_startup_commands_share_the_shell_of_the_command(tmp_path):
+    setup = ("export FIRST='a b'", 'SECOND="$FIRST c"; export SECOND', 'if [ -n "$NOT_SET_ANYWHERE" ]; then exit 9; fi')
+    code, output = run_script(plan_for(tmp_path, TELL, setup=setup), tmp_path)
+    assert code == 0, output
+    assert told(output)["env"]["SECOND"] == "a b c"
+
+
+@pytest.mark.parametrize(("command", "code"), [("false", 1), ("exit 5", 5), ("false | cat", 1), ("echo 'open", 1)])
+def test_a_failing_startup_command_fails_the_job(tmp_path, command, code):
+    plan = plan_for(tmp_path, TELL, setup=("true", command))
+    seen, output = run_script(plan, tmp_path)
+    assert (seen != 0, "argv" in output) == (True, False)
+    assert "node 0 failed in its setup: startup command 2 of 2" in output
+    assert (marker(plan).phase, marker(plan).exit_code) == ("setup", seen)
+    assert seen == code or command.startswith("echo")
+
+
+def test_output_comes_line_by_line_and_whole(tmp_path):
+    script = r"""
+        import sys, time
+        sys.stdout.write("no end of line yet"); sys.stdout.flush(); time.sleep(0.5)
+        print(" and here it is")
+        for n in range(3):
+            sys.stderr.write(f"\r {n}%"); sys.stderr.flush(); time.sleep(0.05)
+        print("\nwindows\r\nü\n\n" + "x" * 100_000 + "\nthe last one", end="")
+    """
+    lines = run_script(plan_for(tmp_path, script), tmp_path)[1].splitlines()
+    assert lines == [
+        f"[rank0] {line}".rstrip("\n")
+        for line in ("no end of line yet and here it is", " 0%", " 1%", " 2%", "windows", "ü", "", "x" * 100_000, "the last one")
+    ]  # fmt: skip
+
+
+def test_a_progress_bar_is_not_held_back(tmp_path):
+    script = r"""
+        import sys, time
+        for n in range(100):
+            sys.stderr.write(f"\r {n}%"); sys.stderr.flush(); time.sleep(0.1)
+    """
+    process = start_script(lay_out(plan_for(tmp_path, script)), tmp_path)
+    started = time.monotonic()
+    assert process.stdout.readline() == "[rank0]  0%\n"
+    assert time.monotonic() - started < 5
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 143
+
+
+def test_what_the_command_leaves_behind_does_not_hold_the_job(tmp_path):
+    plan = plan_for(tmp_path, "import subprocess; subprocess.Popen(['sleep', '60'])")
+    started = time.monotonic()
+    process = start_script(lay_out(plan), tmp_path)
+    assert process.wait(timeout=30) == 0
+    assert time.monotonic() - started < 20
+    subprocess.run(["pkill", "-s", str(process.pid)], check=False)
+
+
+@pytest.mark.parametrize("cmd", [None, "python {script}", "true; python {script}; exit $?"])
+def test_a_signal_reaches_the_command_once_and_its_own_ending_counts(tmp_path, cmd):
+    script = """
+        import signal, sys, time
+        got = []
+        signal.signal(signal.SIGTERM, lambda *_: got.append(1))
+        print("ready", flush=True)
+        while not got:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        print("signals", len(got), flush=True)
+        sys.exit(7)
+    """
+    plan = plan_for(tmp_path, script, cmd=cmd)
+    process = start_script(lay_out(plan), tmp_path)
+    assert "ready" in process.stdout.readline()
+    os.killpg(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert "signals 1" in output
+    assert process.returncode == 7
+    assert (marker(plan).received, marker(plan).exit_code) == ("TERM", 7)
+
+
+def test_ctrl_c_reaches_python(tmp_path):
+    script = """
+        import time
+        print("ready", flush=True)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            raise SystemExit(4)
+    """
+    process = start_script(lay_out(plan_for(tmp_path, script)), tmp_path)
+    assert "ready" in process.stdout.readline()
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 4
+
+
+def test_a_signal_during_setup_ends_the_job(tmp_path):
+    plan = plan_for(tmp_path, TELL, setup=("echo ready; sleep 60",))
+    process = start_script(lay_out(plan), tmp_path)
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 143, output
+    assert marker(plan).exit_code == 143
+
+
+def test_secrets_are_read_untraced_and_removed(tmp_path):
+    plan = plan_for(tmp_path, TELL, executor="docker", setup=("set -x",))
+    layout = lay_out(plan)
+    Path(layout.secrets).write_text("export HF_TOKEN='hf_s3cr3t value'\n")
+    process = subprocess.run(
+        ["bash", "-x", layout.job_script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert process.returncode == 0, process.stderr
+    assert told(process.stdout)["env"]["HF_TOKEN"] == "hf_s3cr3t value"
+    assert "hf_s3cr3t" not in process.stderr
+    assert "+ nemotron_meet" in process.stderr
+    assert not Path(layout.secrets).exists()
+
+
+def memory_group(tmp_path: Path, megabytes: int) -> tuple[Path, str]:
+    """A control group with a memory limit, and where the processes to put into it are written."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = Path(root) / f"nemotron-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+            (folder / limit).write_text(str(megabytes << 20))
+        except OSError:
+            if folder.is_dir():
+                folder.rmdir()
+            continue
+        return folder, str(folder / "cgroup.procs")
+    pytest.skip("lab: no writable memory control group here (needs root)")
+
+
+def test_out_of_memory_is_recorded(tmp_path):
+    folder, members = memory_group(tmp_path, 200)
+    plan = plan_for(tmp_path, "x = bytearray(600 << 20); print(len(x))")
+    layout = lay_out(plan)
+    try:
+        shell = f"echo $$ > {members} && exec bash {layout.job_script}"
+        done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    finally:
+        time.sleep(0.5)
+        folder.rmdir()
+    assert done.returncode == 137, done
+    assert marker(plan).oom
+    assert cause(marker(plan)) == "rank 0 was killed by the kernel: out of memory"

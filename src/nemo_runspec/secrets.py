@@ -79,7 +79,9 @@ def _netrc_password(file: Path, host: str) -> tuple[str | None, str]:
         return None, f"{file}:{error.lineno or '?'} is not understood"  # its message may hold a password
     except (OSError, UnicodeDecodeError) as error:
         return None, f"{file} cannot be read ({type(error).__name__})"
-    return (entry[2] or None, "") if entry else (None, "")
+    if entry and not entry[2]:
+        return None, f"{file} has no password for {host}"
+    return (entry[2], "") if entry else (None, "")
 
 
 def _in_token_file(name: str) -> tuple[SecretRef, str | None]:

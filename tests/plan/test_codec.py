@@ -172,5 +172,5 @@ def test_diff_as_a_command(project, nemotron):
     assert "No difference but the name." in nemotron("diff", "a.json", "a.json").succeeds().out
     nemotron("diff", "a.json", "gone.json").refuses("no such plan file: gone.json")
     nemotron("diff", "a.json").refuses("no run of nano3/pretrain is recorded yet", "nemotron diff A B")
-    nemotron("diff", "a.json", "no-such-job").refuses("no-such-job")
+    nemotron("diff", "a.json", "no-such-job").refuses("no job is recorded yet")
     nemotron("diff", "env.toml", "a.json").refuses("not a saved plan")

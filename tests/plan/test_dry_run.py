@@ -107,12 +107,15 @@ def test_it_can_be_pasted(project, nemotron_process, columns):
 
 
 def test_with_colour_the_text_is_the_same(project, nemotron_process):
-    arguments = [*PLAN, "--run", "my-cluster", "--dry-run"]
-    plain = nemotron_process(*arguments).succeeds().out
-    coloured = nemotron_process(*arguments, FORCE_COLOR="1").succeeds().out
-    assert "\x1b[" in coloured
-    names = [re.search(r"job (\S+) in ", re.sub(r"\x1b\[[0-9;]*m", "", text))[1] for text in (plain, coloured)]
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).replace(names[1], names[0]) == plain
+    def shown(**environment):
+        out = nemotron_process(*PLAN, "--run", "my-cluster", "--dry-run", **environment).succeeds().out
+        text = re.sub(r"\x1b\[[0-9;]*m", "", out)
+        name = re.search(r"job (\S+) in ", text)[1]
+        return "\x1b[" in out, [row.rstrip().replace(name, "NAME") for row in text.splitlines()]
+
+    plain, coloured = shown(), shown(FORCE_COLOR="1")
+    assert (plain[0], coloured[0]) == (False, True)
+    assert coloured[1] == plain[1]
 
 
 @pytest.mark.parametrize("profile", [None, "my-cluster"])

@@ -22,7 +22,7 @@ class State:
 _ENDS = ("succeeded", "failed", "cancelled", "lost", "unknown")
 
 STATES: Mapping[str, State] = {
-    "planned": State(False, ("submitting", "starting", *_ENDS)),
+    "planned": State(False, ("submitting", "queued", "starting", "running", *_ENDS)),
     "submitting": State(False, ("queued", "starting", "running", *_ENDS)),
     "queued": State(False, ("starting", "running", *_ENDS)),
     "starting": State(False, ("queued", "running", *_ENDS)),

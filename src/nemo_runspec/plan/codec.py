@@ -51,6 +51,8 @@ def plan_from_json(text: str, shown: str) -> Plan:
         target = _read(getattr(import_module(module), name), data.get("target"), "target")
     except (TypeError, KeyError, ValueError) as error:
         raise UserError(f"the saved plan is damaged: {error}", where=shown) from None
+    except UserError as error:
+        raise UserError(f"the saved plan is damaged: {error.what}", where=shown) from None
     return dataclasses.replace(plan, target=target)
 
 

@@ -1,0 +1,109 @@
+"""Every mistake on the command line: exit code 2, what to type instead, and nothing has happened."""
+
+from __future__ import annotations
+
+import pytest
+from support import snapshot
+
+TINY = ["nano3", "pretrain", "-c", "tiny"]
+
+REFUSALS = [
+    ([*TINY, "--run", "my-cluster", "--batch", "my-cluster"], ["exclude each other", "--run my-cluster, or --batch"]),
+    ([*TINY, "--run"], ["--run", "requires an argument"]),
+    ([*TINY, "-r"], ["-r", "requires an argument"]),
+    ([*TINY, "--run", "--dry-run"], ["--run needs a value, and what follows it is '--dry-run'"]),
+    ([*TINY, "--run="], ["--run needs a value"]),
+    ([*TINY, "--run", ""], ["--run needs a value"]),
+    ([*TINY, "-c"], ["-c", "requires an argument"]),
+    ([*TINY, "--dryrun"], ["--dryrun", "--dry-run"]),
+    ([*TINY, "--dry_run"], ["--dry_run", "--dry-run"]),
+    ([*TINY, "--batc", "my-cluster"], ["--batc", "--batch"]),
+    ([*TINY, "--multi-run"], ["--multirun"]),
+    ([*TINY, "--nonsense"], ["--nonsense"]),
+    ([*TINY, "--lr", "1"], ["--lr"]),
+    ([*TINY, "-x"], ["-x"]),
+    ([*TINY, "--run", "my_clutser"], ["no profile 'my_clutser'", "did you mean 'my-cluster'?"]),
+    ([*TINY, "--run", "nothing-like-it"], ["profiles: base-slurm, my-cluster"]),
+    ([*TINY, "--run", "wandb"], ["'wandb' is a system section"]),
+    ([*TINY, "--batch", "artifacts"], ["'artifacts' is a system section"]),
+    ([*TINY, "--run", "cli"], ["'cli' is a system section"]),
+    ([*TINY, "--run", "cache"], ["'cache' is a system section"]),
+    ([*TINY, "--run", "my-cluster", "--run", "laptop"], ["--run is given 2 times", "keep one"]),
+    ([*TINY, "-c", "default"], ["--config is given 2 times"]),
+    ([*TINY, "--stage"], ["--stage needs a remote profile", "--run PROFILE"]),
+    ([*TINY, "--force-squash"], ["--force-squash needs a remote profile"]),
+    ([*TINY, "--stage", "--run", "laptop"], ["profile 'laptop' runs on this machine"]),
+    ([*TINY, "--stage", "--dry-run"], ["--stage needs a remote profile"]),
+    ([*TINY, "--out", "plan.json"], ["--out saves the plan of a dry run", "--dry-run --out plan.json"]),
+    ([*TINY, "--json"], ["--json belongs to --dry-run"]),
+    ([*TINY, "my-cluster"], ["'my-cluster' is neither an option nor an override", "--run NAME"]),
+    ([*TINY, "train.train_iters"], ["neither an option nor an override", "key=value"]),
+    ([*TINY, "train.train_itres=5"], ["no key 'train.train_itres'", "did you mean 'train.train_iters'?"]),
+    ([*TINY, "run.env.nodse=5"], ["did you mean 'run.env.nodes'?"]),
+    ([*TINY, "train.train_iters=n[1-3]"], ["cannot read the override", "quote it: 'train.train_iters=\"n[1-3]\"'"]),
+    ([*TINY, "run.env.nodes=2"], ["a local run has one node", "fix:"]),
+    (["nano3", "pretrain", "-c", "tinny"], ["no config 'tinny'", "did you mean 'tiny'?"]),
+    (["nano3", "pretrain", "-c", "./gone.yaml"], ["no such config file: ./gone.yaml"]),
+    (["nano3", "pretrian"], ["no command 'nano3 pretrian'", "did you mean 'pretrain'?"]),
+    (["nano3", "data", "perp"], ["did you mean 'prep'?"]),
+    (["nanno3", "pretrain"], ["no command 'nanno3'", "did you mean 'nano3'?"]),
+    (["lst"], ["no command 'lst'", "did you mean 'list'?"]),
+    (["pretrain"], ["no command 'pretrain'"]),
+    (["run", "./gone.py"], ["no such script"]),
+    (["run"], ["SCRIPT"]),
+    (["run", "."], ["no such script"]),
+    (["steps", "run", "sft/automodel"], ["no step 'sft/automodel'"]),
+    (["steps", "show", "x"], ["no step 'x'"]),
+    (["env", "show", "nothing"], ["no profile 'nothing'"]),
+    (["env", "show", "wandb"], ["system section"]),
+    (["env", "shwo"], ["shwo"]),
+    (["env", "check", "gone.toml"], ["cannot read gone.toml"]),
+    (["apply", "gone.json"], ["cannot read gone.json"]),
+    (["apply", "env.toml"], ["not a saved plan"]),
+    (["diff", "gone.json", "gone.json"], ["no such plan file"]),
+    (["jobs", "show", "gone"], ["error:"]),
+    (["--run", "my-cluster", *TINY], ["--run stands before the command", "nemotron nano3 pretrain -c tiny --run my-cluster"]),
+    (["-rmy-cluster", *TINY], ["nemotron nano3 pretrain -c tiny -rmy-cluster"]),
+    (["--dry-run", *TINY], ["nemotron nano3 pretrain -c tiny --dry-run"]),
+    (["--config=tiny", "nano3", "pretrain"], ["nemotron nano3 pretrain --config=tiny"]),
+    (["nano3", "--dry-run", "pretrain", "-c", "tiny"], ["nemotron nano3 pretrain -c tiny --dry-run"]),
+    (["nano3", "-c", "tiny", "data", "prep", "pretrain"], ["nemotron nano3 data prep pretrain -c tiny"]),
+    (["-d"], ["-d stands before the command it belongs to"]),
+    (["--nonsense"], ["--nonsense"]),
+    (["--version", "--nonsense"], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "expected"), REFUSALS[:-1], ids=[" ".join(words) for words, _ in REFUSALS[:-1]])
+def test_refused(project, nemotron, words, expected):
+    before = snapshot(project.folder, project.home)
+    nemotron(*words).refuses(*expected)
+    assert snapshot(project.folder, project.home) == before
+
+
+@pytest.mark.parametrize("number", range(0, len(REFUSALS) - 1, 6))
+def test_refused_as_a_process(project, nemotron_process, number):
+    words, expected = REFUSALS[number]
+    before = snapshot(project.folder, project.home)
+    outcome = nemotron_process(*words, PYTHONDONTWRITEBYTECODE="1")
+    outcome.refuses(*expected)
+    assert outcome.out == ""
+    assert snapshot(project.folder, project.home) == before
+
+
+def test_naming_a_profile_never_falls_back_to_this_machine(project, nemotron):
+    """Whatever is wrong with the profile or its file, nothing runs here."""
+    for text in ("", "not toml", "[my-cluster]\nexecutor = 'slrum'\n", "[my-cluster]\nextends = 'my-cluster'\n"):
+        project.write("env.toml", text)
+        before = snapshot(project.folder, project.home)
+        nemotron(*TINY, "--run", "my-cluster").refuses()
+        assert snapshot(project.folder, project.home) == before
+
+
+@pytest.mark.parametrize("profile", ["my-cluster", "box", "runai", "lepton"])
+@pytest.mark.parametrize("option", ["--run", "--batch"])
+def test_what_cannot_be_submitted_yet_says_so(project, nemotron, profile, option):
+    before = snapshot(project.folder, project.home)
+    outcome = nemotron(*TINY, option, profile)
+    outcome.refuses("nothing was submitted", "--dry-run")
+    assert snapshot(project.folder, project.home) == before

@@ -1,0 +1,424 @@
+"""Local jobs, really run: exit codes, records, redaction, signals; no process stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from jobkit import plan_for
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.local import processes
+from nemo_runspec.backends.local.bundle import digest
+from nemo_runspec.backends.local.client import job_environment, run
+from nemo_runspec.backends.local.render import render
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobStore
+from nemo_runspec.plan.model import Artifact, PythonEnv
+
+JOBKIT = str(Path(__file__).parents[1] / "script")
+CALL = """
+import pickle, sys
+sys.path.insert(0, {jobkit!r})
+from nemo_runspec.backends.local.client import run
+plan, grace = pickle.load(open({file!r}, "rb"))
+sys.exit(run(plan, plan_text="{{}}", secret_values={{"MY_KEY": "s3cret-value"}}, argv=["nemotron"], grace=grace))
+"""
+READY = "import os, sys, time\nprint('ready', os.getpid(), flush=True)\n"
+
+
+class Lines:
+    def __init__(self):
+        self.text = []
+
+    def say(self, text):
+        self.text.append(text)
+
+    @property
+    def all(self):
+        return "\n".join(self.text)
+
+
+@pytest.fixture(autouse=True)
+def python_on_path(monkeypatch):
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.fixture
+def call(capfdbinary):
+    def go(plan, secrets=None, **more):
+        lines = Lines()
+        code = run(plan, plan_text="{}\n", secret_values=secrets or {}, argv=["nemotron"], console=lines, **more)
+        return code, capfdbinary.readouterr().out.decode(), lines.all
+
+    return go
+
+
+@pytest.fixture
+def start(tmp_path):
+    """The client in a process of its own."""
+    started = []
+
+    def go(plan, grace=10.0, **more):
+        file = tmp_path / "plan.pickle"
+        file.write_bytes(pickle.dumps((plan, grace)))
+        code = CALL.format(jobkit=JOBKIT, file=str(file))
+        values = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **more}
+        child = subprocess.Popen([sys.executable, "-c", code], **values)
+        started.append((child, plan))
+        return child
+
+    yield go
+    for child, plan in started:
+        child.kill()
+        child.wait()
+        processes.kill_all(plan.name, child.pid)
+
+
+def record(plan):
+    return JobStore(Path(plan.job_dir).parent).get(plan.name)
+
+
+def wait_ready(child, count=1):
+    found = []
+    while len(found) < count:
+        line = child.stdout.readline().decode()
+        assert line, child.stderr.read()
+        if "ready" in line:
+            found.append(int(line.split()[-1]))
+    return found
+
+
+def nothing_left(plan, session, seconds=0.0):
+    end = time.monotonic() + seconds
+    while processes.members(plan.name, session):
+        assert time.monotonic() < end, processes.members(plan.name, session)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_the_recipes_exit_code(tmp_path, call, code):
+    plan = plan_for(tmp_path, f"print('hello'); raise SystemExit({code})")
+    seen, out, notes = call(plan)
+    assert (seen, out) == (code, "[rank0] hello\n")
+    found = record(plan)
+    assert (found.state, found.exit_code) == ("succeeded" if code == 0 else "failed", code)
+    assert [t.state for t in found.states][:3] == ["planned", "starting", "running"]
+    assert notes.splitlines()[0].startswith(f"{plan.name}: {found.state} after ")
+    assert f"exit code {code}" in notes
+    assert "logs/job.log" in notes
+
+
+@pytest.mark.parametrize(("launch", "who"), [("direct", 0), ("torchrun", 1)])
+def test_killed_by_signal_9(tmp_path, call, torch_bin, monkeypatch, launch, who):
+    monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
+    script = f"import os, time\nif os.environ.get('RANK', '0') == '{who}': os.kill(os.getpid(), 9)\ntime.sleep(60)"
+    plan = plan_for(tmp_path, script, launch=launch, processes=who + 1)
+    code, _, notes = call(plan)
+    assert code == 137
+    assert record(plan).signal == 9
+    assert f"rank {who} was killed by signal 9 (SIGKILL)" in notes
+
+
+def test_two_ranks_one_fails_with_3(tmp_path, call, torch_bin, monkeypatch):
+    monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
+    script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(60)"
+    code, _, notes = call(plan_for(tmp_path, script, launch="torchrun", processes=2))
+    assert code == 3
+    assert "rank 1 ended with exit code 3" in notes
+
+
+def test_a_failing_startup_command(tmp_path, call):
+    plan = plan_for(tmp_path, "print('never')", setup=("exit 7",))
+    code, out, notes = call(plan)
+    assert (code, "never" in out) == (7, False)
+    assert "startup command 1 of 1" in notes
+    assert "startup command 1 of 1" in record(plan).cause
+
+
+def test_what_is_laid_out_is_what_was_planned(tmp_path, call):
+    config = {"train": {"lr": 1e-4, "name": "ü: x"}, "list": [1, None, True]}
+    script = "import sys, pathlib; print(pathlib.Path(sys.argv[2]).read_text()); open('here', 'w').close()"
+    plan = replace(plan_for(tmp_path, script, config=config, takes_config=True), run={"mode": "run"})
+    here = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        assert call(plan)[0] == 0
+    finally:
+        os.chdir(here)
+    folder = Path(plan.job_dir)
+    assert (tmp_path / "here").exists()
+    assert yaml.safe_load((folder / "train.yaml").read_text()) == config
+    assert yaml.safe_load((folder / "job.yaml").read_text()) == {"run": {"mode": "run"}, **config}
+    assert (folder / "job.sh").read_text() == render(plan).files[0].text
+    assert render(plan).command == ("bash", str(folder / "job.sh"))
+    assert (folder / "plan.json").read_text() == "{}\n"
+    assert (folder / "bundle/recipes/test/main.py").read_bytes() == Path(plan.bundle.files[0].source).read_bytes()
+    assert all(p.stat().st_mode & 0o077 == 0 for p in (folder, folder / "logs/job.log", folder / "record.json"))
+
+
+def test_a_recipe_changed_since_the_plan_is_an_error_and_nothing_happened(tmp_path, call):
+    plan = plan_for(tmp_path, "print(1)")
+    Path(plan.bundle.files[0].source).write_text("print(2)")
+    with pytest.raises(UserError, match="changed since the plan"):
+        call(plan)
+    assert not Path(plan.job_dir).exists()
+
+
+def test_a_bundle_path_that_leads_out_is_refused(tmp_path, call):
+    plan = plan_for(tmp_path, "print(1)")
+    file = replace(plan.bundle.files[0], path="../../x.py")
+    with pytest.raises(UserError, match="leads out"):
+        call(replace(plan, bundle=replace(plan.bundle, files=(file,))))
+
+
+def test_the_digest_is_that_of_the_planner(tmp_path):
+    from nemo_runspec.catalog import script_of_ones_own
+    from nemo_runspec.packaging.bundle import make_bundle
+
+    script = tmp_path / "mine.py"
+    script.write_text("print(1)\n")
+    bundle = make_bundle(script_of_ones_own(script))
+    assert digest({file: Path(file.source).read_bytes() for file in bundle.files}) == bundle.digest
+
+
+def test_secrets_reach_the_job_and_nothing_else(tmp_path, call):
+    script = "import os\nv = os.environ['MY_KEY']\nprint(v[:6], end='', flush=True)\nprint(v[6:], len(v))"
+    plan = plan_for(tmp_path, script)
+    code, out, notes = call(plan, {"MY_KEY": "s3cret-value"})
+    assert (code, out) == (0, "[rank0] ****** 12\n")
+    assert "s3cret-value" not in notes
+    for file in Path(plan.job_dir).rglob("*"):
+        assert not file.is_file() or b"s3cret-value" not in file.read_bytes(), file
+
+
+def test_the_environment_of_the_job(tmp_path):
+    base = {"PATH": "/bin", "PYTHONPATH": "/ours", "PYTHONHOME": "/h", "VIRTUAL_ENV": "/v", "KEEP": "1"}
+    assert job_environment(base, {"K": "s"}, None) == {
+        "PATH": "/bin", "PYTHONPATH": "/ours", "VIRTUAL_ENV": "/v", "KEEP": "1", "K": "s",
+    }  # fmt: skip
+    assert job_environment(base, {}, Path("/e/bin")) == {"PATH": "/e/bin:/bin", "VIRTUAL_ENV": "/e", "KEEP": "1"}
+
+
+def test_a_recipe_with_dependencies_gets_its_own_python(tmp_path, call, torch_bin, monkeypatch):
+    monkeypatch.setenv("NEMOTRON_HOME", str(torch_bin.parents[2]))
+    script = "import sys, torch; print(sys.prefix, torch.__version__.split('+')[0])"
+    plan = plan_for(tmp_path, script, python=PythonEnv(("torch==2.13.0", "numpy")))
+    code, out, _ = call(plan)
+    assert (code, out) == (0, f"[rank0] {torch_bin.parent} 2.13.0\n")
+
+
+def test_an_environment_that_cannot_be_made_is_a_failed_job(tmp_path, call, monkeypatch):
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    plan = plan_for(tmp_path, "", python=PythonEnv(("no-such-package-of-nemotron==1",)))
+    with pytest.raises(UserError, match="uv could not make"):
+        call(plan)
+    assert record(plan).state == "failed"
+
+
+def test_outputs_and_the_hook(tmp_path, call):
+    made = []
+    plan = plan_for(tmp_path, f"import os; os.makedirs({str(tmp_path / 'out')!r})")
+    plan = replace(plan, produces=(Artifact("model", "model", path=str(tmp_path / "out")), Artifact("x", "y")))
+    assert call(plan, on_success=lambda: made.append(1))[0] == 0
+    assert made == [1]
+    assert dict(record(plan).outputs) == {"model": str(tmp_path / "out")}
+    failing = plan_for(tmp_path, "raise SystemExit(1)", name="test-job-1120-failing0")
+    assert call(failing, on_success=lambda: made.append(2))[0] == 1
+    assert made == [1]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM"),
+                                 (signal.SIGHUP, 129, "SIGHUP")],
+)  # fmt: skip
+def test_a_signal_stops_the_job_and_leaves_no_process(tmp_path, start, number, code, word):
+    script = READY + "import subprocess\nsubprocess.Popen(['sleep', '70'])\ntime.sleep(60)"
+    plan = plan_for(tmp_path, script)
+    child = start(plan)
+    (pid,) = wait_ready(child)
+    os.killpg(child.pid, number)
+    _, errors = child.communicate(timeout=30)
+    assert child.returncode == code, errors
+    assert not Path(f"/proc/{pid}").exists()
+    nothing_left(plan, child.pid)
+    assert (record(plan).state, record(plan).exit_code) == ("cancelled", code)
+    assert word in errors.decode()
+    assert b"Traceback" not in errors
+
+
+def test_torchrun_ranks_are_stopped_too(tmp_path, start, torch_bin, monkeypatch):
+    monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
+    plan = plan_for(tmp_path, READY + "time.sleep(60)", launch="torchrun", processes=2)
+    child = start(plan)
+    pids = wait_ready(child, 2)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=40)
+    assert child.returncode == 130
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    nothing_left(plan, child.pid)
+
+
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + "time.sleep(60)"
+
+
+@pytest.mark.parametrize("launch", ["direct", "torchrun"])
+def test_a_job_that_does_not_stop_is_killed_after_the_grace(tmp_path, start, torch_bin, monkeypatch, launch):
+    monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
+    plan = plan_for(tmp_path, STUBBORN, launch=launch)
+    child = start(plan, grace=1.0)
+    wait_ready(child)
+    child.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    _, errors = child.communicate(timeout=30)
+    assert 0.8 < time.monotonic() - started < 15
+    assert child.returncode == 130
+    assert b"did not stop within 1 s" in errors
+    nothing_left(plan, child.pid)
+
+
+def test_a_second_ctrl_c_kills_at_once(tmp_path, start):
+    plan = plan_for(tmp_path, STUBBORN)
+    child = start(plan, grace=60.0)
+    wait_ready(child)
+    child.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=15)
+    assert child.returncode == 130
+    nothing_left(plan, child.pid)
+
+
+def test_a_job_may_end_its_work_after_ctrl_c(tmp_path, start):
+    script = f"import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit('saved'))\n{READY}time.sleep(60)"
+    plan = plan_for(tmp_path, script)
+    child = start(plan)
+    wait_ready(child)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=15)
+    assert b"[rank0] saved" in out
+    assert record(plan).state == "cancelled"
+
+
+def test_ctrl_c_while_the_environment_is_made(tmp_path, start, monkeypatch):
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    (binaries / "uv").write_text("#!/bin/sh\necho $$ > " + str(tmp_path / "uv-pid") + "\nexec sleep 60\n")
+    (binaries / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{binaries}:{os.environ['PATH']}")
+    plan = plan_for(tmp_path, "", python=PythonEnv(("something",)))
+    child = start(plan)
+    while not (tmp_path / "uv-pid").exists() or not (tmp_path / "uv-pid").read_text().strip():
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=15)
+    assert child.returncode == 130, errors
+    assert record(plan).state == "cancelled"
+    assert not Path(f"/proc/{(tmp_path / 'uv-pid').read_text().strip()}").exists()
+
+
+def test_the_record_is_true_after_nemotron_was_killed(tmp_path, start):
+    plan = plan_for(tmp_path, READY + "time.sleep(60)")
+    child = start(plan)
+    (pid,) = wait_ready(child)
+    assert record(plan).state == "running"
+    child.kill()
+    child.wait()
+    nothing_left(plan, child.pid, seconds=15)
+    assert not Path(f"/proc/{pid}").exists()
+    found = record(plan)
+    assert (found.state, found.exit_code) == ("failed", 143)
+    assert "nemotron itself was killed" in found.reason
+
+
+def test_lost_where_nothing_was_left(tmp_path, start):
+    plan = plan_for(tmp_path, READY + "time.sleep(60)")
+    child = start(plan)
+    wait_ready(child)
+    script = record(plan).process
+    os.kill(script.pid, signal.SIGSTOP)
+    child.kill()
+    child.wait()
+    assert record(plan).state == "running"
+    processes.kill_all(plan.name, script.pid)
+    assert record(plan).state == "lost"
+
+
+def test_a_closed_standard_output_does_not_end_the_job(tmp_path, start):
+    plan = plan_for(tmp_path, "import time\nfor n in range(20): print('line', n, flush=True); time.sleep(0.05)")
+    child = start(plan)
+    assert child.stdout.readline() == b"[rank0] line 0\n"
+    child.stdout.close()
+    errors = child.stderr.read().decode()
+    assert child.wait(timeout=30) == 0
+    assert "standard output was closed; the job goes on" in errors
+    assert "Traceback" not in errors and "BrokenPipe" not in errors
+    assert (Path(plan.job_dir) / "logs/job.log").read_text().splitlines()[-1] == "[rank0] line 19"
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path, start):
+    script = """
+        import json, os, time
+        for step in range(1, 6):
+            with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as file:
+                file.write(json.dumps({"step": step, "total_steps": 5, "loss": 3 / step, "tokens_per_second": 1234}) + "\\n")
+            print(f"[bold]step[/bold] {step}", flush=True)
+            time.sleep(0.3)
+    """
+    leader, follower = pty.openpty()
+    child = start(plan_for(tmp_path, script), stdout=follower, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"})
+    os.close(follower)
+    shown = b""
+    while True:
+        if select.select([leader], [], [], 30)[0]:
+            try:
+                shown += os.read(leader, 4096)
+            except OSError:
+                break
+    assert child.wait(timeout=30) == 0, child.stderr.read()
+    text = shown.decode()
+    assert "5/5" in text
+    assert "loss 0.6000" in text
+    assert "1,234 tokens/s" in text
+    assert "[rank0] [bold]step[/bold] 5" in text
+
+
+def test_without_a_terminal_there_are_plain_lines(tmp_path, call):
+    script = "import os\nopen(os.environ['NEMOTRON_METRICS_FILE'], 'w').write('{\"step\": 1}\\n')\nprint('x')"
+    assert call(plan_for(tmp_path, script))[1] == "[rank0] x\n"
+
+
+def test_what_a_job_leaves_behind_is_ended(tmp_path, call):
+    script = "import subprocess\nsubprocess.Popen(['sleep', '60'], start_new_session=True)"
+    plan = plan_for(tmp_path, script)
+    code, _, notes = call(plan)
+    assert code == 0
+    assert "left behind" in notes
+    nothing_left(plan, 0)
+
+
+def test_more_than_one_node_is_refused():
+    request = TargetRequest("n", "run", "train", "torchrun", {"nodes": 2})
+    with pytest.raises(UserError, match="one node") as caught:
+        get_backend("local").make_target(request)
+    assert "run.env.nodes=1" in str(caught.value.remedy)
+
+
+def test_records_hold_json(tmp_path, call):
+    plan = plan_for(tmp_path, "")
+    call(plan)
+    data = json.loads((Path(plan.job_dir) / "record.json").read_text())
+    assert (data["schema"], data["name"], data["states"][-1]["state"]) == (1, plan.name, "succeeded")

@@ -62,7 +62,7 @@ REFUSALS = [
     (["apply", "env.toml"], ["not a saved plan"]),
     (["diff", "gone.json", "gone.json"], ["no such plan file"]),
     (["jobs", "show", "gone"], ["error:"]),
-    (["--run", "my-cluster", *TINY], ["--run stands before the command", "nemotron nano3 pretrain -c tiny --run my-cluster"]),
+    (["--run", "my-cluster", *TINY], ["--run stands before", "nemotron nano3 pretrain -c tiny --run my-cluster"]),
     (["-rmy-cluster", *TINY], ["nemotron nano3 pretrain -c tiny -rmy-cluster"]),
     (["--dry-run", *TINY], ["nemotron nano3 pretrain -c tiny --dry-run"]),
     (["--config=tiny", "nano3", "pretrain"], ["nemotron nano3 pretrain --config=tiny"]),
@@ -70,18 +70,17 @@ REFUSALS = [
     (["nano3", "-c", "tiny", "data", "prep", "pretrain"], ["nemotron nano3 data prep pretrain -c tiny"]),
     (["-d"], ["-d stands before the command it belongs to"]),
     (["--nonsense"], ["--nonsense"]),
-    (["--version", "--nonsense"], []),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "expected"), REFUSALS[:-1], ids=[" ".join(words) for words, _ in REFUSALS[:-1]])
+@pytest.mark.parametrize(("words", "expected"), REFUSALS, ids=[" ".join(words) for words, _ in REFUSALS])
 def test_refused(project, nemotron, words, expected):
     before = snapshot(project.folder, project.home)
     nemotron(*words).refuses(*expected)
     assert snapshot(project.folder, project.home) == before
 
 
-@pytest.mark.parametrize("number", range(0, len(REFUSALS) - 1, 6))
+@pytest.mark.parametrize("number", range(0, len(REFUSALS), 6))
 def test_refused_as_a_process(project, nemotron_process, number):
     words, expected = REFUSALS[number]
     before = snapshot(project.folder, project.home)

@@ -17,7 +17,19 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import STATES, JobRecord, JobStore, Launcher, Unreadable
 from nemo_runspec.jobs.process import is_alive, machine, process_of, this_process
 
-MARKER = "node=0\nhost=h\nphase=command\nexit_code={code}\nsignal=\nrank=0\noom=0\nreceived=\nreason=\nstarted=5\nended=9.5\n"
+MARKER = """\
+node=0
+host=h
+phase=command
+exit_code={code}
+signal=
+rank=0
+oom=0
+received=
+reason=
+started=5
+ended=9.5
+"""
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def start(tmp_path):
     for child, plan in started:
         child.kill()
         child.wait()
-        processes.kill_all(plan.name, child.pid)
+        processes.kill_all(plan.job_dir, child.pid)
 
 
 def record(plan):
@@ -103,8 +103,8 @@ def wait_ready(child, count=1):
 
 def nothing_left(plan, session, seconds=0.0):
     end = time.monotonic() + seconds
-    while processes.members(plan.name, session):
-        assert time.monotonic() < end, processes.members(plan.name, session)
+    while processes.members(plan.job_dir, session):
+        assert time.monotonic() < end, processes.members(plan.job_dir, session)
         time.sleep(0.05)
 
 
@@ -116,7 +116,7 @@ def test_the_recipes_exit_code(tmp_path, call, code):
     found = record(plan)
     assert (found.state, found.exit_code) == ("succeeded" if code == 0 else "failed", code)
     assert [t.state for t in found.states][:3] == ["planned", "starting", "running"]
-    assert notes.splitlines()[0].startswith(f"{plan.name}: {found.state} after ")
+    assert any(line.startswith(f"{plan.name}: {found.state} after ") for line in notes.splitlines())
     assert f"exit code {code}" in notes
     assert "logs/job.log" in notes
 
@@ -353,7 +353,7 @@ def test_lost_where_nothing_was_left(tmp_path, start):
     child.kill()
     child.wait()
     assert record(plan).state == "running"
-    processes.kill_all(plan.name, script.pid)
+    processes.kill_all(plan.job_dir, script.pid)
     assert record(plan).state == "lost"
 
 
@@ -374,7 +374,8 @@ def test_a_progress_bar_on_a_terminal(tmp_path, start):
         import json, os, time
         for step in range(1, 6):
             with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as file:
-                file.write(json.dumps({"step": step, "total_steps": 5, "loss": 3 / step, "tokens_per_second": 1234}) + "\\n")
+                numbers = {"step": step, "total_steps": 5, "loss": 3 / step, "tokens_per_second": 1234}
+                file.write(json.dumps(numbers) + "\\n")
             print(f"[bold]step[/bold] {step}", flush=True)
             time.sleep(0.3)
     """
@@ -407,6 +408,7 @@ def test_what_a_job_leaves_behind_is_ended(tmp_path, call):
     code, _, notes = call(plan)
     assert code == 0
     assert "left behind" in notes
+    assert processes.members("no-such-job", 0) == set()
     nothing_left(plan, 0)
 
 

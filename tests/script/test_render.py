@@ -20,7 +20,21 @@ from nemo_runspec.plan.model import Package
 from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.markers import cause, decisive, read_markers
 
-HOSTILE = ("a b", "", "$HOME", "q'\"x", "new\nline\n", "tab\there", "ünï ☃", "--flag=$(id)", "`id`", "*", "\\", "!x", "{}")
+HOSTILE = (
+    "a b",
+    "",
+    "$HOME",
+    "q'\"x",
+    "new\nline\n",
+    "tab\there",
+    "ünï ☃",
+    "--flag=$(id)",
+    "`id`",
+    "*",
+    "\\",
+    "!x",
+    "{}",
+)
 TELL = """
     import json, os, sys
     print(json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}))
@@ -173,10 +187,8 @@ def test_output_comes_line_by_line_and_whole(tmp_path):
         print("\nwindows\r\nü\n\n" + "x" * 100_000 + "\nthe last one", end="")
     """
     lines = run_script(plan_for(tmp_path, script), tmp_path)[1].splitlines()
-    assert lines == [
-        f"[rank0] {line}".rstrip("\n")
-        for line in ("no end of line yet and here it is", " 0%", " 1%", " 2%", "windows", "ü", "", "x" * 100_000, "the last one")
-    ]  # fmt: skip
+    expected = ["no end of line yet and here it is", " 0%", " 1%", " 2%", "windows", "ü", "", "x" * 100_000]
+    assert lines == [f"[rank0] {line}" for line in (*expected, "the last one")]
 
 
 def test_a_progress_bar_is_not_held_back(tmp_path):

@@ -135,7 +135,7 @@ def test_a_signal_reaches_every_rank_once(tmp_path, torch_bin):
 def test_no_torch_is_said_by_python_and_fails(tmp_path):
     empty = tmp_path / "bin"
     empty.mkdir()
-    (empty / "python").write_text("#!/bin/sh\necho \"No module named torch\" >&2\nexit 1\n")
+    (empty / "python").write_text('#!/bin/sh\necho "No module named torch" >&2\nexit 1\n')
     (empty / "python").chmod(0o755)
     code, output = run_one(plan_for(tmp_path, launch="torchrun"), tmp_path, empty)
     assert code == 1

@@ -20,7 +20,7 @@ def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvF
     if path is None:
         raise UserError(
             f"profile '{name}' needs an {DEFAULT_NAME}, and there is none from {Path.cwd()} upwards",
-            remedy=f"write one beside your pyproject.toml (see env.toml.example), or set {ENV_VARIABLE}",
+            remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
     env = load_env_file(path)
     return resolve_profile(env, name), env

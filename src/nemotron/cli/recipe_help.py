@@ -100,7 +100,7 @@ def _env_file() -> tuple[EnvFile | None, str]:
 
 def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
     if env is None:
-        return [("", "Profiles say where a recipe runs. Write an env.toml beside your pyproject.toml.")]
+        return [("", "Profiles say where a recipe runs. Begin with: nemotron env example > env.toml")]
     from nemo_runspec.profiles.executor import executor_of
 
     rows = []

@@ -143,19 +143,21 @@ class _Run:
         output = JobOutput(self.log, Path(self.layout.metrics), self.secrets.values(), self.console.say)
         try:
             interrupts.check()
-            process = processes.start(self.command, environment, Path.cwd())
+            Path(self.layout.metrics).touch(mode=0o600)
+            self.console.say(f"{self.plan.name}: running {self.plan.recipe.path}; log: {display_path(self.log)}")
+            process = processes.start(self.plan.job_dir, self.command, environment, Path.cwd())
             try:
                 self.record = self.store.transition(self.record, "running", process=process_of(process.pid))
                 return self._watch(process, interrupts, output)
             finally:
-                processes.kill_all(self.plan.name, process.pid)
+                processes.kill_all(self.plan.job_dir, process.pid)
         finally:
             output.close()
 
     def _watch(self, process: subprocess.Popen[bytes], interrupts: Interrupts, output: JobOutput) -> Outcome:
-        stop = _Stop(self.plan.name, process, interrupts, self.grace, output.say)
+        stop = _Stop(self.plan.job_dir, process, interrupts, self.grace, output.say)
         pump(process, output, stop.tick)
-        left = processes.end_leftovers(self.plan.name, process.pid, grace=stop.time_left())
+        left = processes.end_leftovers(self.plan.job_dir, process.pid, grace=stop.time_left())
         if left and not stop.asked:
             output.say(f"{left} processes that the job left behind were ended")
         marker = decisive(read_markers(Path(self.layout.status)))
@@ -180,13 +182,13 @@ class _Stop:
 
     def __init__(
         self,
-        job: str,
+        job_dir: str,
         process: subprocess.Popen[bytes],
         interrupts: Interrupts,
         grace: float,
         say: Callable[[str], None],
     ) -> None:
-        self._job = job
+        self._job_dir = job_dir
         self._process = process
         self._interrupts = interrupts
         self._grace = grace
@@ -224,7 +226,7 @@ class _Stop:
         if not self._killed:
             self._killed = True
             self._say(f"the job: {why}")
-        processes.kill_all(self._job, self._process.pid)
+        processes.kill_all(self._job_dir, self._process.pid)
 
 
 def pump(process: subprocess.Popen[bytes], output: JobOutput, tick: Callable[[], None]) -> None:
@@ -283,7 +285,7 @@ def closing_lines(record: JobRecord, log: Path, outputs: Mapping[str, str]) -> l
     took = f" after {record.elapsed:.1f} s" if record.elapsed is not None else ""
     why = f": {record.cause}" if record.cause else ""
     lines = [f"{record.name}: {record.state}{took}, exit code {record.exit_code}{why}"]
-    if log.exists():
+    if log.exists() and record.state != "succeeded":
         lines.append(f"  log: {display_path(log)}")
     return lines + [f"  {name}: {path}" for name, path in outputs.items()]
 

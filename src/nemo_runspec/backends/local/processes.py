@@ -15,11 +15,12 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 
 _PR_SET_PDEATHSIG = 1
-_MARK = "NEMOTRON_JOB_NAME"
+_MARK = "NEMOTRON_JOB_DIR"
+"""The variable that marks all processes of a job; a job is meant by its directory, which no two share."""
 
 
-def start(command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
-    """Starts the job script in a session of its own, its output and errors in one pipe.
+def start(job_dir: str, command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
+    """Starts the script of a job in a session of its own, its output and errors in one pipe.
 
     On Linux it is sent TERM when this process dies, however it dies.
 
@@ -29,7 +30,7 @@ def start(command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> 
     try:
         return subprocess.Popen(
             command,
-            env=dict(environment),
+            env={**environment, _MARK: job_dir},
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -48,27 +49,27 @@ def terminate(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGTERM)
 
 
-def members(job: str, session: int) -> set[int]:
-    """The live processes of a job: of its session, marked with its name, or descended from one of these.
+def members(job_dir: str, session: int) -> set[int]:
+    """The live processes of a job: of its session, marked with its directory, or descended from one of these.
 
     torchrun gives every rank a session of its own, so the job script's session alone is not all. Where there is no
     `/proc`, only the job script's process group is known and the set is empty.
     """
     table = _process_table()
-    mark = f"{_MARK}={job}".encode()
-    found = {pid for pid, (_, own) in table.items() if own == session or _is_marked(pid, mark)}
+    mark = f"{_MARK}={job_dir}".encode()
+    found = {pid for pid, (_, own) in table.items() if (own == session and session > 1) or _is_marked(pid, mark)}
     while True:
         more = {pid for pid, (parent, _) in table.items() if parent in found and pid not in found}
         if not more:
-            return found - {os.getpid()}
+            return found - {1, os.getpid()}
         found |= more
 
 
-def kill_all(job: str, session: int, *, seconds: float = 5.0) -> bool:
+def kill_all(job_dir: str, session: int, *, seconds: float = 5.0) -> bool:
     """KILL to everything of a job, until nothing is left; False if something is still there after that time."""
     end = time.monotonic() + seconds
     while True:
-        left = members(job, session)
+        left = members(job_dir, session)
         _send(left, signal.SIGKILL)
         if not _proc_exists():
             _kill_group(session)
@@ -79,16 +80,16 @@ def kill_all(job: str, session: int, *, seconds: float = 5.0) -> bool:
         time.sleep(0.02)
 
 
-def end_leftovers(job: str, session: int, *, grace: float) -> int:
+def end_leftovers(job_dir: str, session: int, *, grace: float) -> int:
     """Ends what is left after the job script has ended: TERM, then KILL after `grace` seconds. Returns how many."""
-    left = members(job, session)
+    left = members(job_dir, session)
     if not left and _proc_exists():
         return 0
     _send(left, signal.SIGTERM)
     end = time.monotonic() + grace
-    while members(job, session) and time.monotonic() < end:
+    while members(job_dir, session) and time.monotonic() < end:
         time.sleep(0.05)
-    kill_all(job, session)
+    kill_all(job_dir, session)
     return len(left)
 
 

@@ -1,4 +1,4 @@
-"""`nemotron env list | show | check | schema | fields`: the execution profiles."""
+"""`nemotron env list | show | check | schema | example | fields`: the execution profiles."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def make(help_text: str) -> Command:
             "check", "Everything that is wrong with an env file; exit code 2 if anything is.", _check, file, as_json
         ),
         command("schema", "The JSON Schema of env.toml, for editors.", _schema),
+        command("example", "An env.toml to begin with: nemotron env example > env.toml", _example),
         command("fields", "Every field a profile of one executor may have.", _fields, executor, as_json),
     )
 
@@ -44,7 +45,7 @@ def _file_in_force() -> EnvFile:
     if path is None:
         raise UserError(
             f"there is no {DEFAULT_NAME} from {Path.cwd()} upwards",
-            remedy=f"write one beside your pyproject.toml (see env.toml.example), or set {ENV_VARIABLE}",
+            remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
     return load_env_file(path)
 
@@ -121,6 +122,13 @@ def _schema() -> int:
     from nemo_runspec.profiles.schema import env_schema
 
     print(json.dumps(env_schema(), indent=2))
+    return 0
+
+
+def _example() -> int:
+    from nemo_runspec.catalog import builtin_templates
+
+    print((builtin_templates() / "env.toml.example").read_text(encoding="utf-8"), end="")
     return 0
 
 

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.paths import expanded
 from nemo_runspec.runspec import Runspec, read_runspec
 from nemo_runspec.source import display_path
 
@@ -103,7 +104,7 @@ def recipe_roots(start: Path | None = None) -> list[Path]:
     `NEMOTRON_RECIPES` may hold several, separated as in `PATH`. The project's own is the nearest `recipes/` from
     `start` (the working directory) upwards to the first folder with a `pyproject.toml`.
     """
-    named = [Path(p).expanduser().absolute() for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
+    named = [expanded(p).absolute() for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
     own = _project_recipes(start or Path.cwd())
     roots: list[Path] = []
     for root in [*named, *([own] if own else []), builtin_root()]:

@@ -37,7 +37,9 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
 
     The first time takes as long as the downloads; afterwards it is a look at one file. Several processes may ask for
     the same environment at once: one makes it, the others wait. uv does not read pip's settings, so `PIP_FIND_LINKS`
-    and `PIP_INDEX_URL` are handed on as `UV_FIND_LINKS` and `UV_DEFAULT_INDEX` where those are not set.
+    and `PIP_INDEX_URL` are handed on as `UV_FIND_LINKS` and `UV_DEFAULT_INDEX` where those are not set. Where neither
+    says where wheels come from, uv chooses the build of torch that fits this machine (on Linux PyPI's own is the CUDA
+    build, several GB); where that cannot be had, PyPI's is taken.
 
     Args:
         on_progress: called with one line about what takes time.
@@ -136,9 +138,31 @@ def _make(folder: Path, python: PythonEnv, interpreter: str, on_progress: Progre
     uv = find_uv()
     _uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
     bin_dir = folder / "bin"
-    _uv([uv, "pip", "install", "--quiet", "--python", str(bin_dir / "python"), "--", *python.dependencies])
+    _install([uv, "pip", "install", "--quiet", "--python", str(bin_dir / "python"), "--", *python.dependencies])
     paths.write_private(folder / _COMPLETE, json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
     on_progress(f"the environment is ready after {time.monotonic() - started:.0f} s")
+
+
+def _install(command: list[str]) -> None:
+    """Installs; where the index of fitting torch builds cannot be reached, once more from the ordinary index alone."""
+    environment = uv_environment(os.environ)
+    fitting = {**environment, "UV_TORCH_BACKEND": "auto"}
+    if any(_wants_torch(word) for word in command) and not _told_where(environment):
+        try:
+            _uv(command, fitting)
+            return
+        except UserError:
+            pass
+    _uv(command, environment)
+
+
+def _wants_torch(dependency: str) -> bool:
+    return re.match(r"torch\b(?!-)", dependency.strip(), re.IGNORECASE) is not None
+
+
+def _told_where(environment: Mapping[str, str]) -> bool:
+    """True where the user says where wheels come from, or which build of torch is wanted."""
+    return bool({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_TORCH_BACKEND"} & set(environment))
 
 
 def find_uv() -> str:
@@ -158,11 +182,11 @@ def find_uv() -> str:
         raise UserError("uv, which makes Python environments, is not installed", remedy="pip install uv") from None
 
 
-def _uv(command: list[str]) -> None:
+def _uv(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     """Runs uv; it ends with this call, whatever ends the call."""
     process = subprocess.Popen(
         command,
-        env=uv_environment(os.environ),
+        env=uv_environment(os.environ) if environment is None else environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

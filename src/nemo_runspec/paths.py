@@ -9,7 +9,12 @@ from pathlib import Path
 def home() -> Path:
     """`$NEMOTRON_HOME`, else `~/.nemotron`. Not created here: a dry-run must write nothing."""
     named = os.environ.get("NEMOTRON_HOME")
-    return Path(named).expanduser().absolute() if named else Path.home() / ".nemotron"
+    return expanded(named).absolute() if named else Path.home() / ".nemotron"
+
+
+def expanded(text: str) -> Path:
+    """A path with `~` replaced. `~name` of a user there is not stays as it is, where `Path.expanduser` would raise."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111
 
 
 def jobs_dir() -> Path:

@@ -22,11 +22,11 @@ from nemo_runspec.profiles.envfile import load_env_file
 from nemo_runspec.profiles.fieldset import fields_of
 
 ODD = [
-    "", " ", "\t", "\n", "\r", "\x00", "\x1b", "\ufeff", "\u2028", "é", "𝕏", "'", '"', '"""', "'''", "\\", "#", "=", "==",
+    "", " ", "\t", "\n", "\r", "\x00", "\x1b", "\ufeff", "\u2028", "é", "𝕏", "'", '"', '"""', "'''", "\\", "#", "=",
     "[", "]", "[[", "]]", "{", "}", "${", "${oc.env:GONE}", "${oc.env:HOME}", "${a.b}", "${oc.env:HOME,${oc.env:HOME}}",
-    "$", "~", "*", "&a", "*a", "!!python/name:os.system", "???", "|", ">", "-", "- ", ": ", ":", ",", ".", "..", "%",
-    "0", "-1", "1e999", "nan", "inf", "0x1f", "1_000", "04:00:00", "1979-05-27", "9" * 40, "true", "null", "~gone",
-    "YOUR-TEAM", "<user>", "extends", "executor", "run", "env", "defaults", "_self_", "hydra", "x" * 300,
+    "$", "~", "~nobody/x", "*", "&a", "*a", "!!python/name:os.system", "???", "|", ">", "-", "- ", ": ", ":", ",", ".",
+    "..", "%", "0", "-1", "1e999", "nan", "inf", "0x1f", "1_000", "04:00:00", "1979-05-27", "9" * 40, "true", "null",
+    "~gone", "YOUR-TEAM", "<user>", "extends", "executor", "run", "env", "defaults", "_self_", "hydra", "x" * 300,
 ]  # fmt: skip
 
 CONFIG = """\
@@ -158,13 +158,11 @@ def test_env_files_as_commands(project):
 
 def test_yaml(project):
     dice = random.Random(4)
-    header = HEADER.replace("# ///\n", "", 1) if False else HEADER
     consumes = '# [[tool.runspec.consumes]]\n# name = "data"\n# type = "blend"\n# ///\n'
-    project.recipe(
-        "mine/train", header=header[: header.rindex("# ///")] + consumes, **{"default": CONFIG, "group/one": "x: 1\n"}
-    )
+    header = HEADER[: HEADER.rindex("# ///")] + consumes
+    project.recipe("mine/train", header=header, **{"default": CONFIG, "group/one": "x: 1\n"})
     path = project.folder / "recipes" / "mine" / "train" / "config" / "default.yaml"
-    for number in range(700):
+    for number in range(600):
         text = mutated(CONFIG, dice)
         path.write_text(text, encoding="utf-8", newline="")
         profile = ["--run", dice.choice(PROFILES)] if number % 2 else []
@@ -176,7 +174,7 @@ def test_headers(project):
     dice = random.Random(5)
     script = (REPOSITORY / "recipes" / "nano3" / "pretrain" / "train.py").read_text("utf-8")
     top = script[: script.index("# ///\n") + 6]
-    for _ in range(400):
+    for _ in range(250):
         text = mutated(top, dice)
         project.write("recipes/mine/train/main.py", text)
         assert call("list", "mine").code == 0, text
@@ -186,13 +184,14 @@ def test_headers(project):
 
 WORDS = [
     "--run", "--run=my-cluster", "-r", "-rmy-cluster", "--batch", "-b", "my-cluster", "laptop", "wandb", "-c", "tiny",
-    "--config=default", "-d", "--dry-run", "--dryrun", "--json", "--out=", "-m", "--stage", "--force-squash", "--help",
-    "-h", "--", "-", "--=", "-=", "a=1", "value=2", "value=1,2", "+new=1", "~value", "~", "+", "=", "", " ", "run.env.nodes=2",
-    "run.env.nodes=x", "run.env={}", "run.env=", "run=1", "~run.env", "run.env.env_vars.X=1", "run.env.env_vars=3", "run.name=x",
-    "run.wandb=1", "run.wandb.tags=[1]", "run.artifacts=null", "run.artifacts.root=[1]", "run.data=x", "run.data=null",
-    "run.data.path=3", "run.output_dir=[1]", "value={a:{b:[1]}}", "value=${gone}", "value=${run}", "value=${oc.env:GONE}",
-    "value=\x00", "value=\x1b[0m", "é=1", "value=é", "value='", 'value="', "value=[", "value={", "value=range(1,3)", "@x=1",
-    "value@x=1", "hydra.run.dir=x", "hydra/launcher=x", "+hydra=1", "-ddd", "-dc", "-cr", "--no-run", "--run-", "\ud800",
+    "--config=default", "-d", "--dry-run", "--dryrun", "--json", "--out=", "--out=.", "-m", "--stage", "--force-squash",
+    "--help", "-h", "--", "-", "--=", "-=", "a=1", "value=2", "value=1,2", "+new=1", "~value", "~", "+", "=", "", " ",
+    "run.env.nodes=2", "run.env.nodes=x", "run.env={}", "run.env=", "run=1", "~run.env", "run.env.env_vars.X=1",
+    "run.env.env_vars=3", "run.name=x", "run.wandb=1", "run.wandb.tags=[1]", "run.artifacts=null", "~nobody/x.yaml",
+    "run.artifacts.root=[1]", "run.data=x", "run.data=null", "run.data.path=3", "run.output_dir=[1]",
+    "value={a:{b:[1]}}", "value=${gone}", "value=${run}", "value=${oc.env:GONE}", "value=\x1b[0m", "é=1", "value=é",
+    "value='", 'value="', "value=[", "value={", "value=range(1,3)", "@x=1", "value@x=1", "hydra.run.dir=x",
+    "hydra/launcher=x", "+hydra=1", "-ddd", "-dc", "-cr", "--no-run", "--run-", "\udcff",
 ]  # fmt: skip
 
 
@@ -200,18 +199,18 @@ def test_argv(project):
     """Recipe commands are called with -d first, so that nothing is run whatever follows."""
     dice = random.Random(6)
     project.recipe("mine/train", default="value: 1\n")
-    for _ in range(2500):
+    for _ in range(2000):
         words = dice.choices(WORDS, k=dice.randint(1, 5))
-        words = [mutated(w, dice).replace("\n", " ") if w and dice.random() < 0.15 else w for w in words]
+        words = [mutated(w, dice).replace("\x00", " ") if w and dice.random() < 0.15 else w for w in words]
         command = ["mine", "train", "-d", *words]
         outcome = call(*command)
         check(outcome, command)
 
 
 COMMANDS = [
-    ["list"], ["env"], ["env", "list"], ["env", "show"], ["env", "check"], ["env", "fields"], ["env", "schema"], ["jobs"],
-    ["jobs", "list"], ["jobs", "show"], ["steps"], ["steps", "list"], ["steps", "show"], ["apply", "--dry-run"], ["diff"],
-    ["mine"], ["mine", "--help"], ["run", "--dry-run"], [],
+    ["list"], ["env"], ["env", "list"], ["env", "show"], ["env", "check"], ["env", "fields"], ["env", "schema"],
+    ["jobs"], ["jobs", "list"], ["jobs", "show"], ["steps"], ["steps", "list"], ["steps", "show"], ["diff"], ["mine"],
+    ["apply", "--dry-run"], ["mine", "--help"], ["run", "--dry-run"], [],
 ]  # fmt: skip
 
 
@@ -234,7 +233,7 @@ def junk_overrides() -> Iterator[tuple[str, str]]:
     junk = [
         "3",
         "-1",
-        "text",
+        "x",
         "[]",
         "[1,a]",
         "{}",
@@ -245,7 +244,7 @@ def junk_overrides() -> Iterator[tuple[str, str]]:
         "''",
         "1.5",
         "[[1]]",
-        "'a\\\\nb'",
+        "~nobody/x",
     ]
     for executor in BUILTIN:
         for name in fields_of(executor).fields:
@@ -257,18 +256,15 @@ PROFILE_OF = {"local": "laptop", "docker": "box", "slurm": "my-cluster", "dgxclo
 
 
 def test_any_value_for_any_field(project):
-    """Every field of every executor gets values it may not want: a plan comes out, or a message with the field's name."""
+    """Fields get values they may not want: a plan comes out, or a message with the field's name."""
     dice = random.Random(8)
     project.recipe("mine/train", default="value: 1\n")
-    for executor, override in dice.sample(sorted(junk_overrides()), 700):
+    for executor, override in dice.sample(sorted(junk_overrides()), 500):
         outcome = call("mine", "train", "-d", "--run", PROFILE_OF[executor], override)
         check(outcome, (executor, override))
         if outcome.code == 2:
-            assert override.split("=")[0].rpartition(".")[2].partition("_")[0] in outcome.err, (
-                executor,
-                override,
-                outcome,
-            )
+            field = override.split("=")[0].rpartition(".")[2]
+            assert field.partition("_")[0] in outcome.err, (executor, override, outcome)
 
 
 def test_overrides():
@@ -298,8 +294,8 @@ def test_as_processes(project, batch):
     cases: list[list[str]] = []
     for number in range(30):
         project.write(f"envs/{number}.toml", mutated(ENV_TOML, dice))
-        project.write(f"configs/{number}.yaml", mutated(CONFIG.replace("group: one\n", "group: one\n"), dice))
-        words = [w for w in dice.choices(WORDS, k=2) if "\x00" not in w and "\ud800" not in w]
+        project.write(f"configs/{number}.yaml", mutated(CONFIG, dice))
+        words = [w for w in dice.choices(WORDS, k=2) if w != "--out=."]
         more = [["-c", f"configs/{number}.yaml"], words, []][number % 3]
         cases.append(["mine", "train", "-d", *(["--run", dice.choice(PROFILES)] if number % 2 else []), *more])
 

@@ -258,6 +258,7 @@ def test_a_signal_during_setup_ends_the_job(tmp_path):
     plan = plan_for(tmp_path, TELL, setup=("echo ready; sleep 60",))
     process = start_script(lay_out(plan), tmp_path)
     assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)  # bash must have started the sleep: it acts on a signal only after the command in the foreground
     os.killpg(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=20)
     assert process.returncode == 143, output

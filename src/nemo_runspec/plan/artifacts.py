@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.artifacts.store import latest_path, resolve_latest, version_path
+from nemo_runspec.paths import expanded
 from nemo_runspec.plan.model import Artifact
 from nemo_runspec.runspec import ArtifactSpec, Runspec
 
@@ -27,7 +28,7 @@ def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bo
     artifact, path = table.get("artifact"), table.get("path")
     ready: bool | None = None
     if path:
-        path = str(Path(path).expanduser().absolute()) if local else path
+        path = str(expanded(path).absolute()) if local else path
         ready = Path(path).exists() if local else None
     elif artifact:
         found = resolve_latest(root, artifact) if local else None

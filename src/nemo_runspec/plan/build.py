@@ -16,6 +16,7 @@ from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import problem_with
 from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
 from nemo_runspec.packaging.summary import summarise_package
+from nemo_runspec.paths import expanded
 from nemo_runspec.plan.artifacts import MAKE, inputs_of, outputs_of
 from nemo_runspec.plan.environment import JobEnvironment, job_environment
 from nemo_runspec.plan.leaks import refuse_leaks
@@ -100,7 +101,7 @@ def choose_yaml(recipe: Recipe, config: str | None) -> YamlChoice | None:
         UserError: no such file or config; or a script without configs was given one.
     """
     if config is not None and ("/" in config or config.endswith((".yaml", ".yml"))):
-        return _yaml_at(Path(config).expanduser().absolute(), config, recipe)
+        return _yaml_at(expanded(config).absolute(), config, recipe)
     if not recipe.spec.has_config:
         if config is not None:
             raise UserError(

@@ -23,7 +23,8 @@ def check_env_file(env: EnvFile) -> CheckReport:
     """Checks strays, system sections and every profile. A problem of a parent is reported once."""
     errors = [*_strays(env), *(problem for _, problem in system_problems(env))]
     warnings: list[str] = []
-    errors += [UserError(line) for line in placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")]
+    left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
+    errors += [UserError(line, where=env.where("wandb")) for line in left]
     for name in env.profiles:
         try:
             profile = resolve_profile(env, name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded
 
 ENV_VARIABLE = "NEMOTRON_ENV_FILE"
 DEFAULT_NAME = "env.toml"
@@ -26,7 +27,7 @@ def find_env_file(start: Path | None = None) -> Path | None:
     named = os.environ.get(ENV_VARIABLE, "").strip()
     if not named:
         return next((f for folder in _upwards(start) if (f := folder / DEFAULT_NAME).is_file()), None)
-    path = Path(named).expanduser()
+    path = expanded(named)
     candidates = [path] if path.is_absolute() else [folder / path for folder in _upwards(start)]
     found = next((c for c in candidates if c.is_file()), None)
     if found is None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import NotBuilt, Problems, UserError
-from nemo_runspec.paths import write_private
+from nemo_runspec.paths import expanded, write_private
 from nemo_runspec.plan.build import Planned, PlanRequest, build_plan
 from nemo_runspec.plan.model import Plan
 from nemotron.cli.options import Invocation
@@ -151,7 +150,7 @@ def _preview(plan: Plan, invocation: Invocation) -> int:
 
     print_preview(plan, as_json=invocation.json)
     if invocation.out:
-        target = Path(invocation.out).expanduser()
+        target = expanded(invocation.out)
         try:
             write_private(target, plan_to_json(plan))
         except OSError as error:

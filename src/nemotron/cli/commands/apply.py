@@ -23,7 +23,7 @@ def make(help_text: str) -> Command:
 
 def _call(plan: str, dry_run: bool) -> int:
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.paths import jobs_dir
+    from nemo_runspec.paths import expanded, jobs_dir
     from nemo_runspec.plan.build import Planned
     from nemo_runspec.plan.codec import load_plan
     from nemo_runspec.plan.names import new_name
@@ -32,7 +32,7 @@ def _call(plan: str, dry_run: bool) -> int:
     from nemotron.cli.inputs import provide_inputs
     from nemotron.cli.preview import print_preview
 
-    saved = load_plan(Path(plan).expanduser())
+    saved = load_plan(expanded(plan))
     if dry_run:
         print_preview(saved, as_json=False)
         return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
@@ -52,10 +51,10 @@ def _call(a: str, b: str | None, as_json: bool) -> int:
 
 def _plan(name: str) -> Any:
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.paths import jobs_dir
+    from nemo_runspec.paths import expanded, jobs_dir
     from nemo_runspec.plan.codec import load_plan
 
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.is_file():
         return load_plan(path)
     if name.endswith(".json"):

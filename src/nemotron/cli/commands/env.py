@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import TYPES, Field
+from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
 from nemo_runspec.profiles.layers import flatten
@@ -103,7 +104,7 @@ def _show(profile: str, as_json: bool) -> int:
 def _check(file: str | None, as_json: bool) -> int:
     from nemo_runspec.profiles.check import check_env_file
 
-    env = load_env_file(Path(file).expanduser()) if file else _file_in_force()
+    env = load_env_file(expanded(file)) if file else _file_in_force()
     report = check_env_file(env)
     if as_json:
         errors = [{"message": e.what, "place": e.where, "remedy": e.remedy} for e in report.errors]

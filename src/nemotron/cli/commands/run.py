@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from nemo_runspec.catalog import script_of_ones_own
+from nemo_runspec.paths import expanded
 from nemotron.cli.click import Command, CompletionItem, Context
 from nemotron.cli.commands.build import argument
 from nemotron.cli.options import read_invocation, recipe_parameters
@@ -30,7 +29,7 @@ class _RunScript(PassthroughCommand):
         """Runs the script; the return value is the exit code."""
         from nemotron.cli.execute import execute
 
-        recipe = script_of_ones_own(Path(ctx.params.pop("script")).expanduser())
+        recipe = script_of_ones_own(expanded(ctx.params.pop("script")))
         return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS]))
 
 

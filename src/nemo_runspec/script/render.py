@@ -63,11 +63,13 @@ _RANK_ENTRY = (
 def quote(text: str) -> str:
     """A shell word. Raises `UserError` for what no script can hold."""
     if "\0" in text:
-        raise UserError(f"a NUL byte cannot be handed to a job: {text!r}")
+        raise UserError(f"a NUL byte cannot be handed to a job: {text!r}", remedy="put it into a file")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UserError(f"text that is not UTF-8 cannot be handed to a job: {text!r}") from None
+        raise UserError(
+            f"text that is not UTF-8 cannot be handed to a job: {text!r}", remedy="put it into a file"
+        ) from None
     return shlex.quote(text)
 
 

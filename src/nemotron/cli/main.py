@@ -36,7 +36,6 @@ def run(argv: Sequence[str]) -> int:
 
 def _fail(message: str, code: int) -> int:
     from nemo_runspec.redact import argv_redactor
-
     from nemotron.cli.text import clean, paint
 
     print(f"{paint('error:', 'red', sys.stderr)} {clean(argv_redactor(sys.argv).redact(message))}", file=sys.stderr)

@@ -102,7 +102,7 @@ def paths_of(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> list[tupl
 
 
 @given(documents())
-@settings(max_examples=400)
+@settings(max_examples=250)
 def test_lines_of_keys(document):
     text, expected = document
     if not is_valid(text):

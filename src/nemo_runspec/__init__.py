@@ -80,6 +80,8 @@ def executor(
     from nemo_runspec.backends import get_backend
     from nemo_runspec.plan.build import build_plan
     from nemo_runspec.plan.request import bare_request
+    from nemo_runspec.plan.unfilled import refuse_unfilled
 
     made = build_plan(bare_request(profile, overrides=overrides, mode=mode, env_file=env_file))
+    refuse_unfilled(made.plan)
     return get_backend(made.plan.executor).make_executor(made.plan, made.secret_values, environment=True)

@@ -7,6 +7,7 @@ under `recipes/steps/<category>/<name>/`. Folders that begin with `_` or `.` are
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,6 +20,7 @@ from nemo_runspec.source import display_path
 
 STEPS = "steps"
 _NOT_COMMANDS = frozenset({"config", "tests", "__pycache__"})
+_BLOCK = re.compile(rb"^# /// script[ \t]*\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,17 @@ def find_recipe(path: str, roots: list[Path] | None = None) -> Recipe:
     raise UserError(f"no recipe '{path}'", remedy=did_you_mean(path, known) or "list them: nemotron list")
 
 
+def declares_itself(script: Path) -> bool | None:
+    """Whether a script has a PEP 723 block and names `tool.runspec`: it is a command. None where it cannot be read."""
+    try:
+        text = script.read_bytes()
+    except IsADirectoryError:
+        return False
+    except OSError:
+        return None
+    return _BLOCK.search(text) is not None and b"tool.runspec" in text
+
+
 def script_of_ones_own(script: Path) -> Recipe:
     """A recipe made of any Python script; its header is optional.
 
@@ -236,17 +249,10 @@ def _walk(folder: Path, root: Path, depth: int = 8) -> Iterator[Recipe]:
 
 
 def _recipe_in(folder: Path, root: Path) -> Recipe | None:
-    scripts = sorted(f for f in folder.glob("*.py") if _declares_itself(f))
+    declared = {f: declares_itself(f) for f in sorted(folder.glob("*.py"))}
+    # A script that cannot be read is the recipe where no other is: it is listed with its error, not left out.
+    scripts = [f for f, said in declared.items() if said] or [f for f, said in declared.items() if said is None][:1]
     if not scripts:
         return None
     path = folder.relative_to(root).as_posix()
     return Recipe(path=path, script=scripts[0], root=root, rivals=tuple(scripts[1:]))
-
-
-def _declares_itself(script: Path) -> bool:
-    try:
-        with script.open("rb") as handle:
-            text = handle.read(65536)
-    except OSError:
-        return False
-    return b"# /// script" in text and b"tool.runspec" in text

@@ -8,7 +8,7 @@ _TIME = re.compile(r"^(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})$")
 
 
 def hours(time: str) -> float | None:
-    """A Slurm time limit in hours, None for one without an end.
+    """A Slurm time limit in hours, None for one without an end; zero is such a one (sbatch's manual page).
 
     The forms are sbatch's own: `M`, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`.
 
@@ -20,10 +20,11 @@ def hours(time: str) -> float | None:
     match = _TIME.match(time.strip())
     if match is None:
         raise ValueError(f"not a time limit: {time!r}")
-    parts = [int(part) for part in match["rest"].split(":")]
-    if match["days"] is not None:
+    return _in_hours(int(match["days"] or 0), [int(part) for part in match["rest"].split(":")], match["days"]) or None
+
+
+def _in_hours(days: int, parts: list[int], dashed: str | None) -> float:
+    if dashed is not None or len(parts) == 3:
         h, m, s = [*parts, 0, 0][:3]
-        return int(match["days"]) * 24 + h + m / 60 + s / 3600
-    if len(parts) == 3:
-        return parts[0] + parts[1] / 60 + parts[2] / 3600
+        return days * 24 + h + m / 60 + s / 3600
     return parts[0] / 60 + (parts[1] / 3600 if len(parts) == 2 else 0)

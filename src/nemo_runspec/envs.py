@@ -29,6 +29,10 @@ Progress = Callable[[str], None]
 
 _COMPLETE = "complete"
 _LAST_LINES = 12
+_TORCH = "UV_TORCH_BACKEND"
+_TOLD_WHERE = frozenset({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", _TORCH})
+"""Where one of them is set, the user says where wheels come from or which build of torch is wanted."""
+_DECIDING = (*sorted(_TOLD_WHERE), "UV_INDEX", "UV_EXTRA_INDEX_URL")
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(\.\*)?\s*")
 
 
@@ -39,7 +43,7 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
     the same environment at once: one makes it, the others wait. uv does not read pip's settings, so `PIP_FIND_LINKS`
     and `PIP_INDEX_URL` are handed on as `UV_FIND_LINKS` and `UV_DEFAULT_INDEX` where those are not set. Where neither
     says where wheels come from, uv chooses the build of torch that fits this machine (on Linux PyPI's own is the CUDA
-    build, several GB); where that cannot be had, PyPI's is taken.
+    build, several GB); where that cannot be had, it is said, and PyPI's is taken.
 
     Args:
         on_progress: called with one line about what takes time.
@@ -47,31 +51,52 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
     Returns: None for a recipe without dependencies: the `python` on PATH is used.
 
     Raises:
-        UserError: uv could not make it; its own last lines are in the message.
+        UserError: uv could not make it (its own last lines are in the message), or its folder cannot be written.
     """
     if not python.dependencies:
         return None
     interpreter = _interpreter(python.requires_python)
-    folder = paths.envs_dir() / env_key(python, interpreter)
-    if _is_whole(folder):
-        return folder / "bin"
-    paths.private_dir(folder.parent)
-    with _lock(folder.with_name(f"{folder.name}.lock"), on_progress):
+    settings = install_settings(python, os.environ)
+    folder = paths.envs_dir() / env_key(python, interpreter, settings)
+    try:
         if not _is_whole(folder):
-            _make(folder, python, interpreter, on_progress)
+            paths.private_dir(folder.parent)
+            with _lock(folder.with_name(f"{folder.name}.lock"), on_progress):
+                if not _is_whole(folder):
+                    _make(folder, python, interpreter, settings, on_progress)
+    except OSError as error:
+        raise UserError(
+            f"cannot make the recipe's Python environment: {error.strerror or error}",
+            where=str(error.filename or folder),
+            remedy="set NEMOTRON_HOME to a folder that can be written and has room",
+        ) from None
     return folder / "bin"
 
 
-def env_key(python: PythonEnv, interpreter: str) -> str:
-    """The name of an environment's folder: a digest of all that decides what is in it."""
+def env_key(python: PythonEnv, interpreter: str, settings: Mapping[str, str]) -> str:
+    """The name of an environment's folder: a digest of all that decides what is in it.
+
+    Args:
+        settings: what `install_settings` gives. A folder of wheels is among them: it may hold another build of torch.
+    """
     facts = [
         sorted(python.dependencies),
         python.requires_python,
         interpreter,
         platform.python_version(),
         sysconfig.get_platform(),
+        sorted(settings.items()),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
+
+
+def install_settings(python: PythonEnv, environment: Mapping[str, str]) -> dict[str, str]:
+    """uv's variables that decide where packages come from and which build of torch is taken."""
+    seen = uv_environment(environment)
+    settings = {name: seen[name] for name in _DECIDING if seen.get(name)}
+    if any(_wants_torch(d) for d in python.dependencies) and not _TOLD_WHERE & set(settings):
+        settings[_TORCH] = "auto"
+    return settings
 
 
 def satisfies(version: tuple[int, ...], requirement: str | None) -> bool | None:
@@ -130,7 +155,9 @@ def _lock(file: Path, on_progress: Progress) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make(folder: Path, python: PythonEnv, interpreter: str, on_progress: Progress) -> None:
+def _make(
+    folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[str, str], on_progress: Progress
+) -> None:
     download = f" ({python.download} to download)" if python.download else ""
     on_progress(f"making the recipe's Python environment, once: {len(python.dependencies)} dependencies{download}")
     started = time.monotonic()
@@ -138,31 +165,27 @@ def _make(folder: Path, python: PythonEnv, interpreter: str, on_progress: Progre
     uv = find_uv()
     _uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
     bin_dir = folder / "bin"
-    _install([uv, "pip", "install", "--quiet", "--python", str(bin_dir / "python"), "--", *python.dependencies])
+    command = [uv, "pip", "install", "--quiet", "--python", str(bin_dir / "python"), "--", *python.dependencies]
+    _install(command, settings, on_progress)
     paths.write_private(folder / _COMPLETE, json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
     on_progress(f"the environment is ready after {time.monotonic() - started:.0f} s")
 
 
-def _install(command: list[str]) -> None:
+def _install(command: list[str], settings: Mapping[str, str], on_progress: Progress) -> None:
     """Installs; where the index of fitting torch builds cannot be reached, once more from the ordinary index alone."""
     environment = uv_environment(os.environ)
-    fitting = {**environment, "UV_TORCH_BACKEND": "auto"}
-    if any(_wants_torch(word) for word in command) and not _told_where(environment):
+    if _TORCH in settings and not environment.get(_TORCH):
         try:
-            _uv(command, fitting)
+            _uv(command, {**environment, _TORCH: settings[_TORCH]})
             return
-        except UserError:
-            pass
+        except UserError as error:
+            reason = error.what.splitlines()[-1].strip()
+            on_progress(f"the build of torch that fits this machine could not be had; PyPI's is taken ({reason})")
     _uv(command, environment)
 
 
 def _wants_torch(dependency: str) -> bool:
     return re.match(r"torch\b(?!-)", dependency.strip(), re.IGNORECASE) is not None
-
-
-def _told_where(environment: Mapping[str, str]) -> bool:
-    """True where the user says where wheels come from, or which build of torch is wanted."""
-    return bool({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_TORCH_BACKEND"} & set(environment))
 
 
 def find_uv() -> str:

@@ -121,7 +121,14 @@ def problem_with(field: Field, value: Any) -> str | None:
         return None
     kind = TYPES[field.type]
     if not kind.accepts(value):
-        return f"must be {kind.title}, not {value!r}" if not field.secret else f"must be {kind.title}"
+        return f"must be {kind.title}{_instead(field, value)}"
     if field.choices and value not in field.choices:
         return f"must be one of {', '.join(field.choices)}, not {value!r}"
     return None
+
+
+def _instead(field: Field, value: Any) -> str:
+    """What was found, unless it may hold a secret: only a plain scalar of a plain field is repeated."""
+    if field.secret or isinstance(value, (dict, list)) or field.type.startswith("table"):
+        return f", not a {'table' if isinstance(value, dict) else 'list' if isinstance(value, list) else 'scalar'}"
+    return f", not {value!r}"

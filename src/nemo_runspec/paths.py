@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -46,13 +47,28 @@ def private_dir(path: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file for its owner only (0600), whole or not at all."""
+    """Writes a file for its owner only (0600), whole or not at all, and leaves nothing beside it.
+
+    Bytes of a path or an argument that are not UTF-8, which Python holds as surrogates, are written as they were.
+
+    Raises:
+        OSError: it cannot be written; also for text that stands for no bytes at all.
+    """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        content = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise OSError(errno.EILSEQ, "the text to be written is not Unicode", str(path)) from None
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-    scratch.replace(path)
+    try:
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        scratch.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        raise

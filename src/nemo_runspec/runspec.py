@@ -51,7 +51,8 @@ class Runspec:
         kind: one of `KINDS`; None where the script does not say.
         image: container image where the profile names none. `setup`: shell commands before the command.
         launch: one of `LAUNCHERS`; `cmd` a template with `{script}` and `{config}`; `workdir` where it runs.
-        config_dir: relative to the script; `config_default` the configuration used without `-c`.
+        config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
+            where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
         dependencies, requires_python: PEP 723's own; `download` says in words how large they are.
     """
@@ -68,6 +69,7 @@ class Runspec:
     config_dir: str = "./config"
     config_default: str = "default"
     has_config: bool = False
+    config_declared: bool = False
     nodes: int | None = None
     gpus_per_node: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -121,6 +123,8 @@ _TABLES: dict[str, dict[str, _Key]] = {
     "produces": {k: v for k, v in _ARTIFACT.items() if k != "recipe"},
     "parameters": {"name": _Key(str, required=True), "description": _Key(str, required=True)},
 }
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TAKEN = frozenset({"env", "wandb", "artifacts", "name", "recipe", "config", "mode", "profile", "output_dir"})
 _TYPE_WORDS = {str: "a string", int: "a whole number", list: "a list", dict: "a table", bool: "true or false"}
 
 
@@ -227,10 +231,36 @@ def _problems(table: dict[str, Any], name: str, shown: str, lines: Mapping[str, 
             )
         elif spec.type is int and value < 0:
             found.append(UserError(f"{label} must be 0 or more, not {value}", where=where))
+    found += _odd_values(table, name, prefix, shown, lines)
     missing = [k for k, spec in known.items() if spec.required and k not in table]
     if missing:
         found.append(UserError(f"[[{prefix[:-1]}]] needs {', '.join(missing)}", where=shown))
     return found
+
+
+def _odd_values(
+    table: dict[str, Any], name: str, prefix: str, shown: str, lines: Mapping[str, int]
+) -> Iterable[UserError]:
+    """What is wrong inside a value of the right type: items of a list, a variable's value, an artifact's name."""
+
+    def error(key: str, what: str, remedy: str | None = None) -> UserError:
+        line = lines.get(prefix + key)
+        return UserError(what, where=f"{shown}:{line}" if line else shown, remedy=remedy)
+
+    setup, variables, artifact = table.get("setup"), table.get("env"), table.get("name")
+    if name == "" and isinstance(setup, list) and any(not isinstance(item, str) for item in setup):
+        yield error("setup", "[tool.runspec] setup must be a list of strings")
+    if name == "" and isinstance(variables, dict):
+        for key, value in variables.items():
+            if not _VARIABLE.fullmatch(key) or isinstance(value, (dict, list)):
+                yield error(f"env.{key}", f"[tool.runspec.env] {key} must be NAME = a string, number or boolean")
+    names_artifact = name in ("consumes", "produces") and isinstance(artifact, str)
+    if names_artifact and (artifact in _TAKEN or not _VARIABLE.fullmatch(str(artifact))):
+        yield error(
+            "name",
+            f"[[tool.runspec.{name}]] cannot be named {artifact!r}: it is a key below 'run'",
+            "choose another plain word, such as data or model",
+        )
 
 
 def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, int], shown: str) -> Runspec:
@@ -249,9 +279,10 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         config_dir=config.get("dir", "./config"),
         config_default=config.get("default", "default"),
         has_config=True,
+        config_declared="config" in table,
         nodes=resources.get("nodes"),
         gpus_per_node=resources.get("gpus_per_node"),
-        env={k: str(v) for k, v in table.get("env", {}).items()},
+        env={k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in table.get("env", {}).items()},
         consumes=tuple(ArtifactSpec(**item) for item in table.get("consumes", ())),
         produces=tuple(ArtifactSpec(**item) for item in table.get("produces", ())),
         parameters=tuple(Parameter(**item) for item in table.get("parameters", ())),

@@ -28,7 +28,8 @@ class Source:
         line: 1-based line of the key, if known.
         section: the `env.toml` section, without brackets.
         inherited: True where the section was reached through `extends`.
-        text: for the command line, the override as typed; for automatic values, what made them.
+        text: for the command line, the override as typed; for automatic values, what made them; for a value joined of
+            two layers, where the other part comes from.
     """
 
     layer: Layer
@@ -51,7 +52,8 @@ class Source:
             return "command line"
         if self.file is None:
             return self.text or self.layer.value
-        return f"{self.place()} via extends" if self.inherited else self.place()
+        also = f" {self.text}" if self.text else ""
+        return f"{self.place()}{' via extends' if self.inherited else ''}{also}"
 
 
 def display_path(path: Path, base: Path | None = None) -> str:

@@ -162,6 +162,14 @@ def test_yaml_hydra_cannot_compose(recipe, project, text, word):
     assert "bad.yaml" in (caught.value.where or ""), str(caught.value)
 
 
+@pytest.mark.parametrize("written", ["12:00:00", "4:00:00", "90:00", "04:00:00", '"12:00:00"'])
+def test_a_time_is_no_number_in_base_60(recipe, project, written):
+    path = project.write("time.yaml", f"run:\n  env:\n    time: {written}\n")
+    project.write("env.toml", '[bare]\nexecutor = "slurm"\n')
+    made = planned(config=str(path), profile="bare")
+    assert made.run["env"]["time"] == made.resources.time == written.strip('"')
+
+
 def test_a_mandatory_value(recipe):
     with pytest.raises(UserError, match="value has no value") as caught:
         planned(config="mandatory")

@@ -25,7 +25,7 @@ def pasted(remedy: str) -> str:
 
 
 @given(st.one_of(PRINTABLE, AWKWARD))
-@settings(max_examples=1500)
+@settings(max_examples=700)
 def test_the_offered_spelling_is_exactly_the_text(value):
     try:
         parse_override(f"key={value}")
@@ -57,7 +57,7 @@ def test_what_is_no_override_gets_a_remedy(text):
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=800)
+@settings(max_examples=400)
 def test_any_text_is_parsed_or_refused(text):
     try:
         parse_override(text)
@@ -67,7 +67,7 @@ def test_any_text_is_parsed_or_refused(text):
 
 def test_deep_nesting_is_refused():
     with pytest.raises(UserError):
-        parse_override("a=" + "[" * 20_000)
+        parse_override("a=" + "[" * 2_000)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_sweeps_are_expanded_in_hydras_order(pairs):
     overrides = [f"{key}={value}" for key, value in pairs]
     parsed = OverridesParser.create().parse_overrides(overrides)
     theirs = [tuple(combination) for combination in BasicSweeper.split_arguments(parsed, None)[0]]
-    assert expand_sweep(overrides) == theirs
+    assert expand_sweep(overrides, 1000) == theirs
 
 
 @pytest.mark.parametrize("text", ["a=choice()", "a=range(0)", "a=interval(0,1)", "a=glob(*)"])
 def test_a_sweep_over_nothing(text):
     with pytest.raises(UserError):
-        expand_sweep([text])
+        expand_sweep([text], 1000)
 
 
 def test_a_sweep_needs_to_be_asked_for(project, nemotron):
@@ -127,7 +127,7 @@ def test_a_sweep_is_several_plans(project, nemotron):
     text = nemotron("mine", "train", "-m", "lr=1,2", "--dry-run").succeeds().out
     assert text.startswith("2 runs\n")
     nemotron("mine", "train", "-m", "lr=1,2").refuses("sweeps are planned but not run in this release")
-    nemotron("mine", "train", "-m", "lr=range(2000)", "--dry-run").refuses("2,000 combinations", "1,000")
+    nemotron("mine", "train", "-m", "lr=range(2000)", "--dry-run").refuses("more than 1,000 combinations")
     nemotron("mine", "train", "-m", "lr=1,2", "--dry-run", "--out", "x.json").refuses("--out saves one plan")
 
 

@@ -63,7 +63,7 @@ def test_everything_is_shown(project, nemotron):
         "nano3/pretrain, config tiny on profile my-cluster (slurm, run)",
         "env.partition",
         "bundle ",
-        "4 nodes x 8 GPUs, 8 processes per node x 04:00:00 = at most 128.0 GPU-hours",
+        "4 nodes, 32 GPUs in all, 8 processes per node, 04:00:00: at most 128.0 GPU-hours",
         "#SBATCH --partition=interactive",
         "#SBATCH --nodes=4",
         "--- started with ---",

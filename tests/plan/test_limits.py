@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support import ENV_TOML
 
 import nemo_runspec
-from nemo_runspec.plan.limits import gpu_hours, hours
-from nemo_runspec.plan.model import Resources
+from nemo_runspec.duration import hours
+from nemo_runspec.plan.limits import gpu_hours
 
 PLAN = ["nano3", "pretrain", "-c", "tiny", "--run", "my-cluster", "--dry-run"]
 
@@ -18,7 +18,8 @@ PLAN = ["nano3", "pretrain", "-c", "tiny", "--run", "my-cluster", "--dry-run"]
     ("text", "value"),
     [
         ("30", 0.5), ("90:00", 1.5), ("00:30", 0.5 / 60), ("04:00:00", 4), ("1-0", 24), ("2-12", 60), ("1-06:30", 30.5),
-        ("1-00:00:36", 24.01), ("0", 0), ("UNLIMITED", None), ("infinite", None), (" 30 ", 0.5),
+        ("1-00:00:36", 24.01), ("0", None), ("0:00", None), ("0-0", None), ("UNLIMITED", None), ("infinite", None),
+        (" 30 ", 0.5),
     ],
 )  # fmt: skip
 def test_sbatchs_own_forms(text, value):
@@ -33,13 +34,29 @@ def test_what_is_no_time(text):
 
 @given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
 def test_days_and_hours_add_up(days, h, m, s):
-    assert hours(f"{days}-{h:02}:{m:02}:{s:02}") == pytest.approx(days * 24 + h + m / 60 + s / 3600)
+    expected = days * 24 + h + m / 60 + s / 3600
+    assert hours(f"{days}-{h:02}:{m:02}:{s:02}") == (pytest.approx(expected) if expected else None)
 
 
-def test_cost_is_nodes_by_gpus_by_time():
-    assert gpu_hours(Resources(4, 8, 8, "02:00:00")) == 64
-    assert gpu_hours(Resources(4, 0, 8, None)) == 0
-    assert gpu_hours(Resources(4, 8, 8, None)) is None
+@pytest.mark.parametrize(
+    ("env", "cost"),
+    [
+        ({"nodes": 4, "gpus_per_node": 8, "time": "02:00:00"}, 64),
+        ({"nodes": 4, "gpus_per_node": 0}, 0),
+        ({"nodes": 4, "gpus_per_node": 8, "time": "0"}, None),
+        ({"nodes": 2, "gpus_per_node": 0, "gres": "gpu:h100:8", "time": "01:00:00"}, 16),
+        ({"nodes": 2, "gpus_per_node": 0, "gres": "gpu:many", "time": "01:00:00"}, 2),
+        ({"nodes": 2, "gpus_per_node": 0, "gres": "gpu:a:b:c", "time": "01:00:00"}, None),
+        ({"nodes": 2, "gpus_per_node": 0, "gres": "craynetwork:1", "time": "01:00:00"}, 0),
+        ({"nodes": 1, "gpus_per_node": 8, "time": "01:00:00", "array": "0-99%4"}, 800),
+        ({"nodes": 1, "gpus_per_node": 8, "time": "01:00:00", "array": "0-15:4,20"}, 40),
+        ({"nodes": 1, "gpus_per_node": 8, "time": "01:00:00", "retries": 2}, 24),
+    ],
+)
+def test_what_a_plan_may_cost(project, env, cost):
+    overrides = [f"run.env.{key}={value!r}" for key, value in env.items()]
+    plan = nemo_runspec.plan("nano3/pretrain", config="tiny", profile="my-cluster", overrides=overrides)
+    assert gpu_hours(plan) == (None if cost is None else pytest.approx(cost))
 
 
 @pytest.fixture
@@ -53,9 +70,7 @@ def ceiling(project):
 def test_a_plan_beyond_the_ceiling_is_refused(ceiling, nemotron):
     ceiling("max_gpu_hours = 100")
     outcome = nemotron(*PLAN)
-    outcome.refuses(
-        "128.0 GPU-hours (4 nodes x 8 GPUs x 04:00:00)", "the profile allows 100", "env.toml:17 [my-cluster]"
-    )
+    outcome.refuses("128.0 GPU-hours (32 GPUs x 04:00:00)", "the profile allows 100", "env.toml:17 [my-cluster]")
     raised = outcome.err.strip().rsplit(" ", 1)[1]
     assert raised.startswith("run.env.max_gpu_hours=")
     nemotron(*PLAN, raised).succeeds()

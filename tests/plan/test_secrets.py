@@ -107,6 +107,25 @@ def test_a_secret_named_in_a_config_is_refused(plan):
     assert "default.yaml:2" in caught.value.where
 
 
+@pytest.mark.parametrize(
+    "yaml", ["list:\n  - api_key: {}\n", "run:\n  logger:\n    password: {}\n", "a: {{hf_token: {}}}\n"]
+)
+def test_a_secret_named_anywhere_is_refused(plan, yaml):
+    for value in (SECRET, "4711"):
+        with pytest.raises(UserError, match="a secret does not belong in a config") as caught:
+            plan(yaml=yaml.format(value))
+        assert value not in str(caught.value)
+    assert plan(yaml=yaml.format("null"))
+
+
+@pytest.mark.parametrize("args", [[f"--hf-token={SECRET}"], ["--api-key", SECRET], [f"WANDB_API_KEY={SECRET}"]])
+def test_a_secret_named_in_an_argument_is_refused(plan, args):
+    with pytest.raises(UserError, match="an argument after --") as caught:
+        plan(args=args)
+    assert SECRET not in str(caught.value)
+    assert plan(args=["--tokenizer=x", "--max-tokens", "3"])
+
+
 @pytest.mark.parametrize("name", ["tokenizer", "max_tokens", "calculate_per_token_loss", "token_type", "secretary"])
 def test_names_that_only_contain_a_secrets_name(plan, name):
     assert plan(yaml=f"{name}: readable\n").config[name] == "readable"

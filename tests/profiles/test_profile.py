@@ -243,7 +243,8 @@ def test_placeholders_in_lists_and_tables(tmp_path):
 
 
 def test_redirections_in_commands_are_no_placeholders(tmp_path):
-    text = '[a]\nexecutor = "slurm"\nstartup_commands = ["sort <in >out", "cd YOUR-DIR"]\n'
+    text = '[a]\nexecutor = "slurm"\nsecrets = ["MY_OWN"]\n'
+    text += 'startup_commands = ["sort <in >out", "echo $MY_VAR", "cd YOUR-DIR"]\n'
     lines = resolve(tmp_path, text).unfilled()
     assert ["YOUR-DIR" in line for line in lines] == [True]
 

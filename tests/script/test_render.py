@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import time
 from dataclasses import replace
@@ -15,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobkit import lay_out, plan_for, run_script, start_script
 
-from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Package
-from nemo_runspec.script import JobLayout, render_job_script
-from nemo_runspec.script.markers import cause, decisive, read_markers
+from nemo_runspec.backends.local.client import outcome_of
+from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.plan.model import EnvVar, Package
+from nemo_runspec.script import RESERVED, JobLayout, check_environment, render_job_script
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, read_markers
 
 HOSTILE = (
     "a b",
@@ -98,6 +100,80 @@ def test_a_bad_variable_name_is_refused(tmp_path):
         render_job_script(plan_for(tmp_path, env={"A;rm": "x"}), JobLayout("/x"))
 
 
+@pytest.mark.parametrize("name", [*sorted(RESERVED), "nemotron_status", "UID", "A-B", "", "1A"])
+def test_a_variable_the_job_would_not_get_is_refused_with_its_source(tmp_path, name):
+    with pytest.raises(UserError, match=f"^'?{name}'? ") as caught:
+        check_environment([EnvVar(name, "7", "env.toml:3")])
+    assert caught.value.where == "env.toml:3"
+    with pytest.raises(UserError, match=name):
+        render_job_script(plan_for(tmp_path, env={name: "7"}), JobLayout("/x"))
+
+
+def test_all_bad_variables_at_once_and_secrets_by_name():
+    check_environment([EnvVar("MASTER_ADDR", "a", ""), EnvVar("NEMOTRON_BARRIER_SECONDS", "1", "")], ["HF_TOKEN"])
+    with pytest.raises(Problems) as caught:
+        check_environment([EnvVar("RANK", "7", "x")], ["MY-KEY", "OK", "MY-KEY", "WORLD_SIZE"])
+    assert [problem.what.split()[0] for problem in caught.value.problems] == ["RANK", "'secrets:", "secrets:"]
+
+
+def test_names_that_the_job_script_uses_itself_arrive(tmp_path):
+    names = ("code", "rank", "status", "signals", "watch", "out", "reader", "tries", "out", "file", "task", "oom")
+    values = {name: f"the user's {name}" for name in names}
+    code, output = run_script(plan_for(tmp_path, TELL, env=values), tmp_path)
+    assert code == 0, output
+    assert {name: told(output)["env"].get(name) for name in names} == values
+
+
+def test_a_script_of_ones_own_imports_what_lies_beside_it(tmp_path):
+    plan = plan_for(tmp_path, "import os, utils; print(utils.WORD, os.environ['PYTHONPATH'])")
+    file = replace(plan.bundle.files[0], path="main.py")
+    plan = replace(plan, bundle=replace(plan.bundle, files=(file,)), launch=replace(plan.launch, script="main.py"))
+    (tmp_path / "source" / "utils.py").write_text("WORD = 'found'")
+    code, output = run_script(plan, tmp_path, PYTHONPATH="/of/mine")
+    assert code == 0, output
+    assert f"[rank0] found {tmp_path}/source:/of/mine" in output
+
+
+def test_a_recipes_folder_is_not_on_the_path_of_imports(tmp_path):
+    code, output = run_script(plan_for(tmp_path, TELL), tmp_path, PYTHONPATH="/of/mine")
+    assert (code, told(output)["env"]["PYTHONPATH"]) == (0, "/of/mine")
+
+
+def test_code_that_travels_can_be_imported(tmp_path):
+    plan = replace(plan_for(tmp_path, TELL, executor="docker"), package=Package("git"))
+    code = JobLayout(plan.job_dir).code
+    Path(code).mkdir(parents=True)
+    assert told(run_script(plan, tmp_path, PYTHONPATH="/image")[1])["env"]["PYTHONPATH"] == f"{code}:/image"
+    plan = replace(plan, executor="local")
+    assert "PYTHONPATH" not in render_job_script(plan, JobLayout(plan.job_dir)).split("# --- this node")[1]
+
+
+def test_records_are_the_owners_alone_and_the_commands_umask_stays(tmp_path):
+    plan = plan_for(tmp_path, "import os; print('umask', oct(os.umask(0))); raise SystemExit(3)")
+    before = os.umask(0o022)
+    try:
+        code, output = run_script(plan, tmp_path)
+    finally:
+        os.umask(before)
+    assert (code, "umask 0o22" in output) == (3, True)
+    status = Path(JobLayout(plan.job_dir).status)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (status, *status.rglob("*")) if path.is_dir()}
+    assert modes == {0o700}
+    files = [path for path in status.rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert {path.name for path in files} == {"node-0", "rank-0", "address.0", "failed.0"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_root_records_belongs_to_the_owner_of_the_folder(tmp_path):
+    plan = plan_for(tmp_path, "raise SystemExit(3)", executor="docker")
+    status = Path(JobLayout(plan.job_dir).status)
+    status.mkdir(parents=True)
+    os.chown(status, 4321, 4321)
+    assert run_script(plan, tmp_path)[0] == 3
+    assert {path.stat().st_uid for path in status.rglob("*")} == {4321}
+
+
 def test_config_and_environment(tmp_path):
     values = {"PLAIN": "x", "HARD": "a 'b' \"c\" $d\n`e` ü"}
     plan = plan_for(tmp_path, TELL, env=values, takes_config=True)
@@ -158,6 +234,64 @@ def test_killed_by_a_signal(tmp_path):
     assert run_script(plan, tmp_path)[0] == 137
     assert (marker(plan).signal, marker(plan).rank) == (9, 0)
     assert cause(marker(plan)) == "rank 0 was killed by signal 9 (SIGKILL)"
+
+
+def test_an_exit_status_like_that_of_a_signal_is_not_taken_for_one(tmp_path):
+    plan = plan_for(tmp_path, "raise SystemExit(137)", setup=("set -x",))
+    assert run_script(plan, tmp_path)[0] == 137
+    assert marker(plan).signal is None
+    assert cause(marker(plan)) == "rank 0 ended with exit code 137 (as after signal 9, SIGKILL)"
+
+
+@pytest.mark.parametrize(("number", "known"), [(6, 6), (11, 11), (15, 15), (1, 1), (2, None)])
+def test_signals_that_bash_tells(tmp_path, number, known):
+    plan = plan_for(tmp_path, f"import os; os.kill(os.getpid(), {number})", cmd=None)
+    if number == 2:
+        plan = plan_for(tmp_path, f"import os, signal; signal.signal({number}, signal.SIG_DFL); os.kill(0, {number})")
+        plan = replace(plan, launch=replace(plan.launch, cmd="setsid python {script}"))
+    assert run_script(plan, tmp_path)[0] == 128 + number
+    assert marker(plan).signal == known
+
+
+def test_a_signal_that_is_not_known_is_still_one_where_the_kernel_ran_out_of_memory():
+    assert cause(NodeMarker(0, 137, rank=0, oom=True)) == "rank 0 was killed by the kernel: out of memory"
+    assert cause(NodeMarker(0, 143, rank=0)) == "rank 0 ended with exit code 143 (as after signal 15, SIGTERM)"
+    assert cause(NodeMarker(0, 255)) == "exit code 255"
+
+
+@pytest.mark.parametrize(
+    "setup", [("true", "exit 0"), ("true", "trap - TERM; exit"), ("true", "set -e; exit 0; false")]
+)
+def test_a_setup_that_ends_the_script_is_no_success(tmp_path, setup):
+    plan = plan_for(tmp_path, TELL, setup=setup)
+    code, output = run_script(plan, tmp_path)
+    assert (code, "argv" in output) == (1, False)
+    assert (marker(plan).phase, marker(plan).exit_code) == ("setup", 1)
+    assert "node 0: setup ended the script before the command (startup command 2 of 2), exit code 1" in cause(
+        marker(plan)
+    )
+    assert not command_ran([marker(plan)])
+
+
+@pytest.mark.parametrize("setup", ["exec true", "trap - EXIT; exit 0", "set -n"])
+def test_a_setup_that_leaves_no_marker_is_no_success_for_the_client(tmp_path, setup):
+    plan = plan_for(tmp_path, TELL, setup=(setup,))
+    assert run_script(plan, tmp_path)[0] == 0
+    found = read_markers(Path(JobLayout(plan.job_dir).status))
+    assert not command_ran(found)
+    outcome = outcome_of(0, decisive(found), ())
+    assert (outcome.state, outcome.exit_code) == ("failed", 1)
+    assert outcome.cause == "the job script ended without running the command"
+
+
+def test_every_node_must_have_run_the_command(tmp_path):
+    assert command_ran([NodeMarker(0, 0)])
+    assert not command_ran([NodeMarker(0, 0), NodeMarker(0, 0)], nodes=2)
+    assert command_ran([NodeMarker(0, 0), NodeMarker(1, 3)], nodes=2)
+    assert not command_ran([NodeMarker(0, 1, phase="setup")])
+    plan = plan_for(tmp_path, TELL)
+    assert run_script(plan, tmp_path)[0] == 0
+    assert outcome_of(0, marker(plan), ()).state == "succeeded"
 
 
 def test_startup_commands_share_the_shell_of_the_command(tmp_path):

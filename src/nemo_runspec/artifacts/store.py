@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.errors import UserError
+from nemo_runspec.plan.model import Artifact, Plan
 
 LATEST = "latest"
 
@@ -26,23 +27,47 @@ def latest_path(root: str, artifact: str) -> str:
 def resolve_latest(root: str, artifact: str) -> str | None:
     """On this machine: the newest whole version, or None."""
     link = Path(latest_path(root, artifact))
-    target = link.resolve()
-    return str(target) if link.is_symlink() and target.is_dir() else None
+    try:
+        return str(link.resolve()) if link.is_symlink() and link.is_dir() else None
+    except OSError:
+        return None
 
 
 def register(plan: Plan) -> list[str]:
     """After a local job has succeeded: points `latest` of everything it produced at its version.
 
-    Returns the paths that are now the newest. What the job did not write is left as it was.
+    Returns the paths that are now the newest. What the job did not write is left as it was, and so are folders that
+    are not the store's: an output whose path the user named has no versions.
+
+    Raises:
+        UserError: `latest` of one of them cannot be moved; that of the others has been.
     """
-    done = []
-    for artifact in plan.produces:
-        if artifact.path is None or not Path(artifact.path).is_dir():
-            continue
-        version = Path(artifact.path)
-        scratch = version.parent / f".{LATEST}.{plan.name}"
-        scratch.unlink(missing_ok=True)
-        scratch.symlink_to(version.name)
-        scratch.replace(version.parent / LATEST)
-        done.append(str(version))
+    done, problems = [], []
+    for version in (Path(a.path) for a in plan.produces if a.path and _is_version(a, plan.name)):
+        try:
+            if version.is_dir():
+                _point_at(version, version.parent / LATEST, plan.name)
+                done.append(str(version))
+        except OSError as error:
+            problems.append(f"{version.parent / LATEST} cannot be pointed at {version.name}: {error.strerror}")
+    if problems:
+        raise UserError("; ".join(problems))
     return done
+
+
+def _is_version(artifact: Artifact, job: str) -> bool:
+    """True where the output lies where the store puts that job's version of it."""
+    return bool(
+        artifact.path and artifact.artifact and artifact.path.endswith(version_path("", artifact.artifact, job))
+    )
+
+
+def _point_at(version: Path, link: Path, job: str) -> None:
+    scratch = link.with_name(f".{link.name}.{job}")
+    scratch.unlink(missing_ok=True)
+    try:
+        scratch.symlink_to(version.name)
+        scratch.replace(link)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

@@ -28,7 +28,7 @@ def get_backend(name: str) -> Backend:
     if name in BUILTIN:
         backend: Backend = import_module(BUILTIN[name]).BACKEND
         return backend
-    plugin = _plugins().get(name)
+    plugin = _plugin(name)
     if plugin is None:
         raise UserError(
             f"unknown executor '{name}'",
@@ -37,7 +37,8 @@ def get_backend(name: str) -> Backend:
     return plugin
 
 
-def _plugins() -> dict[str, Backend]:
+def _plugin(name: str) -> Backend | None:
     from importlib.metadata import entry_points
 
-    return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
+    point = next(iter(entry_points(group=ENTRY_POINT_GROUP, name=name)), None)
+    return point.load() if point else None

@@ -18,13 +18,17 @@ from nemo_runspec.field import Field
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call."""
+    """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call.
+
+    `given` names the keys of `env` that were set on the command line.
+    """
 
     name: str
     mode: str
     kind: str
     launch: str
     env: Mapping[str, Any]
+    given: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ its file source is used: that saves a third of the start-up time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import yaml
+from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
@@ -20,11 +22,11 @@ from hydra._internal.core_plugins.structured_config_source import StructuredConf
 from hydra._internal.defaults_list import create_defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_sweep
-from nemo_runspec.config.yaml_lines import yaml_key_lines
+from nemo_runspec.config.yaml_lines import read_yaml_text
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source, display_path
@@ -32,6 +34,9 @@ from nemo_runspec.source import Layer, Source, display_path
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult
+
+
+_VARIABLES = "run.env.env_vars."
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,16 @@ class YamlChoice:
 
 
 class Composition:
-    """A configuration being composed: a mutable Hydra config and the source of every value put into it."""
+    """A configuration being composed: a mutable Hydra config and the source of every value put into it.
+
+    `notes` is what Hydra has to say about the YAML that is no error.
+    """
 
     def __init__(self, executor: str) -> None:
         self.executor = executor
         self.cfg: DictConfig = OmegaConf.create()
         self.sources: dict[str, Source] = {}
+        self.notes: list[str] = []
         self._pending: list[Override] = []
 
     def load_yaml(self, choice: YamlChoice | None, overrides: tuple[str, ...]) -> None:
@@ -66,7 +75,10 @@ class Composition:
             return
         loader = _LayeredLoader(choice)
         try:
-            self.cfg, self._pending = loader.compose(parsed)
+            with warnings.catch_warnings(record=True) as noted:
+                warnings.simplefilter("always", UserWarning)
+                self.cfg, self._pending = loader.compose(parsed)
+            self.notes += [str(note.message).partition(" See https")[0] for note in noted]
         except MissingConfigException as error:
             raise _missing_config(choice, error) from None
         except (HydraException, OmegaConfBaseException) as error:
@@ -178,8 +190,18 @@ class Composition:
         return True
 
     def _own(self, path: str, source: Source) -> None:
+        path = self._list_above(path)
         self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, path)}
         self.sources[path] = source
+
+    def _list_above(self, path: str) -> str:
+        """The path of the outermost list a path leads into; lists have one source. The path itself otherwise."""
+        parts = path.split(".")
+        for end in range(1, len(parts)):
+            above = ".".join(parts[:end])
+            if isinstance(OmegaConf.select(self.cfg, above, throw_on_resolution_failure=False), ListConfig):
+                return above
+        return path
 
     def _override_error(self, override: Override, error: Exception) -> UserError:
         key, text = override.key_or_group, override.input_line or ""
@@ -209,6 +231,11 @@ class Composition:
         return UserError(f"cannot resolve {key or 'the config'}: {what}", where=self.place(key) if key else None)
 
 
+def group_loader(choice: YamlChoice) -> ConfigLoaderImpl:
+    """A Hydra loader that can list the config groups beside a YAML."""
+    return _LayeredLoader(choice)
+
+
 class _LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not typed
     """Hydra's loader, stopped before the command line's values, and remembering each file's keys."""
 
@@ -228,6 +255,7 @@ class _LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not ty
 
     def compose(self, overrides: list[Override]) -> tuple[DictConfig, list[Override]]:
         """The composed YAML, and the overrides that are values rather than group choices."""
+        version.setbase(None)  # the installed Hydra's own rules, without advice on those of 1.1
         self.ensure_main_config_source_available()
         _, repo = self._parse_overrides_and_create_caching_repo(self._choice.name, [])
         defaults = create_defaults_list(
@@ -248,12 +276,25 @@ class _LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not ty
         file = folder / f"{str(default.config_path).removesuffix('.yaml')}.yaml"
         package = default.package if default.package is not None else result.header["package"]
         prefix = f"{package}." if package else ""
-        lines = {f"{prefix}{key}": line for key, line in yaml_key_lines(file).items()}
+        text = read_yaml_text(file)
+        lines = {f"{prefix}{key}": line for key, line in text.lines.items()}
+        _keep_text(result.config, {f"{prefix}{key}": value for key, value in text.clocks.items()})
+        _keep_text(
+            result.config,
+            {path: value for key, value in text.plain.items() if (path := f"{prefix}{key}").startswith(_VARIABLES)},
+        )
         shown = display_path(file)
         container: Any = OmegaConf.to_container(result.config, resolve=False)
         for path in flatten(container) if isinstance(container, dict) else ():
             self.sources[path] = Source(Layer.YAML, shown, _nearest_line(path, lines))
         return result
+
+
+def _keep_text(config: DictConfig, texts: Mapping[str, str]) -> None:
+    """Puts scalars back as they were written: a time limit is no number in base 60, a variable's `010` is no 8."""
+    for path, text in texts.items():
+        if "${" not in text:
+            OmegaConf.update(config, path, text, merge=False, force_add=True)
 
 
 def _nearest_line(path: str, lines: Mapping[str, int]) -> int | None:

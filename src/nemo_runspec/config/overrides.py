@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
@@ -18,8 +18,8 @@ _ENV_KEY = re.compile(r"^(\+\+|\+|~)?run\.env\.([A-Za-z_]\w*)(?=[.=]|$)")
 _KEY = re.compile(r"^(?:\+\+|\+|~)?[A-Za-z_][\w./@$-]*$")
 
 
-def parse_override(text: str) -> Override:
-    """One override.
+def parse_override(text: str, loader: Any = None) -> Override:
+    """One override. `loader` (Hydra's) knows the config groups that `glob()` chooses from.
 
     Raises:
         UserError: Hydra's grammar does not take it; with the quoted spelling to paste, where that would be taken.
@@ -30,7 +30,7 @@ def parse_override(text: str) -> Override:
     if not text.isprintable() and "\x00" in text:
         raise UserError("an override may not hold a NUL byte", where="command line")
     try:
-        return OverridesParser.create().parse_override(text)
+        return OverridesParser.create(config_loader=loader).parse_override(text)
     except (HydraException, RecursionError) as error:
         raise UserError(
             f"cannot read the override {text!r}: {_first_line(error)}",
@@ -60,29 +60,33 @@ def refuse_sweep(override: Override) -> None:
         f"'{text}' names several values",
         where="command line",
         remedy=f"add -m for one run each; or as a list {shlex.quote(f'{key}=[{value}]')}; "
-        f"or as text {shlex.quote(_quote(key, value))}",
+        f"or as text {shlex.quote(quoted(key, value))}",
     )
 
 
-def expand_sweep(overrides: Sequence[str]) -> list[tuple[str, ...]]:
+def expand_sweep(overrides: Sequence[str], largest: int, loader: Any = None) -> list[tuple[str, ...]]:
     """Every combination of the values that sweep overrides name, in Hydra's order: the last one varies fastest.
 
     Raises:
-        UserError: an override cannot be read, or sweeps over nothing.
+        UserError: an override cannot be read, sweeps over nothing, or there are more than `largest` combinations.
     """
+    combinations = 1
     choices: list[list[str]] = []
     for text in overrides:
-        override = parse_override(text)
-        choices.append(_sweep_values(override, text) if override.is_sweep_override() else [text])
+        override = parse_override(text, loader)
+        choices.append(_sweep_values(override, text, largest) if override.is_sweep_override() else [text])
+        combinations *= len(choices[-1])
+        if combinations > largest:
+            raise UserError(f"the sweep has more than {largest:,} combinations", where="command line")
     return [tuple(combination) for combination in product(*choices)]
 
 
-def _sweep_values(override: Override, text: str) -> list[str]:
+def _sweep_values(override: Override, text: str, largest: int) -> list[str]:
     from hydra.errors import HydraException
 
     key = override.get_key_element()
     try:
-        values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+        values = [f"{key}={value}" for value in islice(override.sweep_string_iterator(), largest + 1)]
     except (HydraException, ValueError, TypeError) as error:
         raise UserError(f"cannot expand the sweep {text!r}: {_first_line(error)}", where="command line") from None
     if not values:
@@ -97,7 +101,7 @@ def _quoted_spelling(text: str) -> str | None:
     key, equals, value = text.partition("=")
     if not equals or not _KEY.match(key):
         return None
-    spelling = _quote(key, value)
+    spelling = quoted(key, value)
     try:
         parsed: Any = OverridesParser.create().parse_override(spelling).value()
     except (HydraException, RecursionError):
@@ -105,7 +109,8 @@ def _quoted_spelling(text: str) -> str | None:
     return f"quote it: {shlex.quote(spelling)}" if parsed == value else None
 
 
-def _quote(key: str, value: str) -> str:
+def quoted(key: str, value: str) -> str:
+    """`key="value"` in Hydra's quoting, whatever the value holds."""
     """Hydra's grammar: inside quotes only the quote is escaped, and backslashes only where a quote follows them."""
     quote = "'" if '"' in value and "'" not in value else '"'
     escaped = re.sub(rf"(\\+)\Z|(\\*){quote}", lambda m: m[1] * 2 if m[1] else f"{m[2] * 2}\\{quote}", value)

@@ -1,31 +1,49 @@
-"""OmegaConf resolvers that know the job: `${oc.env:…}` sees the job's own variables first, `${art:…}` its artifacts."""
+"""OmegaConf resolvers that know the job: `${oc.env:…}` sees the job's own variables first, `${art:…}` its artifacts.
+
+OmegaConf keeps resolvers for the whole process. They are put in place for the making of one plan and taken back after
+it, so that neither another plan nor a program that calls this library sees them.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.basecontainer import BaseContainer
 
 _MISSING = "_nemotron_missing_"
 
 
-def use_job_environment(variables: Mapping[str, str]) -> None:
-    """Makes `${oc.env:NAME,default}` answer with the job's variables, then with this process's."""
+@contextmanager
+def job_resolvers(variables: Mapping[str, str]) -> Iterator[None]:
+    """While it lasts, `${oc.env:NAME,default}` answers with `variables`, then with this process's environment.
+
+    `variables` may grow meanwhile. As with OmegaConf's own resolver, a default is text.
+    """
+    resolvers: dict[str, Callable[..., Any]] = BaseContainer._resolvers
+    before = {name: resolvers.get(name) for name in ("oc.env", "art")}
 
     def env(name: str, default: Any = _MISSING) -> Any:
-        if name in variables:
-            return variables[name]
-        value = os.environ.get(name)
+        value = variables.get(name, os.environ.get(name))
         if value is not None:
             return value
         if default == _MISSING:
             raise KeyError(f"the environment variable {name} is not set; give a default: ${{oc.env:{name},default}}")
-        return default
+        return None if default is None else str(default)
 
     OmegaConf.register_new_resolver("oc.env", env, replace=True)
     OmegaConf.register_new_resolver("art", _artifact, replace=True)
+    try:
+        yield
+    finally:
+        for name, resolver in before.items():
+            if resolver is None:
+                resolvers.pop(name, None)
+            else:
+                resolvers[name] = resolver
 
 
 def _artifact(name: str, field: str = "path", *, _root_: DictConfig) -> Any:

@@ -10,6 +10,16 @@ from typing import Any
 
 RECORD_SCHEMA = 1
 
+_NONE = type(None)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
+    **dict.fromkeys(("config", "profile", "commit"), (str, _NONE)),
+    **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
+    "elapsed": (int, float, _NONE),
+    "outputs": (dict,),
+}
+"""What a stored record's fields may be, so that whoever shows them need not ask."""
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -148,7 +158,10 @@ def from_json(text: str) -> JobRecord:
     Raises:
         ValueError: not a record, or one of a later schema.
     """
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("not a job record") from None
     if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
         raise ValueError("not a job record")
     if data["schema"] > RECORD_SCHEMA:
@@ -156,15 +169,36 @@ def from_json(text: str) -> JobRecord:
     try:
         values: dict[str, Any] = _known(JobRecord, data)
         values["argv"] = tuple(data["argv"])
-        values["states"] = tuple(Transition(**_known(Transition, t)) for t in data["states"])
+        values["states"] = tuple(_transition(t) for t in data["states"])
         for key in ("launcher", "process"):
             values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
         record = JobRecord(**values)
-        if record.state not in STATES or not isinstance(record.name, str):
-            raise ValueError(f"unknown state '{record.state}'")
+        _check(record)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"not a whole job record ({type(error).__name__}: {error})") from None
     return record
+
+
+def _transition(data: Mapping[str, Any]) -> Transition:
+    step = Transition(**_known(Transition, data))
+    if step.state not in STATES:
+        raise ValueError(f"unknown state {step.state!r}")
+    try:
+        known = datetime.fromisoformat(step.time).tzinfo is not None
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise ValueError(f"not a time with its offset from UTC: {step.time!r}")
+    return step
+
+
+def _check(record: JobRecord) -> None:
+    if not record.states:
+        raise ValueError("a job without a state")
+    for name, kinds in _TYPES.items():
+        value = getattr(record, name)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise ValueError(f"{name} cannot be {value!r}")
 
 
 def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,9 +83,11 @@ class JobStore:
                 paths.write_private(folder / name, text)
         except FileExistsError:
             raise UserError(f"job '{plan.name}' exists already", where=str(folder)) from None
-        except OSError as error:
+        except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
-            raise UserError(f"cannot record the job: {error.strerror}", where=str(folder)) from None
+            if isinstance(error, OSError):
+                raise UserError(f"cannot record the job: {error.strerror}", where=str(folder)) from None
+            raise
         return record
 
     def transition(
@@ -171,7 +173,7 @@ class JobStore:
     def _read(self, name: str) -> JobRecord | Unreadable:
         file = self.folder(name) / _RECORD
         try:
-            record = from_json(file.read_text(encoding="utf-8"))
+            record = from_json(file.read_text(encoding="utf-8", errors="surrogateescape"))
         except FileNotFoundError:
             return Unreadable(name, "it has no record", _changed(file.parent))
         except (OSError, ValueError) as error:
@@ -198,7 +200,7 @@ def as_seen_now(record: JobRecord, folder: Path) -> JobRecord:
     marker = decisive(read_markers(folder / "status"))
     if marker is not None:
         state = "succeeded" if marker.exit_code == 0 else "failed"
-        ended = datetime.fromtimestamp(marker.ended, timezone.utc).isoformat(timespec="milliseconds")
+        ended = _moment(marker.ended)
         why = cause(marker)
         reason = "; ".join(filter(None, (why, "nemotron itself was killed before the job's end")))
         known = dataclasses.replace(
@@ -223,7 +225,15 @@ def _changed(folder: Path) -> str:
         changed = folder.stat().st_mtime
     except OSError:
         return ""
-    return datetime.fromtimestamp(changed, timezone.utc).isoformat(timespec="milliseconds")
+    return _moment(changed) or ""
+
+
+def _moment(seconds: float) -> str | None:
+    """Seconds since 1970 in words; None for what is no time."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _user() -> str:

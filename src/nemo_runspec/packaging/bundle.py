@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from nemo_runspec.catalog import Recipe
+from nemo_runspec.catalog import Recipe, declares_itself
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Bundle, BundleFile
 
@@ -20,14 +20,19 @@ def make_bundle(recipe: Recipe) -> Bundle:
     Raises:
         UserError: a file that cannot be read.
     """
-    files = [(recipe.script.name, recipe.script)] if recipe.own else list(_recipe_files(recipe))
-    digest = hashlib.sha256()
-    entries = []
-    for path, source in sorted(files):
-        content = _read(source)
-        digest.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-        entries.append(BundleFile(path, str(source), len(content)))
-    return Bundle(tuple(entries), sum(e.size for e in entries), digest.hexdigest())
+    # By path: the shared code of a recipe that is a family by itself lies in its own folder too.
+    files = {recipe.script.name: recipe.script} if recipe.own else dict(_recipe_files(recipe))
+    contents = {path: _read(source) for path, source in sorted(files.items())}
+    entries = tuple(BundleFile(path, str(files[path]), len(content)) for path, content in contents.items())
+    return Bundle(entries, sum(e.size for e in entries), digest(contents))
+
+
+def digest(contents: Mapping[str, bytes]) -> str:
+    """What `Bundle.digest` is for files with these contents, by their paths in the bundle."""
+    whole = hashlib.sha256()
+    for path, content in sorted(contents.items()):
+        whole.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\n".encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()
 
 
 def script_in_bundle(recipe: Recipe) -> str:
@@ -41,24 +46,27 @@ def _recipe_files(recipe: Recipe) -> Iterator[tuple[str, Path]]:
     family = recipe.root / recipe.family
     shared = [d for d in sorted(family.glob("_*")) if d.is_dir() and d.name not in _SKIPPED]
     for folder in (recipe.folder, *shared):
-        for file in _files(folder, folder):
+        for file in _files(folder):
             yield f"{_PREFIX}/{file.relative_to(recipe.root).as_posix()}", file
 
 
-def _files(folder: Path, top: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir()):
+def _files(folder: Path) -> Iterator[Path]:
+    for entry in _entries(folder):
         if entry.name.startswith(".") or entry.name in _SKIPPED or entry.suffix == ".pyc":
             continue
         if entry.is_dir() and not entry.is_symlink():
-            if not _is_recipe(entry):
-                yield from _files(entry, top)
+            # A command of its own below this one ships with itself, not with its parent.
+            if not any(declares_itself(script) for script in entry.glob("*.py")):
+                yield from _files(entry)
         elif entry.is_file():
             yield entry
 
 
-def _is_recipe(folder: Path) -> bool:
-    """A command of its own below this one ships with itself, not with its parent."""
-    return any(b"tool.runspec" in f.read_bytes()[:65536] for f in folder.glob("*.py"))
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}", where=str(folder)) from None
 
 
 def _read(source: Path) -> bytes:

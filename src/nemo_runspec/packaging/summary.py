@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Pa
         UserError: `packager = "git"` outside a git repository or in one without a commit.
     """
     kind = env.get("packager")
-    options = {k: v for k, v in env.items() if k.startswith(_OPTIONS) and v not in (None, [], "", {})}
+    options = {
+        k: v for k, v in env.items() if isinstance(k, str) and k.startswith(_OPTIONS) and v not in (None, [], "", {})
+    }
     head = _head(folder)
     if kind is None:
         kind = "git" if executor in _AUTO_GIT and head else "none"
@@ -46,16 +50,42 @@ def _git_package(folder: Path, head: str | None, options: dict[str, Any]) -> Pac
     sizes = [
         int(row.split()[3]) for row in _records(root, "ls-tree", "-r", "-l", "-z", tree) if row.split()[1] == "blob"
     ]
-    uncommitted, untracked = _status(root)
-    return Package(
-        "git", str(root), options, len(sizes), sum(sizes), tree, head, tuple(uncommitted), tuple(untracked)
-    )  # fmt: skip
+    added = _added(root, options)
+    uncommitted, untracked = (
+        tuple(name for name in names if not (added and _is_added(root / name, added)))
+        for names in _status(root, every_file=bool(added))
+    )
+    return Package("git", str(root), options, len(sizes), sum(sizes), tree, head, uncommitted, untracked)
 
 
-def _status(root: Path) -> tuple[list[str], list[str]]:
+def _added(root: Path, options: Mapping[str, Any]) -> frozenset[str]:
+    """Files and folders that packager_include_pattern adds to the commit, as they are now: what a shell makes of it."""
+    patterns = _listed(options.get("packager_include_pattern") or [])
+    folders = _listed(options.get("packager_relative_path") or ".")
+    if len(folders) == 1:
+        folders = folders * len(patterns)
+    return frozenset(
+        os.path.normpath(root / folder / name)
+        for folder, pattern in zip(folders, patterns, strict=False)
+        for name in glob(pattern, root_dir=root / folder)  # noqa: PTH207 (Path.glob refuses absolute patterns)
+    )
+
+
+def _is_added(path: Path, added: frozenset[str]) -> bool:
+    """True for what NeMo-Run's `find … -type f` takes: a file that is there, or one of a folder that is named."""
+    return path.exists() and not path.is_symlink() and any(str(p) in added for p in (path, *path.parents))
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(item) for item in value]
+
+
+def _status(root: Path, *, every_file: bool) -> tuple[list[str], list[str]]:
+    """Uncommitted and untracked paths; a folder with only untracked files is one of them unless all are asked for."""
     uncommitted: list[str] = []
     untracked: list[str] = []
-    rows = iter(_records(root, "status", "--porcelain=v1", "-z", "--untracked-files=normal"))
+    shown = "all" if every_file else "normal"
+    rows = iter(_records(root, "status", "--porcelain=v1", "-z", f"--untracked-files={shown}"))
     for row in rows:
         (untracked if row.startswith("??") else uncommitted).append(row[3:])
         if row[0] in "RC":

@@ -19,16 +19,18 @@ def inputs_of(spec: Runspec, run: Mapping[str, Any], root: str, *, local: bool) 
     return tuple(_input(item, run.get(item.name) or {}, root, local=local) for item in spec.consumes)
 
 
-def outputs_of(spec: Runspec, run: Mapping[str, Any], root: str, job: str) -> tuple[Artifact, ...]:
+def outputs_of(spec: Runspec, run: Mapping[str, Any], root: str, job: str, *, local: bool) -> tuple[Artifact, ...]:
     """The outputs the recipe declares, with the path the job will write."""
-    return tuple(_output(item, run.get(item.name) or {}, root, job) for item in spec.produces)
+    return tuple(_output(item, run.get(item.name) or {}, root, job, local=local) for item in spec.produces)
 
 
 def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bool) -> Artifact:
-    artifact, path = table.get("artifact"), table.get("path")
+    named = table.get("path")
+    # A path that was named is the user's own: nothing is made in its place.
+    artifact, path = None if named else table.get("artifact"), named
     ready: bool | None = None
     if path:
-        path = str(expanded(path).absolute()) if local else path
+        path = _here(path) if local else path
         ready = Path(path).exists() if local else None
     elif artifact:
         found = resolve_latest(root, artifact) if local else None
@@ -43,11 +45,16 @@ def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bo
         required=spec.required,
         recipe=table.get("recipe") or spec.recipe,
         config=table.get("config"),
-        make=table.get("make"),
+        make=None if named else table.get("make"),
     )
 
 
-def _output(spec: ArtifactSpec, table: Mapping[str, Any], root: str, job: str) -> Artifact:
-    artifact = table.get("artifact")
-    path = table.get("path") or (version_path(root, artifact, job) if artifact else None)
+def _output(spec: ArtifactSpec, table: Mapping[str, Any], root: str, job: str, *, local: bool) -> Artifact:
+    artifact, named = table.get("artifact"), table.get("path")
+    path = (_here(named) if local else named) if named else (version_path(root, artifact, job) if artifact else None)
     return Artifact(name=spec.name, type=spec.type, artifact=artifact, path=path, required=spec.required)
+
+
+def _here(path: str) -> str:
+    """A path of this machine, whole."""
+    return str(expanded(path).absolute())

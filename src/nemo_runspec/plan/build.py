@@ -12,43 +12,30 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition, YamlChoice
+from nemo_runspec.config.resolvers import job_resolvers
 from nemo_runspec.errors import Problems, UserError, did_you_mean
-from nemo_runspec.field import problem_with
 from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.paths import expanded
 from nemo_runspec.plan.artifacts import MAKE, inputs_of, outputs_of
-from nemo_runspec.plan.environment import JobEnvironment, job_environment
+from nemo_runspec.plan.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.plan.leaks import refuse_leaks
 from nemo_runspec.plan.limits import check_gpu_hours
 from nemo_runspec.plan.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.plan.names import new_name
 from nemo_runspec.plan.run_section import DEFAULT, as_artifact, join_run_section
+from nemo_runspec.plan.shape import FIXED, check_plain, check_shape, check_types
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import (
     Profile,
-    one_or_all,
     placeholders,
-    type_problem,
     unfilled_values,
 )
-from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
-
-_FIXED = {
-    "name": "every run gets a name of its own",
-    "recipe": "it is the command itself: nemotron list",
-    "config": "choose it with -c",
-    "mode": "choose it with --run or --batch",
-    "profile": "choose it with --run or --batch",
-    "executor": "it decides where a job runs: name a profile of that executor with --run or --batch",
-}
-"""What no override may change, and what does."""
 
 AUTO = Source(Layer.AUTO, text="automatic")
 
@@ -110,6 +97,8 @@ def choose_yaml(recipe: Recipe, config: str | None) -> YamlChoice | None:
             )
         return None
     names = recipe.configs()
+    if not names and config is None and not recipe.spec.config_declared:
+        return None
     name = config or recipe.spec.config_default
     if name not in names:
         have = f"configs of {recipe.path}: {', '.join(names)}" if names else f"{recipe.path} has no configs"
@@ -148,16 +137,36 @@ class _Builder:
         self.unfilled: tuple[str, ...] = ()
 
     def build(self) -> Planned:
-        env = self._compose()
+        variables: dict[str, str] = {}
+        with job_resolvers(variables):
+            return self._build(variables)
+
+    def _build(self, variables: dict[str, str]) -> Planned:
+        spec, composition = self.recipe.spec, self.composition
+        self._compose()
+        # The job's own variables first: what follows may refer to them.
+        variables.update({k: as_text(v) for k, v in composition.resolved("run.env.env_vars").items()})
+        env = composition.resolved("run.env")
+        check_types(composition, env, self.executor)
         run_dir = self._run_dir(env)
-        root = str(self.composition.select("run.artifacts.root") or f"{run_dir}/artifacts")
-        consumes, produces = self._place_artifacts(root, run_dir)
-        self._offer_job_variables(env, run_dir)
-        tree = self.composition.resolved()
+        wandb = composition.resolved("run.wandb")
+        plain = plain_variables(
+            {"name": self.name, "recipe": self.recipe.path, "env": env, "wandb": wandb}, spec, run_dir, self._inherits()
+        )
+        variables.update({name: variable.value for name, variable in plain.items()})
+        consumes, produces = self._place_artifacts(run_dir)
+        tree = composition.resolved()
+        check_plain(composition, tree)
         run: dict[str, Any] = tree.pop("run")
+        if self.choice is None and tree:
+            raise UserError(
+                f"{self.recipe.script.name} takes no config, so nothing reads '{next(iter(tree))}'",
+                where="command line",
+                remedy="arguments for the script itself come after --; a config is named with -c FILE.yaml",
+            )
+        check_types(composition, run["env"], self.executor)
         sources = self._leaf_sources(run, tree)
-        self._check_types(run["env"], sources)
-        environment = job_environment(run, self.recipe.spec, run_dir, self.recipe.path, sources, local=self._inherits())
+        environment = job_environment(run, spec, run_dir, sources, local=self._inherits())
         self.unfilled = unfilled_values(self.executor, run["env"], _below(sources, "run.env."))
         self._hide_secrets(run, environment, sources)
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
@@ -166,9 +175,10 @@ class _Builder:
         check_gpu_hours(plan)
         return Planned(plan, environment.values)
 
-    def _compose(self) -> dict[str, Any]:
+    def _compose(self) -> None:
         composition, request = self.composition, self.request
         composition.load_yaml(self.choice, request.overrides)
+        self.warnings += composition.notes
         section = join_run_section(
             self.recipe, self.executor, composition.run_section(), composition.sources, self.profile, request.env_file
         )
@@ -180,53 +190,15 @@ class _Builder:
             "profile": self.profile.name if self.profile else None,
             "output_dir": None,
         }
-        values = {**automatic, **section.values}
-        values.update({key: automatic[key] for key in _FIXED if key in automatic})
-        sources = {**dict.fromkeys(automatic, AUTO), **section.sources}
-        composition.put_run(values, sources, section.open_tables)
+        fixed = {key: value for key, value in automatic.items() if key in FIXED}
+        values = {**automatic, **section.values, **fixed}
+        composition.put_run(values, {**dict.fromkeys(automatic, AUTO), **section.sources}, section.open_tables)
         composition.apply_overrides()
-        for item in (*self.recipe.spec.consumes, *self.recipe.spec.produces):
-            self._normalise_artifact(item.name)
-        fixed = {f"run.{key}": automatic[key] for key in _FIXED if key in automatic}
-        self._check_shape({**fixed, "run.env.executor": self.executor})
-        env = composition.resolved("run.env")
-        self._check_types(env, {})
-        return env
-
-    def _check_shape(self, fixed: Mapping[str, Any]) -> None:
-        """The command line may change what stands in `run`, not its tables nor what says which job this is."""
-        composition = self.composition
-        composition.run_section()
-        for key, value in fixed.items():
-            if composition.select(key) != value:
-                raise UserError(
-                    f"{key} is not set this way", where="command line", remedy=_FIXED[key.rpartition(".")[2]]
-                )
         artifacts = [item.name for item in (*self.recipe.spec.consumes, *self.recipe.spec.produces)]
-        for name in ("env", "wandb", "artifacts", *artifacts):
-            if not isinstance(composition.select(f"run.{name}"), Mapping):
-                raise UserError(
-                    f"run.{name} must stay a table", where="command line", remedy=f"set its keys: run.{name}.KEY=VALUE"
-                )
         for name in artifacts:
-            self._check_artifact(f"run.{name}", composition.resolved(f"run.{name}"))
-        self._check_system()
-
-    def _check_artifact(self, path: str, table: Mapping[str, Any]) -> None:
-        for key in ("artifact", "path", "recipe", "config", "make"):
-            if not isinstance(table.get(key), (str, type(None))):
-                raise UserError(
-                    f"{path}.{key} must be a string, not {table[key]!r}", where=self.composition.place(f"{path}.{key}")
-                )
-
-    def _check_system(self) -> None:
-        for name in ("wandb", "artifacts"):
-            values = self.composition.resolved(f"run.{name}")
-            for declared in SYSTEM_SECTIONS[name]:
-                problem = problem_with(declared, values.get(declared.name))
-                if problem:
-                    path = f"run.{name}.{declared.name}"
-                    raise UserError(f"{path} {problem}", where=self.composition.place(path))
+            self._normalise_artifact(name)
+        expected = {f"run.{key}": value for key, value in fixed.items()}
+        check_shape(composition, {**expected, "run.env.executor": self.executor}, artifacts)
 
     def _normalise_artifact(self, name: str) -> None:
         given = self.composition.select(f"run.{name}")
@@ -235,48 +207,44 @@ class _Builder:
             self.composition.put(f"run.{name}", table, Source(Layer.CLI))
 
     def _run_dir(self, env: Mapping[str, Any]) -> str:
-        named = (env.get("env_vars") or {}).get("NEMO_RUN_DIR")
+        named = (env.get("env_vars") or {}).get("NEMO_RUN_DIR") or self.recipe.spec.env.get("NEMO_RUN_DIR")
         return str(named) if named else self.backend.run_dir(env)
 
-    def _place_artifacts(self, root: str, run_dir: str) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...]]:
+    def _place_artifacts(self, run_dir: str) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...]]:
         spec, local = self.recipe.spec, not self.backend.remote
+        root = self._artifacts_root(run_dir)
         run: dict[str, Any] = {
             item.name: self.composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
         }
-        consumes, produces = inputs_of(spec, run, root, local=local), outputs_of(spec, run, root, self.name)
+        consumes = inputs_of(spec, run, root, local=local)
+        produces = outputs_of(spec, run, root, self.name, local=local)
         for artifact in (*consumes, *produces):
             if artifact.make is not None and artifact.make not in MAKE:
                 raise UserError(
                     f"run.{artifact.name}.make must be one of {', '.join(MAKE)}, not {artifact.make!r}",
                     where=self.composition.place(f"run.{artifact.name}.make"),
                 )
-            if artifact.path and not run[artifact.name].get("path"):
-                self.composition.put(f"run.{artifact.name}.path", artifact.path, AUTO)
+            if artifact.path and artifact.path != run[artifact.name].get("path"):
+                source = self.composition.source_of(f"run.{artifact.name}.path")
+                named = run[artifact.name].get("path") is not None
+                self.composition.put(f"run.{artifact.name}.path", artifact.path, source if named and source else AUTO)
         given = self.composition.select("run.output_dir")
         first = next((a.path for a in produces if a.path), None)
         if given is None:
             self.composition.put("run.output_dir", first or f"{run_dir}/outputs/{self.name}", AUTO)
         return consumes, produces
 
-    def _offer_job_variables(self, env: Mapping[str, Any], run_dir: str) -> None:
-        from nemo_runspec.config.resolvers import use_job_environment
-
-        variables = {str(k): str(v) for k, v in (env.get("env_vars") or {}).items()}
-        use_job_environment({"NEMO_RUN_DIR": run_dir, "HF_HOME": f"{run_dir}/hf", **variables})
-
-    def _check_types(self, env: dict[str, Any], sources: Mapping[str, Source]) -> None:
-        fields = fields_of(self.executor)
-        problems = []
-        for key, value in list(env.items()):
-            if key not in fields.fields:
-                continue
-            env[key] = retype(value, fields.fields[key].type)
-            source = sources.get(f"run.env.{key}") or self.composition.source_of(f"run.env.{key}")
-            problem = type_problem(key, env[key], fields, source)
-            if problem is not None:
-                problems.append(problem)
-        if problems:
-            raise one_or_all("run.env has", problems)
+    def _artifacts_root(self, run_dir: str) -> str:
+        named = self.composition.select("run.artifacts.root")
+        root = str(named or f"{run_dir}/artifacts")
+        if not self.backend.remote:
+            root = str(expanded(root).absolute())
+        if root != named:
+            source = self.composition.source_of("run.artifacts.root") if named else None
+            self.composition.put("run.artifacts.root", root, source or AUTO)
+        if self.composition.select("run.artifacts.backend") == "wandb":
+            self.warnings.append("artifacts are kept in the file store: the wandb backend is not built in this release")
+        return root
 
     def _hide_secrets(self, run: dict[str, Any], environment: JobEnvironment, sources: Mapping[str, Source]) -> None:
         for name in (s.name for s in environment.secrets):
@@ -342,13 +310,20 @@ class _Builder:
     def _target(self, env: Mapping[str, Any], launch: str) -> Any:
         """The backend's own value; what it refuses gets the place where the key was written."""
         kind = self.recipe.spec.kind or ""
-        request = TargetRequest(name=self.name, mode=self.request.mode, kind=kind, launch=launch, env=env)
+        request = TargetRequest(
+            name=self.name, mode=self.request.mode, kind=kind, launch=launch, env=env, given=self._given(env)
+        )
         try:
             return self.backend.make_target(request)
         except Problems as error:
             raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
         except UserError as error:
             raise self._placed(error) from None
+
+    def _given(self, env: Mapping[str, Any]) -> frozenset[str]:
+        """Keys of `run.env` that were set on the command line."""
+        sources = {key: self.composition.source_of(f"run.env.{key}") for key in env}
+        return frozenset(key for key, source in sources.items() if source is not None and source.layer is Layer.CLI)
 
     def _placed(self, error: UserError) -> UserError:
         key = re.match(r"\w+", error.what)

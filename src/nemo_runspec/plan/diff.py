@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ def diff_plans(before: Plan, after: Plan) -> list[Difference]:
 def _difference(path: str, old: Any, new: Any, before: Plan, after: Plan) -> Difference:
     kind = "added" if old is _ABSENT else "removed" if new is _ABSENT else "changed"
     return Difference(
-        path,
+        _shown(path),
         kind,
         None if old is _ABSENT else old,
         None if new is _ABSENT else new,
@@ -48,11 +49,16 @@ def _difference(path: str, old: Any, new: Any, before: Plan, after: Plan) -> Dif
     )
 
 
+def _shown(path: str) -> str:
+    """A config key as it is typed, unless that would be a key of the plan itself."""
+    short = path.removeprefix("config.")
+    return path if short.split(".")[0] in {f.name for f in dataclasses.fields(Plan)} else short
+
+
 def _leaves(plan: Plan) -> dict[str, Any]:
     data = plan_to_dict(plan)
     table = {k: _keyed(v) for k, v in data.items() if k not in _LEFT_OUT}
-    leaves = {p: _same_name(v, plan.name) for p, v in flatten(table).items() if p not in _LEFT_OUT}
-    return {p.removeprefix("config."): v for p, v in leaves.items()}
+    return {p: _same_name(v, plan.name) for p, v in flatten(table).items() if p not in _LEFT_OUT}
 
 
 def _keyed(value: Any) -> Any:
@@ -60,7 +66,9 @@ def _keyed(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _keyed(v) for k, v in value.items()}
     if isinstance(value, list) and value and all(isinstance(v, dict) and ("name" in v or "path" in v) for v in value):
-        return {str(v.get("name") or v.get("path")): {k: _keyed(x) for k, x in v.items()} for v in value}
+        names = [str(v.get("name") or v.get("path")) for v in value]
+        if len(set(names)) == len(names):
+            return {name: {k: _keyed(x) for k, x in v.items()} for name, v in zip(names, value, strict=True)}
     return value
 
 
@@ -73,5 +81,5 @@ def _same_name(value: Any, name: str) -> Any:
 
 
 def _label(plan: Plan, path: str) -> str | None:
-    source = plan.sources.get(path)
+    source = plan.sources.get(path.removeprefix("config."))
     return source.label() if source else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,23 +33,33 @@ class JobEnvironment:
     missing: list[str] = field(default_factory=list)
 
 
-def job_environment(
-    run: Mapping[str, Any], spec: Runspec, run_dir: str, recipe: str, sources: Mapping[str, Source], *, local: bool
-) -> JobEnvironment:
-    """Joins what nemotron, W&B settings, the recipe's header and the profile's `env_vars` set; the last wins.
+def plain_variables(run: Mapping[str, Any], spec: Runspec, run_dir: str, local: bool) -> dict[str, EnvVar]:
+    """The job's variables by name, secrets still among them: nemotron's, W&B's, the header's, the profile's; last wins.
 
     Args:
-        run: the resolved `run` section. `run_dir`: what `NEMO_RUN_DIR` is in the job.
+        run: `name` and `recipe`, and the resolved `env` and `wandb`. `run_dir`: what `NEMO_RUN_DIR` is in the job.
         local: True where the job inherits this process's environment, so that the user's own `HF_HOME` stays.
     """
-    found: dict[str, EnvVar] = {}
-    for variable in _automatic(run, run_dir, recipe, local=local):
-        found[variable.name] = variable
-    for name, value in spec.env.items():
-        found[name] = EnvVar(name, value, "recipe header [env]")
-    for name, value in (run["env"].get("env_vars") or {}).items():
+    found = {variable.name: variable for variable in _automatic(run, spec, run_dir, local=local)}
+    found.update({name: EnvVar(name, value, "recipe header [env]") for name, value in spec.env.items()})
+    variables = (run["env"].get("env_vars") or {}).items()
+    found.update({name: EnvVar(name, as_text(value), "run.env.env_vars") for name, value in variables})
+    return found
+
+
+def job_environment(
+    run: Mapping[str, Any], spec: Runspec, run_dir: str, sources: Mapping[str, Source], *, local: bool
+) -> JobEnvironment:
+    """The variables of `plain_variables` with their sources, and the secrets taken out of them.
+
+    Args:
+        run: the resolved `run` section. `sources`: dotted path → where a value was written.
+    """
+    found = plain_variables(run, spec, run_dir, local)
+    for name in run["env"].get("env_vars") or {}:
         source = _source(sources, name)
-        found[name] = EnvVar(name, as_text(value), source.label() if source else "run.env.env_vars")
+        if source is not None:
+            found[name] = EnvVar(name, found[name].value, source.label())
     return _split(found, run["env"].get("secrets") or (), sources)
 
 
@@ -59,9 +70,7 @@ def as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _automatic(run: Mapping[str, Any], run_dir: str, recipe: str, *, local: bool) -> Iterable[EnvVar]:
-    import os
-
+def _automatic(run: Mapping[str, Any], spec: Runspec, run_dir: str, *, local: bool) -> Iterable[EnvVar]:
     yield EnvVar("NEMO_RUN_DIR", run_dir, "the profile's job directory")
     if not (local and os.environ.get("HF_HOME")):
         yield EnvVar("HF_HOME", f"{run_dir}/hf", "below NEMO_RUN_DIR")
@@ -69,7 +78,7 @@ def _automatic(run: Mapping[str, Any], run_dir: str, recipe: str, *, local: bool
     if not wandb.get("project") and not wandb.get("entity"):
         return
     wandb.setdefault("name", run["name"])
-    wandb.setdefault("job_type", recipe.replace("/", "-"))
+    wandb.setdefault("job_type", str(run["recipe"]).replace("/", "-"))
     for key, variable in WANDB_VARIABLES.items():
         if key in wandb:
             value = wandb[key]
@@ -83,9 +92,7 @@ def _split(found: Mapping[str, EnvVar], listed: Iterable[str], sources: Mapping[
         if not is_secret_name(name) and name not in wanted:
             result.variables.append(variable)
         elif variable.value:
-            source = _source(sources, name)
-            on_argv = source is not None and source.layer is Layer.CLI
-            result.secrets.append(SecretRef(name, "override" if on_argv else "profile", variable.source))
+            result.secrets.append(_given(variable, _source(sources, name)))
             result.values[name] = variable.value
     for name in wanted:
         if name in result.values:
@@ -97,6 +104,14 @@ def _split(found: Mapping[str, EnvVar], listed: Iterable[str], sources: Mapping[
         elif name not in ALWAYS_LOOKED_FOR or name in listed:
             result.missing.append(name)
     return result
+
+
+def _given(variable: EnvVar, source: Source | None) -> SecretRef:
+    """The reference of a secret that stands in `env_vars`: where it can be found again, if anywhere."""
+    if os.environ.get(variable.name) == variable.value:
+        return SecretRef(variable.name, "environment", variable.name)
+    from_profile = source is not None and source.layer is Layer.PROFILE
+    return SecretRef(variable.name, "profile" if from_profile else "override", variable.source)
 
 
 def _source(sources: Mapping[str, Source], name: str) -> Source | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Plan
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.redact import HIDDEN, is_secret_name
+from nemo_runspec.redact import HIDDEN, is_secret_name, redact_argv
 
 _SHORTEST = 6
 """Shorter values cannot be told from ordinary text; they are hidden by name only."""
@@ -20,15 +21,34 @@ def refuse_leaks(plan: Plan, values: Mapping[str, str]) -> None:
         plan: the plan about to be shown or sent.
         values: the secrets found for it, by name.
     """
-    for path, value in flatten(plan.config).items():
-        if is_secret_name(path.rsplit(".", 1)[-1]) and isinstance(value, str) and value not in ("", HIDDEN):
+    for path, value in (*_leaves("", plan.config), *_leaves("run.", _beside_env(plan))):
+        if is_secret_name(path.rsplit(".", 1)[-1]) and value not in (None, "", HIDDEN):
             raise _refusal(path, plan, "a secret does not belong in a config, which is written to files")
+    if tuple(redact_argv(plan.launch.args)) != plan.launch.args:
+        raise _refusal("an argument after --", plan, "a secret does not belong there, the job script holds it")
     for name, secret in values.items():
         if len(secret) < _SHORTEST:
             continue
         for place, text in _texts(plan):
             if secret in text:
                 raise _refusal(place, plan, f"the value of secret {name} would be written down in {place}")
+
+
+def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Dotted path and value of every scalar, also inside lists."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _leaves(f"{prefix}{key}.", below)
+    elif isinstance(value, (list, tuple)):
+        for below in value:
+            yield from _leaves(prefix, below)
+    else:
+        yield prefix.removesuffix("."), value
+
+
+def _beside_env(plan: Plan) -> dict[str, Any]:
+    """`run` without `run.env`, whose secrets are known by their declaration."""
+    return {key: value for key, value in plan.run.items() if key != "env"}
 
 
 def _texts(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan, Resources
+from nemo_runspec.plan.model import Plan
 
 
-def gpu_hours(resources: Resources) -> float | None:
-    """nodes x GPUs per node x time limit; None where there is no limit."""
-    gpus = resources.nodes * resources.gpus_per_node
+@dataclass(frozen=True)
+class Cost:
+    """What a plan may use at most.
+
+    Args:
+        gpus: of one job, over all nodes; None where the plan does not say.
+        runs: how often the job may run: tasks of a job array, and each once more per retry.
+        gpu_hours: gpus x runs x time limit; None where there is no limit or the GPUs are not known.
+    """
+
+    gpus: int | None
+    runs: int
+    gpu_hours: float | None
+
+
+def cost_of(plan: Plan) -> Cost:
+    """The cost of a plan. A backend whose profile asks for GPUs or runs in its own ways says so in its target."""
+    target, resources = plan.target, plan.resources
+    gpus = target.gpus(resources) if hasattr(target, "gpus") else resources.nodes * resources.gpus_per_node
+    runs: int = target.runs() if hasattr(target, "runs") else 1
     if gpus == 0:
-        return 0.0
+        return Cost(0, runs, 0.0)
     limit = hours(resources.time) if resources.time else None
-    return None if limit is None else gpus * limit
+    return Cost(gpus, runs, None if limit is None or gpus is None else gpus * runs * limit)
+
+
+def gpu_hours(plan: Plan) -> float | None:
+    """At most so many GPU-hours; None where there is no limit."""
+    return cost_of(plan).gpu_hours
 
 
 def check_gpu_hours(plan: Plan) -> None:
@@ -21,15 +45,27 @@ def check_gpu_hours(plan: Plan) -> None:
     ceiling = plan.run["env"].get("max_gpu_hours")
     if ceiling is None:
         return
-    cost = gpu_hours(plan.resources)
-    if cost is not None and cost <= ceiling:
+    cost = cost_of(plan)
+    if cost.gpu_hours is not None and cost.gpu_hours <= ceiling:
         return
     source = plan.sources.get("run.env.max_gpu_hours")
-    shape = f"{plan.resources.nodes} nodes x {plan.resources.gpus_per_node} GPUs x {plan.resources.time or 'no limit'}"
-    amount = f"{cost:,.1f} GPU-hours" if cost is not None else "GPU-hours without a limit"
-    raised = f"run.env.max_gpu_hours={int(cost) + 1}" if cost is not None else "run.env.time=HH:MM:SS"
+    amount = "GPU-hours without a limit" if cost.gpu_hours is None else f"{cost.gpu_hours:,.1f} GPU-hours"
     raise UserError(
-        f"the plan may use {amount} ({shape}); the profile allows {ceiling:,}",
+        f"the plan may use {amount} ({_shape(plan, cost)}); the profile allows {ceiling:,}",
         where=source.place() if source else None,
-        remedy=f"ask for less, or raise it for this run: {raised}",
+        remedy=f"ask for less, or raise it for this run: {_raised(plan, cost)}",
     )
+
+
+def _shape(plan: Plan, cost: Cost) -> str:
+    gpus = "an unknown number of GPUs" if cost.gpus is None else f"{cost.gpus} GPUs"
+    runs = f" x {cost.runs} runs" if cost.runs > 1 else ""
+    return f"{gpus}{runs} x {plan.resources.time or 'no time limit'}"
+
+
+def _raised(plan: Plan, cost: Cost) -> str:
+    if cost.gpu_hours is not None:
+        return f"run.env.max_gpu_hours={int(cost.gpu_hours) + 1}"
+    if cost.gpus is not None and "time" in plan.run["env"]:
+        return "run.env.time=HH:MM:SS"
+    return "run.env.max_gpu_hours=null takes the ceiling away"

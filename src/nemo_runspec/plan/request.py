@@ -7,7 +7,9 @@ from pathlib import Path
 
 from nemo_runspec.catalog import Recipe, find_recipe, script_of_ones_own
 from nemo_runspec.plan.build import PlanRequest
+from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.load import env_file_in_force, load_profile
+from nemo_runspec.profiles.profile import Profile
 
 
 def plan_request(
@@ -29,9 +31,13 @@ def plan_request(
         UserError: unknown recipe or profile, or a problem of the profile.
     """
     found = recipe if isinstance(recipe, Recipe) else _recipe(recipe)
-    loaded, env = (None, env_file_in_force())
+    path = Path(env_file) if env_file else None
+    loaded: Profile | None = None
+    env: EnvFile | None
     if profile is not None:
-        loaded, env = load_profile(profile, Path(env_file) if env_file else None)
+        loaded, env = load_profile(profile, path)
+    else:
+        env = load_env_file(path) if path else env_file_in_force()
     return PlanRequest(found, config, loaded, env, mode, tuple(overrides), tuple(args))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
@@ -88,6 +88,9 @@ def _join_env(
         for path, source in yaml_layer.sources.items():
             if path.split(".")[0] in JOINED_KEYS:
                 layer.sources.setdefault(path, source)
+        mounts = yaml_layer.sources.get("mounts")
+        if mounts is not None and "mounts" in values:
+            layer.sources["mounts"] = replace(layer.sources["mounts"], text=f"and {mounts.place()}")
     layer.values["executor"] = fields.executor
     layer.sources.setdefault("executor", DEFAULT)
     return layer

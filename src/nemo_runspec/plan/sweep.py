@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nemo_runspec.config.compose import group_loader
 from nemo_runspec.config.overrides import expand_sweep
-from nemo_runspec.errors import UserError
-from nemo_runspec.plan.build import PlanRequest, build_plan
+from nemo_runspec.plan.build import PlanRequest, build_plan, choose_yaml
 from nemo_runspec.plan.model import Plan
 
 LARGEST = 1000
@@ -19,9 +19,6 @@ def build_sweep(request: PlanRequest) -> list[Plan]:
     Raises:
         UserError: an override that cannot be read, more than `LARGEST` combinations, or a plan that cannot be made.
     """
-    combinations = expand_sweep(request.overrides)
-    if len(combinations) > LARGEST:
-        raise UserError(
-            f"the sweep has {len(combinations):,} combinations; the limit is {LARGEST:,}", where="command line"
-        )
+    choice = choose_yaml(request.recipe, request.config)
+    combinations = expand_sweep(request.overrides, LARGEST, group_loader(choice) if choice else None)
     return [build_plan(replace(request, overrides=combination)).plan for combination in combinations]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.profiles.envfile import EnvFile
-from nemo_runspec.profiles.profile import placeholders, resolve_profile, system_problems
+from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.profile import Profile, placeholders, resolve_profile, system_section
+from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Source
 
 
@@ -21,7 +26,7 @@ class CheckReport:
 
 def check_env_file(env: EnvFile) -> CheckReport:
     """Checks strays, system sections and every profile. A problem of a parent is reported once."""
-    errors = [*_strays(env), *(problem for _, problem in system_problems(env))]
+    errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
     errors += [UserError(line, where=env.where("wandb")) for line in left]
@@ -35,9 +40,42 @@ def check_env_file(env: EnvFile) -> CheckReport:
             errors.append(error)
             continue
         warnings += profile.warnings
+        errors += _refusals(env, profile)
         if not _is_parent(env, name):
             errors += [UserError(f"profile '{name}': {line}", where=env.where(name)) for line in profile.unfilled()]
     return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
+
+
+def _refusals(env: EnvFile, profile: Profile) -> list[UserError]:
+    """What the backend itself would refuse, a run of this profile alone taken for granted."""
+    defaults = {name: field.default for name, field in fields_of(profile.executor).fields.items()}
+    values = {**defaults, "container_image": "image", **profile.values}
+    try:
+        get_backend(profile.executor).make_target(
+            TargetRequest(name="check", mode="run", kind="", launch="torchrun", env=values)
+        )
+    except UserError as error:
+        return [_placed(env, profile, problem) for problem in getattr(error, "problems", (error,))]
+    return []
+
+
+def _placed(env: EnvFile, profile: Profile, error: UserError) -> UserError:
+    """A backend's refusal with the line of the key it begins with."""
+    key = re.match(r"\w+", error.what)
+    source = profile.sources.get(key.group()) if key else None
+    where = error.where or (source.place() if source else env.where(profile.name))
+    return UserError(error.what, where=where, remedy=error.remedy)
+
+
+def _system_errors(env: EnvFile) -> list[UserError]:
+    """Problems of the system sections, variables that are not set among them."""
+    found: list[UserError] = []
+    for section in SYSTEM_SECTIONS:
+        try:
+            system_section(env, section)
+        except UserError as error:
+            found += getattr(error, "problems", (error,))
+    return found
 
 
 def _sources(env: EnvFile, section: str) -> dict[str, Source]:

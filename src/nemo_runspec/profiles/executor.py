@@ -20,6 +20,12 @@ def executor_of(env: EnvFile, chain: tuple[str, ...]) -> str:
             named = env.sections[section]["executor"]
             if not isinstance(named, str):
                 raise UserError(f"executor must be a string, not {named!r}", where=env.where(section, "executor"))
+            if "${" in named:
+                raise UserError(
+                    "executor must be written out: it decides which keys a profile may have",
+                    where=env.where(section, "executor"),
+                    remedy="make one profile per executor, with a common parent",
+                )
             if named not in BUILTIN:
                 _require_plugin(env, section, named)
             return named

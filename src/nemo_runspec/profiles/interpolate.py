@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:,((?:[^{}]|\{[^{}]*\})*))?\}")
-_LITERALS = {"true": True, "false": False, "null": None}
+_LITERALS = {"true": True, "false": False}
 _BARE_TYPES = frozenset({"int", "count", "positive", "number", "bool", "bool|str", "int|str"})
 
 
@@ -34,11 +34,16 @@ def refers_to_environment(value: Any) -> bool:
 
 
 def retype(value: Any, field_type: str) -> Any:
-    """Text that came from a variable as the number or boolean its field wants; unchanged where it is none."""
+    """Text that came from a variable as the number or boolean its field wants; unchanged where it is none.
+
+    Where the field takes text too, only what is written exactly like a number or a boolean becomes one.
+    """
     if not isinstance(value, str) or field_type not in _BARE_TYPES:
         return value
-    if field_type.startswith("bool") and value.lower() in _LITERALS:
-        return _LITERALS[value.lower()]
+    if field_type.startswith("bool"):
+        return _LITERALS.get(value.lower(), value)
+    if field_type == "int|str":
+        return int(value) if value.isdecimal() and str(int(value)) == value else value
     for kind in (int, float):
         try:
             return kind(value)
@@ -59,12 +64,8 @@ def escape(value: Any) -> Any:
 
 
 def _resolve_text(text: str, missing: Callable[[str], None]) -> str:
-    for _ in range(8):
-        match = _VARIABLE.search(text)
-        if match is None:
-            return text
-        text = text[: match.start()] + _lookup(match, missing) + text[match.end() :]
-    return text
+    """One pass: what a variable holds is taken as it is, also where it looks like a reference."""
+    return _VARIABLE.sub(lambda match: _lookup(match, missing), text)
 
 
 def _lookup(match: re.Match[str], missing: Callable[[str], None]) -> str:
@@ -75,7 +76,7 @@ def _lookup(match: re.Match[str], missing: Callable[[str], None]) -> str:
     if default is None:
         missing(name)
         return ""
-    default = default.strip()
+    default = _resolve_text(default.strip(), missing)
     if len(default) >= 2 and default[0] == default[-1] and default[0] in "'\"":
         return default[1:-1]
     return default

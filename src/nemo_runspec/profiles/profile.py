@@ -22,10 +22,13 @@ from nemo_runspec.redact import is_secret_name
 from nemo_runspec.source import Source
 
 # Words that stand for something a site must fill in, as they occur in the project's own examples.
-_PLACEHOLDER = re.compile(r"\b(YOUR|MY)[-_][A-Z]|\bCHANGE[-_ ]?ME\b|/\.\.\./")
+_PLACEHOLDER = re.compile(r"(?:\b(YOUR|MY)-[A-Z]|\bCHANGE[-_ ]?ME\b|/\.\.\./)")
 _IN_BRACKETS = re.compile(r"<[A-Za-z][\w -]*>")
-_SHELL = frozenset({"startup_commands", "setup_lines", "pre_launch_commands", "run_command"})
-"""Keys of shell text, where `<in >out` is no placeholder."""
+_SHOUTED = re.compile(r"\b(YOUR|MY)_[A-Z]")
+_SHELL = frozenset({
+    "startup_commands", "setup_lines", "pre_launch_commands", "run_command", "srun_args", "secrets", "container_env",
+})  # fmt: skip
+"""Keys of shell text and names of variables, where `<in >out` and `MY_VAR` are no placeholders."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +163,17 @@ def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefi
         + (f" ({source.place()})" if (source := sources.get(path) or sources.get(key)) else "")
         for key, value in values.items()
         for path, text in _texts(key, value)
-        if _PLACEHOLDER.search(text) or (key not in _SHELL and _IN_BRACKETS.search(text))
+        if _is_placeholder(key, text)
     )
+
+
+def _is_placeholder(key: str, text: str) -> bool:
+    """Variables may hold any text: there only a value that is nothing but a placeholder counts."""
+    if key == "env_vars":
+        return any(re.fullmatch(p.pattern + r"[\w-]*", text) for p in (_PLACEHOLDER, _IN_BRACKETS, _SHOUTED))
+    if _PLACEHOLDER.search(text):
+        return True
+    return key not in _SHELL and bool(_IN_BRACKETS.search(text) or _SHOUTED.search(text))
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -194,7 +206,7 @@ def _foreign(env: EnvFile, section: str, key: str, fields: FieldSet) -> tuple[li
     if owners and fields.executor in BUILTIN:
         return [], [f"{key} is a key of {' and '.join(owners)}; executor '{fields.executor}' ignores it ({where})"]
     known = [*fields.spellings, "extends"]
-    remedy = did_you_mean(key, known) or f"keys of executor '{fields.executor}': nemotron env show --fields"
+    remedy = did_you_mean(key, known) or f"keys of executor '{fields.executor}': nemotron env fields {fields.executor}"
     return [UserError(f"unknown key '{key}'", where=where, remedy=remedy)], []
 
 

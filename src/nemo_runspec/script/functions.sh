@@ -9,11 +9,28 @@ nemotron_now() {
   printf '%s' "$now"
 }
 
+# COMMAND...: what it makes is for the job's owner alone; the umask of the user's own command stays as it is.
+nemotron_privately() { (umask 077 && "$@"); }
+
+# FILE [LINE...]: writes lines, or an empty file.
+nemotron_write() {
+  local file=$1
+  shift
+  if [ $# -eq 0 ]; then : > "$file"; else printf '%s\n' "$@" > "$file"; fi
+}
+
+# PATH...: what root makes in a container belongs to whom the status folder belongs: they read it on the host.
+nemotron_hand_over() {
+  [ "$EUID" -ne 0 ] || chown --reference="$nemotron_status" -- "$@" 2> /dev/null || :
+}
+
 # FILE LINE...: the file appears whole or not at all.
 nemotron_record() {
   local file=$1
   shift
-  printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file"
+  nemotron_privately nemotron_write "$file.$$.tmp" "$@" || return
+  nemotron_hand_over "$file.$$.tmp"
+  mv -f "$file.$$.tmp" "$file"
 }
 
 # FILE KEY: one value of a file of key=value lines.
@@ -80,27 +97,37 @@ nemotron_prefix() {
 
 # RANK: runs the command of one rank and records how it ended. The command stays in this process group, where
 # torchrun's and this script's signals reach it directly; this shell outlives them to write the record.
+#
+# An exit status of 128 + N alone does not tell a signal from an `exit`. Bash does: it names the signal that ended a
+# foreground process on its error stream, except INT and PIPE (notify_of_job_status in its jobs.c).
 nemotron_rank() {
-  local rank=$1 out reader code tries=0
+  local nemotron_out nemotron_reader nemotron_code nemotron_signal='' nemotron_tries=0
+  local nemotron_said=$nemotron_status/rank-$1.said
   set +e
   trap ':' TERM INT HUP
-  exec {out}> >(nemotron_prefix "$rank")
-  reader=$!
+  exec {nemotron_out}> >(nemotron_prefix "$1")
+  nemotron_reader=$!
+  nemotron_privately nemotron_write "$nemotron_said" 2> /dev/null || nemotron_said=/dev/null
   { (
-    exec >&"$out" 2>&1 {out}>&-
+    exec >&"$nemotron_out" 2>&1 {nemotron_out}>&-
+    : > "$nemotron_said" # without what `set -x` said
     set -eo pipefail
     nemotron_command
-  ); } 2> /dev/null
-  code=$?
-  nemotron_record "$nemotron_status/rank-$rank" "rank=$rank" "exit_code=$code" \
-    "signal=$(nemotron_signal_of "$code")" "ended=$(nemotron_now)"
-  exec {out}>&-
+  ); } 2>> "$nemotron_said"
+  nemotron_code=$?
+  if [ -f "$nemotron_said" ]; then
+    [ ! -s "$nemotron_said" ] || nemotron_signal=$(nemotron_signal_of "$nemotron_code")
+    rm -f "$nemotron_said"
+  fi
+  nemotron_record "$nemotron_status/rank-$1" "rank=$1" "exit_code=$nemotron_code" \
+    "signal=$nemotron_signal" "ended=$(nemotron_now)"
+  exec {nemotron_out}>&-
   # A process that the command left behind may hold the pipe open for ever: its last lines get five seconds.
-  while kill -0 "$reader" 2> /dev/null && [ "$tries" -lt 100 ]; do
+  while kill -0 "$nemotron_reader" 2> /dev/null && [ "$nemotron_tries" -lt 100 ]; do
     sleep 0.05
-    tries=$((tries + 1))
+    nemotron_tries=$((nemotron_tries + 1))
   done
-  return "$code"
+  return "$nemotron_code"
 }
 
 # NAME NUMBER: passes a signal on, once, to the process group of the command; before there is one, ends the script.
@@ -116,25 +143,26 @@ nemotron_on_signal() {
 }
 
 # COMMAND...: runs it in a process group of its own and returns its status, whatever signals come meanwhile.
+# Here and in nemotron_rank even locals have our prefix: bash exports a local whose name is a variable of the job.
 nemotron_launch() {
-  local code status=127 signals watch=''
+  local nemotron_code nemotron_result=127 nemotron_before nemotron_watcher=''
   set -m
   "$@" < /dev/null &
   nemotron_child=$!
   set +m
   if [ "$nemotron_tasks" -gt 1 ]; then
     nemotron_watch "$nemotron_child" > /dev/null 2>&1 &
-    watch=$!
+    nemotron_watcher=$!
   fi
   while :; do
-    signals=$nemotron_signals
-    code=0
-    wait "$nemotron_child" 2> /dev/null || code=$?
-    [ "$code" -eq 127 ] || status=$code # 127: its status has been read before
-    [ "$signals" -ne "$nemotron_signals" ] || break
+    nemotron_before=$nemotron_signals
+    nemotron_code=0
+    wait "$nemotron_child" 2> /dev/null || nemotron_code=$?
+    [ "$nemotron_code" -eq 127 ] || nemotron_result=$nemotron_code # 127: its status has been read before
+    [ "$nemotron_before" -ne "$nemotron_signals" ] || break
   done
-  [ -z "$watch" ] || kill "$watch" 2> /dev/null || :
-  return "$status"
+  [ -z "$nemotron_watcher" ] || kill "$nemotron_watcher" 2> /dev/null || :
+  return "$nemotron_result"
 }
 
 # GROUP: ends the command here once it has failed elsewhere: collectives and torchrun would wait for the others long.
@@ -170,10 +198,14 @@ nemotron_first_failure() {
 # STATUS FIRST COUNT: ends the script with the status of the rank that failed first: torchrun's own is always 1.
 nemotron_finish() {
   local code=$1
+  nemotron_finished=1
   if [ "$code" -ne 0 ]; then
     [ "$nemotron_tasks" -eq 1 ] || nemotron_heed_failures
     nemotron_failed=$(nemotron_first_failure "$2" "$3")
-    [ -z "$nemotron_failed" ] || code=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" exit_code)
+    if [ -n "$nemotron_failed" ]; then
+      code=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" exit_code)
+      nemotron_signal=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" signal)
+    fi
   fi
   exit "$code"
 }
@@ -181,12 +213,14 @@ nemotron_finish() {
 # Starts the records of this node and sees to it that its exit marker is written however the script ends.
 nemotron_begin() {
   nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child=''
+  nemotron_finished='' nemotron_signal=''
   nemotron_signals=0
   nemotron_started=$(nemotron_now)
   nemotron_marker=$nemotron_status/node-$nemotron_node
   [ "$nemotron_local" -eq 0 ] || nemotron_marker=$nemotron_marker.$nemotron_local
   nemotron_gates=$nemotron_status/gates-$nemotron_attempt
-  mkdir -p "$nemotron_status" "$nemotron_gates"
+  nemotron_privately mkdir -p "$nemotron_status" "$nemotron_gates"
+  nemotron_hand_over "$nemotron_gates"
   rm -f "$nemotron_marker"
   nemotron_oom_before=$(nemotron_oom_kills)
   trap nemotron_end EXIT
@@ -202,6 +236,10 @@ nemotron_end() {
   set +e
   host=$(cat /proc/sys/kernel/hostname 2> /dev/null)
   [ "$(nemotron_oom_kills)" -le "$nemotron_oom_before" ] || oom=1
+  if [ "$code" -eq 0 ] && [ -z "$nemotron_finished" ]; then
+    code=1
+    nemotron_reason="node $nemotron_node: $(nemotron_ended_early)"
+  fi
   if [ "$code" -ne 0 ] && [ -z "$nemotron_reason" ]; then
     case $nemotron_phase in
       command) ;;
@@ -216,10 +254,20 @@ nemotron_end() {
     nemotron_record "$nemotron_gates/failed.$nemotron_task" "exit_code=$code" "reason=$reason"
   fi
   nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
-    "exit_code=$code" "signal=$(nemotron_signal_of "$code")" "rank=$nemotron_failed" "oom=$oom" \
+    "exit_code=$code" "signal=$nemotron_signal" "rank=$nemotron_failed" "oom=$oom" \
     "received=$nemotron_received" "reason=$nemotron_reason" "started=$nemotron_started" "ended=$(nemotron_now)"
   [ "$nemotron_task" -ne 0 ] || rm -f "$nemotron_secrets"
   exit "$code"
+}
+
+# Which part of the script ended it with status 0 before the command had ended.
+nemotron_ended_early() {
+  case $nemotron_phase in
+    command) printf 'the script ended before its command' ;;
+    setup:*) printf 'setup ended the script before the command (%s)' "${nemotron_phase#setup: }" ;;
+    setup) printf 'setup ended the script before the command' ;;
+    *) printf 'the script ended before the command' ;;
+  esac
 }
 
 # Reads the secrets untraced, where they came as a file.
@@ -235,7 +283,7 @@ nemotron_read_secrets() {
 nemotron_gate() {
   local task waited=0
   [ "$nemotron_tasks" -gt 1 ] || return 0
-  : > "$nemotron_gates/$1.$nemotron_task"
+  nemotron_privately nemotron_write "$nemotron_gates/$1.$nemotron_task"
   for ((task = 0; task < nemotron_tasks; task++)); do
     until [ -e "$nemotron_gates/$1.$task" ]; do
       nemotron_heed_failures

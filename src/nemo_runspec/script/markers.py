@@ -14,7 +14,8 @@ class NodeMarker:
 
     Args:
         phase: `start`, `setup` or `command`: how far it came.
-        exit_code: its exit status. `signal`: the number of the signal behind a status of 128 + N, else None.
+        exit_code: its exit status. `signal`: the number of the signal that ended the command, None where none did or
+            it is not known: a status of 128 + N alone does not say so.
         rank: the rank that failed first, None where none did or it is not known.
         oom: True where the kernel killed a process of this control group for want of memory meanwhile.
         received: the signal the script itself was sent, such as `TERM`; empty for none.
@@ -68,6 +69,15 @@ def decisive(markers: Iterable[NodeMarker]) -> NodeMarker | None:
     return found[0] if found else None
 
 
+def command_ran(markers: Iterable[NodeMarker], nodes: int = 1) -> bool:
+    """True where the markers of all `nodes` say that the command ran there to its end, whatever its exit status.
+
+    A job script that ended with status 0 without this did not run the command: `exec` in a startup command leaves no
+    marker at all.
+    """
+    return len({marker.node for marker in markers if marker.phase == "command"}) >= nodes
+
+
 def cause(marker: NodeMarker) -> str:
     """Why it ended as it did, in words; empty for a success."""
     if marker.exit_code == 0:
@@ -75,7 +85,7 @@ def cause(marker: NodeMarker) -> str:
     if marker.reason:
         return f"{marker.reason}, exit code {marker.exit_code}"
     who = "the command" if marker.rank is None else f"rank {marker.rank}"
-    if marker.signal == signal.SIGKILL and marker.oom:
+    if marker.oom and (marker.signal == signal.SIGKILL or marker.exit_code == 128 + signal.SIGKILL):
         return f"{who} was killed by the kernel: out of memory"
     said = f"{who} was killed by signal {signal_name(marker.signal)}" if marker.signal else _exited(marker)
     return f"{said}; the kernel killed a process of this job: out of memory" if marker.oom else said
@@ -90,9 +100,16 @@ def signal_name(number: int) -> str:
 
 
 def _exited(marker: NodeMarker) -> str:
-    if marker.rank is None:
-        return f"exit code {marker.exit_code}"
-    return f"rank {marker.rank} ended with exit code {marker.exit_code}"
+    ended = "" if marker.rank is None else f"rank {marker.rank} ended with "
+    return f"{ended}exit code {marker.exit_code}{_as_after(marker.exit_code)}"
+
+
+def _as_after(exit_code: int) -> str:
+    """What shells mean by such a status; a program may as well have chosen it itself."""
+    try:
+        return f" (as after signal {exit_code - 128}, {signal.Signals(exit_code - 128).name})"
+    except ValueError:
+        return ""
 
 
 def _number(text: str) -> int | None:

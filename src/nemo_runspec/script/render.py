@@ -9,6 +9,7 @@ would not say which ranks a node has, and it guesses from its host name whether 
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -17,10 +18,10 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Plan
+from nemo_runspec.script.environment import check_environment
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.places import Place, place_of
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAUNCHER_VARIABLES = (
     "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK NNODES MASTER_ADDR MASTER_PORT RAY_ADDRESS"
 )
@@ -33,8 +34,10 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         layout: the job directory as the job itself sees it.
 
     Raises:
-        UserError: a value no shell script can hold (a NUL byte, text that is not UTF-8), or a variable's bad name.
+        UserError: a value no shell script can hold (a NUL byte, text that is not UTF-8), or a variable that a job
+            cannot be given, see `check_environment`.
     """
+    check_environment(plan.env, (secret.name for secret in plan.secrets))
     place = place_of(plan.executor)
     sections = (
         _head(plan),
@@ -43,7 +46,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         ("# --- functions", _functions()),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
-        ("# --- environment", *_environment(plan, layout)),
+        ("# --- environment", *_environment(plan, layout, place)),
         ("# --- the nodes meet", *_meeting(plan, place)),
         ("# --- setup, in the shell that the command runs in", *_setup(plan, layout, place)),
         ("# --- the command", *_launch(plan)),
@@ -53,9 +56,9 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
 
 _RANK_ENTRY = (
     'if [ "${1-}" = --rank ]; then',
-    "  code=0",
-    '  nemotron_rank "$RANK" || code=$?',
-    '  exit "$code"',
+    "  nemotron_code=0",
+    '  nemotron_rank "$RANK" || nemotron_code=$?',
+    '  exit "$nemotron_code"',
     "fi",
 )
 
@@ -99,6 +102,9 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
     launch = plan.launch
     script = f"{layout.bundle}/{launch.script}"
     yield "nemotron_command() {"
+    folder = _own_folder(plan)
+    if folder is not None:
+        yield f"  {_on_python_path(folder)}"
     if launch.cmd is None:
         config = ("--config", layout.config) if launch.takes_config else ()
         yield f"  exec {join(('python', script, *config, *launch.args))}"
@@ -108,6 +114,16 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
         yield "  trap ':' TERM INT HUP"
         yield f"  eval {quote(' '.join((line, join(launch.args))).rstrip(' '))}"
     yield "}"
+
+
+def _own_folder(plan: Plan) -> str | None:
+    """Where a script of the user's own lies, if that is here: `python train.py` would import from there."""
+    own = "/" not in plan.launch.script
+    return posixpath.dirname(plan.recipe.script) if own and plan.executor == "local" else None
+
+
+def _on_python_path(folder: str) -> str:
+    return f'export PYTHONPATH={quote(folder)}"${{PYTHONPATH:+:$PYTHONPATH}}"'
 
 
 @lru_cache(maxsize=1)
@@ -127,7 +143,7 @@ def _node(plan: Plan, place: Place) -> Iterator[str]:
     yield "nemotron_begin"
 
 
-def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
+def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
     fixed = {
         "NEMOTRON_JOB_NAME": plan.name,
         "NEMOTRON_JOB_DIR": layout.root,
@@ -137,15 +153,19 @@ def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
     yield f"unset {_LAUNCHER_VARIABLES}"
     yield "export PYTHONUNBUFFERED=1"
     for variable in plan.env:
-        if not _NAME.fullmatch(variable.name):
-            raise UserError(f"{variable.name!r} is not the name of an environment variable", where=variable.source)
         yield f"export {variable.name}={quote(variable.value)}"
     for name, value in fixed.items():
         yield f"export {name}={quote(value)}"
     yield 'export NEMOTRON_NODE_RANK="$nemotron_node" NEMOTRON_NUM_NODES="$nemotron_nodes"'
     yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes"'
+    if _package_travels(plan, place):
+        yield _on_python_path(layout.code)
     if plan.executor != "local":
         yield "nemotron_read_secrets"
+
+
+def _package_travels(plan: Plan, place: Place) -> bool:
+    return place.code and plan.package.kind != "none"
 
 
 def _meeting(plan: Plan, place: Place) -> Iterator[str]:
@@ -164,7 +184,7 @@ def _meeting(plan: Plan, place: Place) -> Iterator[str]:
 
 
 def _setup(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
-    if place.code and plan.package.kind != "none":
+    if _package_travels(plan, place):
         yield f"cd {quote(layout.code)}"
     yield "set +u"
     total = len(plan.launch.setup)
@@ -192,9 +212,9 @@ def _launch(plan: Plan) -> Iterator[str]:
     elif plan.launch.kind == "ray" and plan.resources.nodes > 1:
         yield from _ray(plan)
     else:
-        yield "code=0"
-        yield 'nemotron_launch nemotron_rank "${RANK:-0}" || code=$?'
-        yield 'nemotron_finish "$code" "${RANK:-0}" 1'
+        yield "nemotron_code=0"
+        yield 'nemotron_launch nemotron_rank "${RANK:-0}" || nemotron_code=$?'
+        yield 'nemotron_finish "$nemotron_code" "${RANK:-0}" 1'
 
 
 def _torchrun(plan: Plan) -> Iterator[str]:
@@ -206,10 +226,10 @@ def _torchrun(plan: Plan) -> Iterator[str]:
             '--nnodes="$NNODES" --node-rank="$NODE_RANK" --rdzv-backend=static '
             '--master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"'
         )
-    yield "code=0"
+    yield "nemotron_code=0"
     yield f"nemotron_launch python -m torch.distributed.run {where} \\"
-    yield f'  --nproc-per-node={ranks} --no-python bash "$nemotron_script" --rank || code=$?'
-    yield f'nemotron_finish "$code" $((nemotron_node * {ranks})) {ranks}'
+    yield f'  --nproc-per-node={ranks} --no-python bash "$nemotron_script" --rank || nemotron_code=$?'
+    yield f'nemotron_finish "$nemotron_code" $((nemotron_node * {ranks})) {ranks}'
 
 
 def _ray(plan: Plan) -> Iterator[str]:
@@ -221,9 +241,9 @@ def _ray(plan: Plan) -> Iterator[str]:
     yield '  ray start --head --block --node-ip-address="$MASTER_ADDR" --port="${RAY_ADDRESS##*:}"' + gpus + " &"
     yield "  nemotron_ray=$!"
     yield "  nemotron_gate ray"
-    yield "  code=0"
-    yield "  nemotron_launch nemotron_rank 0 || code=$?"
-    yield '  nemotron_record "$nemotron_gates/driver" "exit_code=$code"'
+    yield "  nemotron_code=0"
+    yield "  nemotron_launch nemotron_rank 0 || nemotron_code=$?"
+    yield '  nemotron_record "$nemotron_gates/driver" "exit_code=$nemotron_code"'
     yield "else"
     yield "  nemotron_gate ray"
     yield f'  ray start --block --address="$RAY_ADDRESS"{gpus} &'
@@ -232,10 +252,10 @@ def _ray(plan: Plan) -> Iterator[str]:
     yield '    kill -0 "$nemotron_ray" 2> /dev/null || { nemotron_reason="Ray ended on node $nemotron_node"; exit 1; }'
     yield '    sleep 1; ls "$nemotron_gates" > /dev/null'
     yield "  done"
-    yield '  code=$(nemotron_value "$nemotron_gates/driver" exit_code)'
+    yield '  nemotron_code=$(nemotron_value "$nemotron_gates/driver" exit_code)'
     yield "fi"
     yield 'kill "$nemotron_ray" 2> /dev/null || :'
-    yield 'nemotron_finish "$code" 0 1'
+    yield 'nemotron_finish "$nemotron_code" 0 1'
 
 
 def _expression(text: str) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
-from nemo_runspec.errors import NotBuilt, Problems, UserError
+from nemo_runspec.errors import NotBuilt, UserError
 from nemo_runspec.paths import expanded, write_private
 from nemo_runspec.plan.build import Planned, PlanRequest, build_plan
 from nemo_runspec.plan.model import Plan
+from nemo_runspec.plan.unfilled import refuse_unfilled
 from nemotron.cli.options import Invocation
 
 Client = Callable[..., int]
@@ -51,11 +52,12 @@ def run_request(request: PlanRequest, planned: Planned, *, argv: list[str]) -> i
 
     Where an input had to be made first, the plan is made again, so that it names the version that now exists.
     """
-    from nemotron.cli.inputs import provide_inputs
+    from nemotron.cli.inputs import provide_inputs, require_inputs
 
     client = ready_client(planned.plan)
     if provide_inputs(planned.plan, argv):
         planned = build_plan(request)
+        require_inputs(planned.plan)
     return submit(planned, client, argv=argv)
 
 
@@ -88,17 +90,6 @@ def submit(planned: Planned, client: Client, *, argv: list[str]) -> int:
         argv=argv,
         on_success=lambda: register(plan),
     )
-
-
-def refuse_unfilled(plan: Plan) -> None:
-    """Raises `UserError` where the profile still leaves something for the site to fill in."""
-    if plan.unfilled:
-        where = f"profile '{plan.profile}'" if plan.profile else "the plan"
-        raise Problems(
-            f"{where} is not complete; nothing was submitted",
-            [UserError(line) for line in plan.unfilled],
-            remedy=f"complete it in {plan.env_file}" if plan.env_file else "set them with run.env.KEY=VALUE",
-        )
 
 
 def _check_combination(invocation: Invocation) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 
 from nemo_runspec.catalog import find_recipe
+from nemo_runspec.config.overrides import quoted
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Artifact, Plan
+
+_CARRIED = ("run.env.job_dir=", "run.env.env_vars.NEMO_RUN_DIR=")
 
 
 def provide_inputs(plan: Plan, argv: list[str]) -> bool:
@@ -31,13 +34,31 @@ def _make(plan: Plan, artifact: Artifact, argv: list[str]) -> None:
 
     recipe = find_recipe(str(artifact.recipe))
     print(f"{artifact.name}: '{artifact.artifact}' is not there yet; running {recipe.path} first", file=sys.stderr)
-    request = plan_request(recipe, config=artifact.config, profile=plan.profile)
+    request = plan_request(
+        recipe,
+        config=artifact.config,
+        profile=plan.profile,
+        overrides=[quoted("run.artifacts.root", plan.run["artifacts"]["root"]), *_carried(plan)],
+        env_file=plan.env_file,
+    )
     code = run_request(request, build_plan(request), argv=argv)
     if code != 0:
         raise UserError(
             f"making '{artifact.artifact}' has failed with exit code {code}; {plan.recipe.path} was not started",
             remedy=f"see what went wrong: nemotron jobs show last, then: {_command(plan, artifact)}",
         )
+
+
+def require_inputs(plan: Plan) -> None:
+    """Raises `UserError` where a required input of a plan is not there."""
+    for artifact in plan.consumes:
+        if artifact.ready is False and artifact.required:
+            raise _missing(plan, artifact)
+
+
+def _carried(plan: Plan) -> list[str]:
+    """Overrides of the call that also decide where its inputs are made."""
+    return [text for text in plan.overrides if text.lstrip("+").startswith(_CARRIED)]
 
 
 def _missing(plan: Plan, artifact: Artifact) -> UserError:

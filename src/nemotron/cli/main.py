@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.click import Abort, ClickException, Exit
@@ -16,6 +17,11 @@ def run(argv: Sequence[str]) -> int:
     """The exit code of `nemotron ARGV…`: 0, a job's own, 2 for a mistake of the user's, 130 after Ctrl-C."""
     from nemotron.cli.root import make_root
 
+    _prepare_streams()
+    try:
+        Path.cwd()
+    except OSError:
+        return _fail("the working directory is gone\n  fix: cd somewhere else", 2)
     try:
         result = make_root().main(args=list(argv), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
@@ -31,10 +37,26 @@ def run(argv: Sequence[str]) -> int:
         # The reader is gone (`| head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (OSError, UnicodeError) as error:
+        # What the system refuses and no room has put in words of its own: a name too long, a full disk.
+        return _fail(f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error), 1)
     return result if isinstance(result, int) else 0
 
 
+def _prepare_streams() -> None:
+    """Output goes somewhere even where a stream was closed, and no character of it is too much for a terminal."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # for the whole process
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _fail(message: str, code: int) -> int:
+    """Says what went wrong, if there is anything to say beyond the help that was shown."""
+    if not message:
+        return code
     from nemo_runspec.redact import argv_redactor
     from nemotron.cli.text import clean, paint
 
@@ -45,4 +67,5 @@ def _fail(message: str, code: int) -> int:
 def _usage_message(error: ClickException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else PROGRAM
-    return f"{error.format_message()}\n  fix: see {command} --help"
+    message = error.format_message()
+    return f"{message}\n  fix: see {command} --help" if message else ""

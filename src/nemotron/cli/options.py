@@ -131,7 +131,7 @@ def _one(option: OptionSpec, given: tuple[str, ...]) -> str | None:
 
 
 def _check_override(text: str) -> None:
-    if "=" in text or text.startswith("~"):
+    if ("=" in text and not text.startswith("=")) or text.startswith("~"):
         return
     raise UserError(
         f"'{text}' is neither an option nor an override",

@@ -12,7 +12,7 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.plan.codec import plan_to_dict
-from nemo_runspec.plan.limits import gpu_hours
+from nemo_runspec.plan.limits import cost_of, gpu_hours
 from nemo_runspec.plan.model import Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
@@ -36,14 +36,14 @@ def print_preview(plan: Plan, *, as_json: bool) -> None:
 
 
 def print_sweep(plans: list[Plan], *, as_json: bool) -> None:
-    """Prints the plans of a sweep: one line each, and the first one's script; as JSON all of them whole."""
+    """Prints the plans of a sweep, one line each; as JSON all of them whole, with their scripts."""
     if as_json:
         whole = [_as_json(plan, get_backend(plan.executor).make_rendering(plan)) for plan in plans]
         print(json.dumps(whole, indent=2, ensure_ascii=False))
         return
     print(paint(f"{count(len(plans), 'run')}", "bold"))
     print("\n".join(table([str(i), plan.name, clean("  ".join(plan.overrides))] for i, plan in enumerate(plans))))
-    total = [gpu_hours(plan.resources) for plan in plans]
+    total = [gpu_hours(plan) for plan in plans]
     if all(cost is not None for cost in total):
         print(f"\nat most {sum(c or 0.0 for c in total):,.1f} GPU-hours together")
     print(f"\nThe first run, whole: leave -m out and give its overrides. {_nothing(plans[0])}")
@@ -52,7 +52,7 @@ def print_sweep(plans: list[Plan], *, as_json: bool) -> None:
 def _as_json(plan: Plan, rendering: Rendering | None) -> dict[str, Any]:
     return {
         "plan": plan_to_dict(plan),
-        "gpu_hours": gpu_hours(plan.resources),
+        "gpu_hours": gpu_hours(plan),
         "rendering": asdict(rendering) if rendering else None,
     }
 
@@ -134,14 +134,13 @@ def _stays(kind: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _cost(plan: Plan) -> list[str]:
-    resources = plan.resources
-    nodes = count(resources.nodes, "node")
-    shape = f"{nodes} x {count(resources.gpus_per_node, 'GPU')}, {resources.nproc_per_node} processes per node"
-    cost = gpu_hours(resources)
-    if cost is None:
-        return [paint("cost", "bold"), f"  {shape}, no time limit"]
-    limit = f" x {resources.time}" if resources.time else ""
-    return [paint("cost", "bold"), f"  {shape}{limit} = at most {cost:,.1f} GPU-hours"]
+    resources, cost = plan.resources, cost_of(plan)
+    gpus = "GPUs unknown" if cost.gpus is None else count(cost.gpus, "GPU")
+    shape = f"{count(resources.nodes, 'node')}, {gpus} in all, {resources.nproc_per_node} processes per node"
+    runs = f", {cost.runs} runs" if cost.runs > 1 else ""
+    limit = f", {resources.time}" if resources.time else ""
+    total = "no limit" if cost.gpu_hours is None else f"at most {cost.gpu_hours:,.1f} GPU-hours"
+    return [paint("cost", "bold"), f"  {shape}{runs}{limit}: {total}"]
 
 
 def _warnings(plan: Plan) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from nemo_runspec.catalog import Recipe
 from nemotron.cli.click import Context, TyperCommand
 from nemotron.cli.options import read_invocation, recipe_parameters
+from nemotron.cli.text import literal
 
 ARGS = "nemotron.args"
 
@@ -33,7 +34,7 @@ class RecipeCommand(PassthroughCommand):
         super().__init__(
             recipe.path.rsplit("/", 1)[-1],
             params=recipe_parameters(),
-            help=summary or recipe.path,
+            help=literal(summary or recipe.path),
             rich_help_panel="Recipes",
             context_settings={"help_option_names": ["--help", "-h"]},
         )

@@ -119,7 +119,10 @@ def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
     from nemo_runspec.profiles.fieldset import fields_of
 
     profile = _far_profile(env)
-    executor = executor_of(env, env.chain(profile)) if env and profile else "slurm"
+    try:
+        executor = executor_of(env, env.chain(profile)) if env and profile else "slurm"
+    except UserError:
+        executor = "slurm"
     fields = fields_of(executor).fields
     rows = [(name, fields[name].help) for name in _FIELDS_SHOWN if name in fields]
     return [*rows, ("…", f"all {len(fields)} fields of '{executor}': nemotron env fields {executor}")]

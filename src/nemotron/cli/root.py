@@ -9,6 +9,7 @@ from nemo_runspec import catalog
 from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
 from nemotron.cli.options import RECIPE_OPTIONS
+from nemotron.cli.text import literal
 
 RECIPES_PANEL = "Recipes"
 
@@ -90,7 +91,7 @@ class FolderGroup(_StrictGroup):
     def __init__(self, path: str) -> None:
         super().__init__(
             name=path.rsplit("/", 1)[-1],
-            help=catalog.group_summary(path) or f"Recipes of {path}.",
+            help=literal(catalog.group_summary(path) or f"Recipes of {path}."),
             no_args_is_help=True,
             rich_help_panel=RECIPES_PANEL,
             context_settings={"help_option_names": ["--help", "-h"]},
@@ -132,7 +133,7 @@ def _resolve(
 
 
 def _recipe_or_group(path: str) -> Command | None:
-    if ".." in path.split("/") or path.startswith(("/", "steps")):
+    if ".." in path.split("/") or path.startswith("/") or path.split("/")[0] == catalog.STEPS:
         return None
     if catalog.children(path):
         return FolderGroup(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
@@ -28,6 +29,11 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 def clean(text: str) -> str:
     """Text without characters that would drive the terminal; newlines and tabs stay."""
     return "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def literal(text: str) -> str:
+    """Help text in which Rich's markup finds nothing: `[tool.runspec]` stays as it is. As `rich.markup.escape` does."""
+    return re.sub(r"(\\*)(\[[a-zA-Z#/@][^\[]*?\])", r"\1\1\\\2", text)
 
 
 def size(count: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path, PurePosixPath
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.bundle import digest
 from nemo_runspec.plan.model import Bundle, BundleFile
 
 
@@ -18,7 +18,7 @@ def read_bundle(bundle: Bundle) -> dict[BundleFile, bytes]:
         UserError: a file is gone, or the recipe has changed since the plan was made.
     """
     contents = {file: _read(file) for file in bundle.files}
-    if bundle.digest and digest(contents) != bundle.digest:
+    if bundle.digest and digest({file.path: content for file, content in contents.items()}) != bundle.digest:
         changed = [file.path for file, content in contents.items() if len(content) != file.size]
         raise UserError(
             f"the recipe has changed since the plan was made: {', '.join(changed) or 'its contents differ'}",
@@ -26,14 +26,6 @@ def read_bundle(bundle: Bundle) -> dict[BundleFile, bytes]:
             remedy="make the plan again",
         )
     return contents
-
-
-def digest(contents: dict[BundleFile, bytes]) -> str:
-    """What `Bundle.digest` is for these contents."""
-    whole = hashlib.sha256()
-    for file, content in sorted(contents.items(), key=lambda item: item[0].path):
-        whole.update(f"{file.path}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-    return whole.hexdigest()
 
 
 def write_bundle(contents: dict[BundleFile, bytes], folder: Path) -> None:

@@ -23,7 +23,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import process_of, this_process
 from nemo_runspec.plan.model import BundleFile, Plan
-from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers, signal_name
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, read_markers, signal_name
 from nemo_runspec.source import display_path
 
 GRACE = 10.0
@@ -31,7 +31,7 @@ GRACE = 10.0
 
 _TICK = 0.1
 _LAST_WORDS = 2.0
-"""Seconds that output is read on after the job script has ended, where something still holds its pipe."""
+"""Seconds that output is read on after the job script has ended, where something still holds or fills its pipe."""
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
@@ -49,6 +49,8 @@ class StderrConsole:
 
     def say(self, text: str) -> None:
         """Prints one line."""
+        if sys.stderr is None:  # closed when this process was started; print would take standard output instead
+            return
         try:
             print(text, file=sys.stderr, flush=True)
         except OSError:
@@ -80,7 +82,7 @@ def run(
     Args:
         plan_text: the plan's JSON, to be kept. `secret_values`: by variable; only the job's processes get them.
         argv: the command line, to be kept redacted.
-        on_success: called when the job has succeeded.
+        on_success: called when the job has succeeded. What the system refuses it is said; the job stays a success.
         grace: seconds a job has to end after Ctrl-C, TERM or HUP before it is killed.
 
     Returns: the recipe's own exit code, 128 + N where signal N ended it; 130, 143 or 129 after Ctrl-C, TERM or HUP.
@@ -97,12 +99,20 @@ def run(
         except Interrupted as interrupted:
             word = WORDS[signal.Signals(interrupted.number)]
             outcome = Outcome("cancelled", EXIT_CODES[signal.Signals(interrupted.number)], cause=f"cancelled by {word}")
+        except OSError as error:
+            place = str(error.filename or run.folder)
+            problem = UserError(f"the job cannot go on: {error.strerror or error}", where=place)
+            run.conclude(Outcome("failed", problem.exit_code, cause=_first_line(problem)))
+            raise problem from None
         except BaseException as error:
             run.conclude(Outcome("failed", getattr(error, "exit_code", 1), cause=_first_line(error)))
             raise
         run.conclude(outcome)
     if outcome.state == "succeeded" and on_success is not None:
-        on_success()
+        try:
+            on_success()
+        except (OSError, UserError) as error:
+            run.console.say(f"{plan.name}: succeeded, but {_first_line(error)}")
     return outcome.exit_code
 
 
@@ -164,15 +174,20 @@ class _Run:
         return outcome_of(process.returncode, marker, interrupts.seen)
 
     def conclude(self, outcome: Outcome) -> None:
-        outputs = {a.name: a.path for a in self.plan.produces if a.path and Path(a.path).exists()}
-        self.record = self.store.finish(
-            self.record,
-            outcome.state,
-            exit_code=outcome.exit_code,
-            signal=outcome.signal,
-            cause=outcome.cause,
-            outputs=outputs,
-        )
+        outputs = {a.name: a.path for a in self.plan.produces if a.path and _exists(Path(a.path))}
+        try:
+            self.record = self.store.finish(
+                self.record,
+                outcome.state,
+                exit_code=outcome.exit_code,
+                signal=outcome.signal,
+                cause=outcome.cause,
+                outputs=outputs,
+            )
+        except OSError as error:
+            ended = f"{self.plan.name}: {outcome.state}, exit code {outcome.exit_code}"
+            self.console.say(f"{ended}; its record cannot be written: {error.strerror}")
+            return
         for line in closing_lines(self.record, self.log, outputs):
             self.console.say(line)
 
@@ -219,7 +234,8 @@ class _Stop:
                 processes.terminate(self._process)
             else:
                 self._kill("it is killed now")
-        if self._deadline is not None and time.monotonic() > self._deadline and self._process.poll() is None:
+        # Also where the job script itself has ended: what it left behind may go on.
+        if self._deadline is not None and time.monotonic() > self._deadline:
             self._kill(f"it did not stop within {self._grace:g} s and is killed")
 
     def _kill(self, why: str) -> None:
@@ -230,7 +246,10 @@ class _Stop:
 
 
 def pump(process: subprocess.Popen[bytes], output: JobOutput, tick: Callable[[], None]) -> None:
-    """Gives the process's output on until it has ended; calls `tick` about ten times a second."""
+    """Gives the process's output on until it has ended; calls `tick` about ten times a second.
+
+    What the process leaves behind and goes on writing is not waited for: `_LAST_WORDS` later nothing more is read.
+    """
     pipe: IO[bytes] = process.stdout  # type: ignore[assignment]
     os.set_blocking(pipe.fileno(), False)
     ended: float | None = None
@@ -247,8 +266,8 @@ def pump(process: subprocess.Popen[bytes], output: JobOutput, tick: Callable[[],
             output.tick()
             if process.poll() is None:
                 continue
-            ended = ended or time.monotonic()
-            if not selector.get_map() or (not data and time.monotonic() - ended > _LAST_WORDS):
+            ended = time.monotonic() if ended is None else ended
+            if not selector.get_map() or time.monotonic() - ended > _LAST_WORDS:
                 return
 
 
@@ -270,8 +289,10 @@ def outcome_of(returncode: int, marker: NodeMarker | None, interrupts: Sequence[
     if interrupts:
         number = signal.Signals(interrupts[0])
         return Outcome("cancelled", EXIT_CODES[number], cause=f"cancelled by {WORDS[number]}")
-    if returncode == 0:
+    if returncode == 0 and marker is not None and command_ran([marker]):
         return Outcome("succeeded", 0)
+    if returncode == 0:
+        return Outcome("failed", 1, cause="the job script ended without running the command")
     code = returncode if returncode > 0 else 128 - returncode
     if marker is not None and marker.exit_code == code:
         return Outcome("failed", code, marker.signal, cause(marker))
@@ -288,6 +309,13 @@ def closing_lines(record: JobRecord, log: Path, outputs: Mapping[str, str]) -> l
     if log.exists() and record.state != "succeeded":
         lines.append(f"  log: {display_path(log)}")
     return lines + [f"  {name}: {path}" for name, path in outputs.items()]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _first_line(error: BaseException) -> str:

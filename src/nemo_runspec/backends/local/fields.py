@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.errors import UserError
@@ -30,12 +31,21 @@ EXCLUDED: Mapping[str, str] = {
 }
 """Arguments of NeMo-Run's executor that no profile key fills, and why."""
 
+_UNUSED: Mapping[str, tuple[Any, ...]] = {"mounts": (None, [], ()), "packager": (None, "", "none")}
+"""Keys of every profile that change nothing here, and the values that ask for nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalTarget:
-    """A local job beyond what every plan says. `job_dir`: as the profile wrote it, None for the default."""
+    """A local job beyond what every plan says.
+
+    Args:
+        job_dir: as the profile wrote it, None for the default.
+        warnings: what is odd but not wrong.
+    """
 
     job_dir: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def make_target(request: TargetRequest) -> LocalTarget:
@@ -50,4 +60,14 @@ def make_target(request: TargetRequest) -> LocalTarget:
             f"a local run has one node, this machine; {nodes} were asked for",
             remedy="run.env.nodes=1, a config made for one node (such as -c tiny), or a profile of another executor",
         )
-    return LocalTarget(job_dir=request.env.get("job_dir") or None)
+    return LocalTarget(request.env.get("job_dir") or None, tuple(_warnings(request)))
+
+
+def _warnings(request: TargetRequest) -> Iterator[str]:
+    env = request.env
+    unused = [key for key, none in _UNUSED.items() if env.get(key) not in none]
+    if unused:
+        yield f"{', '.join(unused)}: not used by executor 'local' in this release"
+    processes = env.get("nproc_per_node") or 1
+    if request.launch == "direct" and processes > 1:
+        yield f"nproc_per_node = {processes} is not used: the recipe's launch is direct, and a local run starts it once"

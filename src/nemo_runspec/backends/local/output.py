@@ -27,9 +27,9 @@ class JobOutput:
         self._log_path = log
         self._filter = LineFilter(secrets)
         self._say = say
-        self._broken = False
+        self._broken = sys.stdout is None  # it was closed when this process was started
         self._log_failed = False
-        self._bar = MetricsBar(metrics) if sys.stdout.isatty() else None
+        self._bar = None if self._broken or not sys.stdout.isatty() else MetricsBar(metrics)
 
     def feed(self, data: bytes) -> None:
         """Takes a piece."""

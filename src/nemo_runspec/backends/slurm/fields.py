@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
@@ -23,10 +23,14 @@ from nemo_runspec.backends.checks import (
     read_mounts,
     texts,
 )
+from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.slurm.time import time_problem
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
+
+if TYPE_CHECKING:
+    from nemo_runspec.plan.model import Resources
 
 HOME = "@HOME@"
 """Stands for the home directory on the other side of an SSH tunnel: a named hole, filled when a job is submitted.
@@ -259,6 +263,14 @@ class SlurmTarget:
     identity: str | None = None
     build_cache_dir: str | None = None
     warnings: tuple[str, ...] = ()
+
+    def gpus(self, resources: Resources) -> int | None:
+        """GPUs of the whole job, whichever option asks for them; None for a `gres` this does not read."""
+        return gpus_of_job(self, resources)
+
+    def runs(self) -> int:
+        """Tasks of the array, each once more per retry."""
+        return array_size(self.array) * (self.retries + 1)
 
 
 def run_dir(env: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nemotron.cli.click import Command, TyperArgument, TyperCommand, TyperGroup, TyperOption
+from nemotron.cli.text import literal
 
 _SETTINGS = {"help_option_names": ["--help", "-h"]}
 
@@ -31,7 +32,7 @@ def argument(
         type=str,
         required=required,
         nargs=-1 if many else 1,
-        help=help_text,
+        help=literal(help_text),
         metavar=name.upper(),
         shell_complete=complete,
     )
@@ -46,7 +47,7 @@ def option(long: str, help_text: str, *, value: str | None = None, complete: Any
         type=str if value else bool,
         default=None if value else False,
         metavar=value,
-        help=help_text,
+        help=literal(help_text),
         show_default=False,
         shell_complete=complete,
     )

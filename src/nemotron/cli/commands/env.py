@@ -78,18 +78,21 @@ def _list(as_json: bool) -> int:
 def _show(profile: str, as_json: bool) -> int:
     from nemo_runspec.profiles.fieldset import fields_of
     from nemo_runspec.profiles.profile import resolve_profile
-    from nemo_runspec.redact import is_secret_name
+    from nemo_runspec.redact import HIDDEN, Redactor, is_secret_name
 
     env = _file_in_force()
     found = resolve_profile(env, profile)
     secret = {f.name for f in fields_of(found.executor).fields.values() if f.secret}
     rows: list[tuple[str, Any, str]] = []
+    secrets: list[str] = []
     for path, value in flatten({"executor": found.executor, **found.values}).items():
         source = found.sources.get(path) or found.sources.get(path.split(".")[0])
         hidden = path in secret or is_secret_name(path.rsplit(".", 1)[-1]) or path.rsplit(".", 1)[-1] in (
             found.values.get("secrets") or ()
         )  # fmt: skip
-        rows.append((path, "******" if hidden and value else value, source.label() if source else "default"))
+        secrets += [str(value)] if hidden and value else []
+        rows.append((path, HIDDEN if hidden and value else value, source.label() if source else "default"))
+    rows = json.loads(Redactor(secrets).redact(json.dumps(rows, default=str)))
     if as_json:
         values = [{"key": k, "value": v, "source": s} for k, v, s in rows]
         print(json.dumps({"name": profile, "chain": found.chain, "values": values}, indent=2, ensure_ascii=False))

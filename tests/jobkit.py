@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.local.bundle import digest
 from nemo_runspec.backends.local.fields import LocalTarget
+from nemo_runspec.packaging.bundle import digest
 from nemo_runspec.plan.model import Bundle, BundleFile, EnvVar, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.script import JobLayout, render_job_script
 
@@ -36,7 +36,7 @@ def plan_for(
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(textwrap.dedent(script), encoding="utf-8")
     file = BundleFile("recipes/test/main.py", str(source), source.stat().st_size)
-    bundle = Bundle((file,), file.size, digest({file: source.read_bytes()}))
+    bundle = Bundle((file,), file.size, digest({file.path: source.read_bytes()}))
     return Plan(
         name=name,
         recipe=RecipeRef("test/main", "test/main", str(source)),

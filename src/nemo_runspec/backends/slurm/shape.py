@@ -1,0 +1,39 @@
+"""How large a Slurm job is: GPUs asked for in any of sbatch's ways, and how many tasks its array has."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nemo_runspec.backends.slurm.fields import SlurmTarget
+    from nemo_runspec.plan.model import Resources
+
+# `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, a suffix `(S:0-1)` left aside: sbatch's manual page, --gres.
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][\w.-]*))?(?::(?P<count>\d+))?(?:\(.*\))?")
+
+
+def gpus_of_job(target: SlurmTarget, resources: Resources) -> int | None:
+    """GPUs over all nodes: `gpus_per_node`, else `gpus_per_task`, else `gres`; None where `gres` is not understood."""
+    if resources.gpus_per_node:
+        return resources.nodes * resources.gpus_per_node
+    if target.gpus_per_task:
+        return resources.nodes * resources.nproc_per_node * target.gpus_per_task
+    counts = [_gres_gpus(item) for item in (target.gres or "").split(",") if item.strip().startswith(("gpu", "gres"))]
+    return None if None in counts else resources.nodes * sum(count or 0 for count in counts)
+
+
+def array_size(array: str | None) -> int:
+    """Tasks of `--array`: `0-99`, `1,3,5`, `0-15:4`, with or without `%N`; 1 without an array."""
+    total = 0
+    for part in (array or "").split("%")[0].split(","):
+        bounds, _, step = part.partition(":")
+        first, _, last = bounds.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            total += max(0, int(last or first) - int(first)) // max(1, int(step) if step.isdecimal() else 1) + 1
+    return max(1, total)
+
+
+def _gres_gpus(item: str) -> int | None:
+    match = _GRES.fullmatch(item.strip())
+    return int(match["count"] or 1) if match else None

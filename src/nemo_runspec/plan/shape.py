@@ -1,0 +1,110 @@
+"""Checks of a composed `run` section: it keeps its tables, its types, and says nothing that is decided elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nemo_runspec.config.compose import Composition
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.field import problem_with
+from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.interpolate import retype
+from nemo_runspec.profiles.profile import one_or_all, type_problem
+from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+
+FIXED = {
+    "name": "every run gets a name of its own",
+    "recipe": "it is the command itself: nemotron list",
+    "config": "choose it with -c",
+    "mode": "choose it with --run or --batch",
+    "profile": "choose it with --run or --batch",
+    "executor": "it decides where a job runs: name a profile of that executor with --run or --batch",
+}
+"""What no override may change, and what does."""
+
+_ARTIFACT_KEYS = ("artifact", "path", "recipe", "config", "make")
+
+
+def check_shape(composition: Composition, fixed: Mapping[str, Any], artifacts: Iterable[str]) -> None:
+    """The command line may change what stands in `run`, not its tables nor what says which job this is.
+
+    Args:
+        fixed: dotted path → the value it must have. `artifacts`: names of the recipe's inputs and outputs.
+
+    Raises:
+        UserError: the first thing that is wrong.
+    """
+    artifacts = list(artifacts)
+    composition.run_section()
+    for key, value in fixed.items():
+        if composition.select(key) != value:
+            raise UserError(f"{key} is not set this way", where="command line", remedy=FIXED[key.rpartition(".")[2]])
+    for name in ("env", "wandb", "artifacts", *artifacts):
+        if not isinstance(composition.select(f"run.{name}"), Mapping):
+            raise UserError(
+                f"run.{name} must stay a table", where="command line", remedy=f"set its keys: run.{name}.KEY=VALUE"
+            )
+    for name in artifacts:
+        _check_artifact(composition, f"run.{name}")
+    _check_system(composition)
+
+
+def check_types(composition: Composition, env: dict[str, Any], executor: str) -> None:
+    """Checks `run.env` against the fields of its executor; text that came from a variable becomes what it stands for.
+
+    Raises:
+        UserError: every value of a wrong type, with its place.
+    """
+    fields = fields_of(executor)
+    problems = []
+    for key, value in list(env.items()):
+        if key not in fields.fields:
+            known = did_you_mean(key, fields.fields) or f"keys of executor '{executor}': nemotron env fields {executor}"
+            problems.append(
+                UserError(f"no key 'run.env.{key}'", where=composition.place(f"run.env.{key}"), remedy=known)
+            )
+        else:
+            env[key] = retype(value, fields.fields[key].type)
+            problem = type_problem(key, env[key], fields, composition.source_of(f"run.env.{key}"))
+            if problem is not None:
+                problems.append(problem)
+    if problems:
+        raise one_or_all("run.env has", problems)
+
+
+def check_plain(composition: Composition, value: Any, path: str = "") -> None:
+    """Raises `UserError` for what JSON cannot hold unchanged: keys that are no text, bytes, infinite numbers."""
+    place = composition.place(path) if path else None
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            if not isinstance(key, str):
+                raise UserError(
+                    f"{path or 'the config'}: a key must be text, not {key!r}", where=place, remedy=f'quote it: "{key}"'
+                )
+            check_plain(composition, below, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, (list, tuple)):
+        for below in value:
+            check_plain(composition, below, path)
+    elif isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+        raise UserError(f"{path}: {value!r} cannot be kept in a plan", where=place, remedy="write it as text: quote it")
+
+
+def _check_artifact(composition: Composition, path: str) -> None:
+    table = composition.resolved(path)
+    for key in _ARTIFACT_KEYS:
+        if not isinstance(table.get(key), (str, type(None))):
+            raise UserError(
+                f"{path}.{key} must be a string, not {table[key]!r}", where=composition.place(f"{path}.{key}")
+            )
+
+
+def _check_system(composition: Composition) -> None:
+    for name in ("wandb", "artifacts"):
+        values = composition.resolved(f"run.{name}")
+        for declared in SYSTEM_SECTIONS[name]:
+            problem = problem_with(declared, values.get(declared.name))
+            if problem:
+                path = f"run.{name}.{declared.name}"
+                raise UserError(f"{path} {problem}", where=composition.place(path))

@@ -85,6 +85,29 @@ def test_a_broken_recipe_is_kept_with_its_error(project):
         _ = recipe.spec
 
 
+def test_a_recipe_that_cannot_be_read_is_listed_with_its_error(project):
+    project.recipe("mine/gone")
+    script = project.folder / "recipes/mine/gone/main.py"
+    script.unlink()
+    script.symlink_to("nowhere.py")
+    assert "cannot read" in next(r for r in catalog.find_recipes() if r.path == "mine/gone").problem()
+    project.recipe("mine/train")
+    (project.folder / "recipes/mine/train/helper.py").symlink_to("nowhere.py")
+    assert catalog.find_recipe("mine/train").problem() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(HEADER, True), ("#" * 70_000 + "\n" + HEADER, True), (HEADER.replace("\n", "\r\n"), True),
+     (f"text = '{HEADER.splitlines()[0]} tool.runspec'", False), ("# [tool.runspec]\n", False),
+     ("# /// script\n# dependencies = []\n# ///\n", False)],
+)  # fmt: skip
+def test_what_declares_itself(tmp_path, text, expected):
+    (tmp_path / "main.py").write_text(text)
+    assert catalog.declares_itself(tmp_path / "main.py") is expected
+    assert catalog.declares_itself(tmp_path / "none.py") is None
+
+
 def test_two_recipes_in_one_folder_are_a_mistake(project):
     project.recipe("mine/train")
     project.write("recipes/mine/train/second.py", HEADER)

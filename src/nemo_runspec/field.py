@@ -74,6 +74,11 @@ TYPES: Mapping[str, FieldType] = {
         "a whole number, 1 or more", lambda v: _is_int(v) and v >= 1, {"type": "integer", "minimum": 1}
     ),
     "number": FieldType("a number", lambda v: _is_int(v) or isinstance(v, float), {"type": "number"}),
+    "amount": FieldType(
+        "a number, 0 or more",
+        lambda v: (_is_int(v) or isinstance(v, float)) and v >= 0,
+        {"type": "number", "minimum": 0},
+    ),
     "bool": FieldType("true or false", lambda v: isinstance(v, bool), {"type": "boolean"}),
     "bool|str": FieldType(
         "true, false or a string", lambda v: isinstance(v, (bool, str)), {"type": ["boolean", "string"]}

@@ -16,6 +16,7 @@ from jobkit import plan_for
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import STATES, JobRecord, JobStore, Launcher, Unreadable
 from nemo_runspec.jobs.process import is_alive, machine, process_of, this_process
+from nemo_runspec.paths import write_private
 
 MARKER = """\
 node=0
@@ -98,6 +99,30 @@ def test_a_store_that_cannot_be_written_is_an_error_for_the_person(tmp_path):
         JobStore(tmp_path / "file" / "jobs").create(plan_for(tmp_path), plan_text="", argv=[])
 
 
+def test_text_that_is_no_text_leaves_no_half_a_job(store, tmp_path):
+    with pytest.raises(UserError, match="not Unicode"):
+        store.create(plan_for(tmp_path), plan_text="\ud800", argv=[])
+    assert list(store.root.iterdir()) == []
+
+
+def test_bytes_that_are_not_utf8_are_kept(store, tmp_path):
+    made = store.create(plan_for(tmp_path), plan_text="{}", argv=["nemotron", "a\udcff"], files={"x": "b\udcfe"})
+    assert store.get(made.name).argv == ("nemotron", "a\udcff")
+    assert (store.folder(made.name) / "x").read_bytes() == b"b\xfe"
+
+
+def test_a_failed_write_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    write_private(tmp_path / "file", "before")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_private(tmp_path / "file", "after")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "before"
+
+
 def test_list_get_and_last(store, create):
     assert store.list() == []
     with pytest.raises(UserError, match="no job is recorded"):
@@ -123,6 +148,11 @@ def damage(text):
     yield "later", json.dumps({**data, "schema": 99})
     yield "states", json.dumps({**data, "states": []})
     yield "state", json.dumps({**data, "states": [{"state": "odd", "time": "x"}]})
+    for time in ("x", None, 5, "2025-01-01", "2025-01-01T00:00:00"):
+        yield "time", json.dumps({**data, "states": [{"state": "running", "time": time}]})
+    for name in ("exit_code", "elapsed", "recipe", "outputs"):
+        yield name, json.dumps({**data, name: ["odd"]})
+    yield "deep", "[" * 100_000
     yield "key", json.dumps({k: v for k, v in data.items() if k != "recipe"})
     yield "launcher", json.dumps({**data, "launcher": 5})
 
@@ -165,6 +195,14 @@ def test_a_killed_launcher_with_a_marker_is_what_the_marker_says(store, create, 
     (status / "node-0").write_text(MARKER.format(code=code))
     found = store.get("last")
     assert (found.state, found.exit_code, found.elapsed) == (state, code, 4.5)
+
+
+@pytest.mark.parametrize("ended", ["inf", "nan", "1e30", "-1e30"])
+def test_a_marker_with_an_impossible_time_is_no_crash(store, create, dead, ended):
+    status = store.folder(store.transition(create(launcher=dead), "running").name) / "status"
+    status.mkdir()
+    (status / "node-0").write_text(MARKER.format(code=3).replace("ended=9.5", f"ended={ended}"))
+    assert store.list()[0].state == "failed"
 
 
 def test_a_killed_launcher_whose_script_lives_is_running(store, create, dead):

@@ -21,14 +21,13 @@ from jobkit import plan_for
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.local import processes
-from nemo_runspec.backends.local.bundle import digest
 from nemo_runspec.backends.local.client import job_environment, run
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.plan.model import Artifact, PythonEnv
 
-JOBKIT = str(Path(__file__).parents[1] / "script")
+JOBKIT = str(Path(__file__).parents[1])
 CALL = """
 import pickle, sys
 sys.path.insert(0, {jobkit!r})
@@ -184,16 +183,6 @@ def test_a_bundle_path_that_leads_out_is_refused(tmp_path, call):
         call(replace(plan, bundle=replace(plan.bundle, files=(file,))))
 
 
-def test_the_digest_is_that_of_the_planner(tmp_path):
-    from nemo_runspec.catalog import script_of_ones_own
-    from nemo_runspec.packaging.bundle import make_bundle
-
-    script = tmp_path / "mine.py"
-    script.write_text("print(1)\n")
-    bundle = make_bundle(script_of_ones_own(script))
-    assert digest({file: Path(file.source).read_bytes() for file in bundle.files}) == bundle.digest
-
-
 def test_secrets_reach_the_job_and_nothing_else(tmp_path, call):
     script = "import os\nv = os.environ['MY_KEY']\nprint(v[:6], end='', flush=True)\nprint(v[6:], len(v))"
     plan = plan_for(tmp_path, script)
@@ -228,6 +217,13 @@ def test_an_environment_that_cannot_be_made_is_a_failed_job(tmp_path, call, monk
     assert record(plan).state == "failed"
 
 
+def raising(error):
+    def hook():
+        raise error
+
+    return hook
+
+
 def test_outputs_and_the_hook(tmp_path, call):
     made = []
     plan = plan_for(tmp_path, f"import os; os.makedirs({str(tmp_path / 'out')!r})")
@@ -235,6 +231,11 @@ def test_outputs_and_the_hook(tmp_path, call):
     assert call(plan, on_success=lambda: made.append(1))[0] == 0
     assert made == [1]
     assert dict(record(plan).outputs) == {"model": str(tmp_path / "out")}
+    bad = plan_for(tmp_path, name="test-job-1120-bad00000")
+    for error in (UserError("latest cannot be moved"), OSError(28, "No space left on device")):
+        code, _, notes = call(replace(bad, job_dir=f"{bad.job_dir}-{id(error)}"), on_success=raising(error))
+        assert (code, "Traceback" in notes) == (0, False)
+        assert notes.splitlines()[-1].startswith(f"{bad.name}: succeeded, but ")
     failing = plan_for(tmp_path, "raise SystemExit(1)", name="test-job-1120-failing0")
     assert call(failing, on_success=lambda: made.append(2))[0] == 1
     assert made == [1]
@@ -410,6 +411,76 @@ def test_what_a_job_leaves_behind_is_ended(tmp_path, call):
     assert "left behind" in notes
     assert processes.members("no-such-job", 0) == set()
     nothing_left(plan, 0)
+
+
+@pytest.mark.parametrize("pause", ["", "sleep 0.01;"])
+def test_what_is_left_and_goes_on_writing_is_not_waited_for(tmp_path, call, pause):
+    plan = plan_for(tmp_path, "print('done')", setup=(f"(while :; do echo x; {pause} done) &",))
+    started = time.monotonic()
+    code, out, _ = call(plan)
+    assert time.monotonic() - started < 20
+    assert (code, record(plan).state, "[rank0] done\n" in out) == (0, "succeeded", True)
+    nothing_left(plan, 0)
+
+
+def test_a_signal_ends_a_job_with_a_leftover_that_ignores_it(tmp_path, start):
+    left = "(trap '' TERM; while :; do echo x; sleep 0.01; done) &"
+    child = start(plan := plan_for(tmp_path, READY + "time.sleep(60)", setup=(left,)), grace=1.0)
+    wait_ready(child)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=20)
+    assert (child.returncode, record(plan).state) == (143, "cancelled")
+    nothing_left(plan, child.pid)
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_without_a_standard_output_the_job_runs_and_is_logged(tmp_path, closed):
+    plan = plan_for(tmp_path, "print('hello')")
+    file = tmp_path / "plan.pickle"
+    file.write_bytes(pickle.dumps((plan, 10.0)))
+    code = CALL.format(jobkit=JOBKIT, file=str(file))
+    command = ["bash", "-c", f'exec "$@" {closed}', "bash", sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "Traceback" in done.stderr, record(plan).state) == (0, False, "succeeded"), done.stderr
+    assert (Path(plan.job_dir) / "logs/job.log").read_text() == "[rank0] hello\n"
+
+
+def test_a_working_directory_whose_name_is_not_utf8(tmp_path, call, monkeypatch):
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(folder)
+    monkeypatch.chdir(folder)
+    plan = plan_for(tmp_path, "print(1)")
+    assert call(plan)[0] == 0
+    assert os.fsencode(record(plan).cwd) == folder
+
+
+def test_a_job_folder_that_cannot_be_filled_is_a_failed_job_and_no_traceback(tmp_path, call, monkeypatch):
+    plan = plan_for(tmp_path, "print(1)")
+    monkeypatch.setattr("nemo_runspec.backends.local.client.write_bundle", raising(OSError(28, "No space left", "/x")))
+    with pytest.raises(UserError, match="No space left"):
+        call(plan)
+    assert (record(plan).state, record(plan).exit_code) == ("failed", 2)
+
+
+def test_a_record_that_can_no_longer_be_written_does_not_change_the_exit_code(tmp_path, call, monkeypatch):
+    plan = plan_for(tmp_path, "raise SystemExit(3)")
+    monkeypatch.setattr(JobStore, "finish", lambda *a, **k: raising(OSError(28, "No space left", "/x"))())
+    code, _, notes = call(plan)
+    assert code == 3
+    assert "failed, exit code 3; its record cannot be written: No space left" in notes
+
+
+@pytest.mark.parametrize(
+    ("env", "launch", "words"),
+    [({}, "direct", []), ({"mounts": [], "packager": "none"}, "direct", []), ({"nproc_per_node": 2}, "torchrun", []),
+     ({"mounts": ["/a:/b"]}, "torchrun", ["mounts: not used"]),
+     ({"mounts": ["/a:/b"], "packager": "git"}, "ray", ["mounts, packager: not used by executor 'local'"]),
+     ({"nproc_per_node": 2, "gpus_per_node": 8}, "direct", ["nproc_per_node = 2 is not used"])],
+)  # fmt: skip
+def test_what_a_local_run_does_not_use_is_said(env, launch, words):
+    warnings = get_backend("local").make_target(TargetRequest("n", "run", "train", launch, env)).warnings
+    assert len(warnings) == len(words)
+    assert all(warning.startswith(word) for warning, word in zip(warnings, words, strict=True))
 
 
 def test_more_than_one_node_is_refused():

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.envs import ensure_env, env_key, find_uv, satisfies, uv_environment
+from nemo_runspec import envs
+from nemo_runspec.envs import ensure_env, env_key, find_uv, install_settings, satisfies, uv_environment
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import PythonEnv
 
@@ -101,9 +102,63 @@ def test_what_cannot_be_installed_is_an_error_with_uvs_own_words():
 
 
 def test_the_key_is_of_what_matters():
-    assert env_key(PythonEnv(("b", "a")), "p") == env_key(PythonEnv(("a", "b"), download="x"), "p")
-    keys = {env_key(PythonEnv(d, r), p) for d in (("a",), ("b",)) for r in (None, ">=3.10") for p in ("p", "q")}
-    assert len(keys) == 8
+    assert env_key(PythonEnv(("b", "a")), "p", {}) == env_key(PythonEnv(("a", "b"), download="x"), "p", {})
+    keys = {
+        env_key(PythonEnv(d, r), p, s)
+        for d in (("a",), ("b",))
+        for r in (None, ">=3.10")
+        for p in ("p", "q")
+        for s in ({}, {"UV_TORCH_BACKEND": "auto"}, {"UV_TORCH_BACKEND": "cpu"}, {"UV_FIND_LINKS": "/a"})
+    }
+    assert len(keys) == 32
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [({}, {"UV_TORCH_BACKEND": "auto"}), ({"UV_TORCH_BACKEND": ""}, {"UV_TORCH_BACKEND": "auto"}),
+     ({"UV_TORCH_BACKEND": "cpu", "OTHER": "1"}, {"UV_TORCH_BACKEND": "cpu"}),
+     ({"PIP_INDEX_URL": "https://x"}, {"UV_DEFAULT_INDEX": "https://x"}),
+     ({"UV_INDEX_URL": "https://x", "PIP_INDEX_URL": "https://y"}, {"UV_INDEX_URL": "https://x"}),
+     ({"PIP_FIND_LINKS": "/w"}, {"UV_FIND_LINKS": "/w"}),
+     ({"UV_EXTRA_INDEX_URL": "https://x"}, {"UV_EXTRA_INDEX_URL": "https://x", "UV_TORCH_BACKEND": "auto"})],
+)  # fmt: skip
+def test_the_settings_that_decide_what_is_installed(environment, expected):
+    assert install_settings(PythonEnv(("numpy", "torch>=2")), environment) == expected
+    assert "UV_TORCH_BACKEND" not in install_settings(PythonEnv(("torch-geometric",)), {})
+
+
+FAKE_UV = """#!/bin/sh
+if [ "$1" = venv ]; then
+  for folder; do :; done
+  mkdir -p "$folder/bin" && touch "$folder/bin/python"
+elif [ "$UV_TORCH_BACKEND" = auto ]; then
+  echo "error: no such index" && exit 2
+fi
+"""
+
+
+def test_another_build_of_torch_than_the_fitting_one_is_said(tmp_path, monkeypatch):
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "uv").write_text(FAKE_UV)
+    (tmp_path / "fake" / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'fake'}:{os.environ['PATH']}")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    lines: list[str] = []
+    assert ensure_env(PythonEnv(("torch",)), lines.append) is not None
+    assert [line for line in lines if "PyPI's is taken (error: no such index)" in line]
+
+
+@pytest.mark.parametrize("where", ["", "envs", "lock"])
+def test_a_folder_that_cannot_be_written_is_an_error_for_the_person(own_state, where):
+    key = env_key(WANTED, envs._interpreter(None), install_settings(WANTED, os.environ))
+    if where == "lock":
+        (own_state / "envs" / f"{key}.lock").mkdir(parents=True)
+    else:
+        (own_state / where).parent.mkdir(parents=True, exist_ok=True)
+        (own_state / where).write_text("a file")
+    with pytest.raises(UserError, match="cannot make the recipe's Python environment") as caught:
+        ensure_env(WANTED, print)
+    assert "NEMOTRON_HOME" in str(caught.value.remedy)
 
 
 def test_pips_settings_are_handed_on_under_uvs_names():

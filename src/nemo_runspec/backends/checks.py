@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -69,8 +70,8 @@ def control_characters(env: Mapping[str, Any], keys: Iterable[str]) -> list[User
 
 
 def read_mounts(mounts: Iterable[Any], executor: str, problems: list[UserError]) -> tuple[Mount, ...]:
-    """Mounts written as strings. What is wrong with one is added to `problems`."""
-    found = []
+    """Mounts written as strings, each once. What is wrong with one is added to `problems`."""
+    found: list[Mount] = []
     for number, mount in enumerate(mounts):
         parts = mount.split(":") if isinstance(mount, str) else []
         if len(parts) not in (2, 3) or not all(parts) or not parts[1].startswith("/"):
@@ -82,7 +83,23 @@ def read_mounts(mounts: Iterable[Any], executor: str, problems: list[UserError])
             )
         else:
             found.append(Mount(*parts))
-    return tuple(found)
+    return one_per_target(found, problems)
+
+
+def one_per_target(mounts: Iterable[Mount], problems: list[UserError]) -> tuple[Mount, ...]:
+    """The mounts without repetitions. Two different ones at the same place are a problem."""
+    found: dict[str, Mount] = {}
+    for mount in mounts:
+        target = posixpath.normpath(mount.target)
+        other = found.setdefault(target, mount)
+        if (other.source, other.flags) != (mount.source, mount.flags):
+            problems.append(
+                UserError(
+                    f"mounts: '{other}' and '{mount}' have the same target {target}",
+                    remedy="leave one out, or mount it elsewhere",
+                )
+            )
+    return tuple(found.values())
 
 
 def below(path: str, folder: str) -> bool:

@@ -30,13 +30,15 @@ def parse_override(text: str, loader: Any = None) -> Override:
     if not text.isprintable() and "\x00" in text:
         raise UserError("an override may not hold a NUL byte", where="command line")
     try:
-        return OverridesParser.create(config_loader=loader).parse_override(text)
+        override = OverridesParser.create().parse_override(text)
     except (HydraException, RecursionError) as error:
         raise UserError(
             f"cannot read the override {text!r}: {_first_line(error)}",
             where="command line",
             remedy=_quoted_spelling(text) or "overrides are key=value, +new=value or ~gone",
         ) from None
+    override.config_loader = loader
+    return override
 
 
 def canonical_override(text: str, executor: str) -> str:

@@ -1,4 +1,4 @@
-"""Which variables a job can be given: the job script exports them, so bash must take the name and nemotron not need it."""
+"""Which variables a job can be given: names that bash takes and that neither it nor nemotron sets itself."""
 
 from __future__ import annotations
 

@@ -6,11 +6,12 @@ The arguments of NeMo-Run's `DockerExecutor` named here are those of 0.11.1.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
@@ -19,6 +20,7 @@ from nemo_runspec.backends.checks import (
     below,
     control_characters,
     flags,
+    one_per_target,
     raise_problems,
     read_mounts,
     tables,
@@ -27,6 +29,9 @@ from nemo_runspec.backends.checks import (
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
+
+if TYPE_CHECKING:
+    from nemo_runspec.plan.model import Resources
 
 FIELDS: tuple[Field, ...] = (
     adopt("container_image", required=True, nemo_run="container_image"),
@@ -94,6 +99,12 @@ class DockerTarget:
     additional_kwargs: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
+    def gpus(self, resources: Resources) -> int | None:
+        """GPUs the container sees; None for all of the machine's, and where docker-py's own argument asks for them."""
+        if self.num_gpus == -1 or "device_requests" in self.additional_kwargs:
+            return None
+        return self.num_gpus or 0
+
 
 def make_target(request: TargetRequest) -> DockerTarget:
     """The Docker part of a plan.
@@ -105,8 +116,12 @@ def make_target(request: TargetRequest) -> DockerTarget:
     problems = control_characters(env, ("container_image", "runtime", "shm_size", "ipc_mode", "network", "mounts"))
     if (env.get("nodes") or 1) > 1:
         problems.append(
-            UserError(f"executor 'docker' runs on one node, not {env['nodes']}", remedy="set nodes = 1, or use Slurm")
+            UserError(
+                f"nodes = {env['nodes']}: executor 'docker' runs on one node", remedy="set nodes = 1, or use Slurm"
+            )
         )
+    if (env.get("num_gpus") or 0) < -1:
+        problems.append(UserError(f"num_gpus = {env['num_gpus']}: 0 or more, or -1 for all of them"))
     ulimits = _ulimits(env.get("ulimits") or (), problems)
     volumes = _volumes(env.get("mounts") or (), problems)
     raise_problems("docker", problems)
@@ -135,9 +150,17 @@ def _ulimits(given: Any, problems: list[UserError]) -> tuple[str, ...]:
 
 
 def _volumes(given: Any, problems: list[UserError]) -> tuple[str, ...]:
-    mounts = [_here(mount, problems) for mount in read_mounts(given, "docker", problems)]
+    mounts = one_per_target((_here(mount, problems) for mount in read_mounts(given, "docker", problems)), problems)
     folder = str(paths.run_dir())
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in mounts)
+    hidden = next((mount for mount in mounts if posixpath.normpath(mount.target) == folder and not seen), None)
+    if hidden is not None:
+        problems.append(
+            UserError(
+                f"mounts: '{hidden}' takes the place of the directory for jobs, {folder}",
+                remedy="mount it elsewhere, or set NEMOTRON_HOME",
+            )
+        )
     return (*map(str, mounts), *(() if seen else (str(Mount(folder, folder)),)))
 
 

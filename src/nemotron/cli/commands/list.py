@@ -39,7 +39,7 @@ def _call(prefix: str | None, as_json: bool) -> int:
 
 
 def _rows(recipe: Recipe) -> list[tuple[str, ...]]:
-    problem = recipe.problem()
+    problem = _problem(recipe)
     if problem:
         first, *rest = problem.splitlines()
         return [
@@ -49,9 +49,18 @@ def _rows(recipe: Recipe) -> list[tuple[str, ...]]:
     return [(f"nemotron {recipe.command}", ",".join(recipe.configs()), recipe.spec.description)]
 
 
+def _problem(recipe: Recipe) -> str | None:
+    """Why a recipe cannot be used: its header, or a name that a built-in command has taken."""
+    from nemotron.cli.root import COMMANDS
+
+    if recipe.family in COMMANDS and not recipe.is_step:
+        return f"'{recipe.family}' is a built-in command; rename the folder, or: nemotron run {recipe.script}"
+    return recipe.problem()
+
+
 def _as_json(recipe: Recipe) -> dict[str, Any]:
     known: dict[str, Any] = {"path": recipe.path, "command": recipe.command, "script": str(recipe.script)}
-    problem = recipe.problem()
+    problem = _problem(recipe)
     if problem:
         return {**known, "error": problem}
     spec = recipe.spec

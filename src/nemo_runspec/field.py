@@ -73,8 +73,7 @@ TYPES: Mapping[str, FieldType] = {
     "positive": FieldType(
         "a whole number, 1 or more", lambda v: _is_int(v) and v >= 1, {"type": "integer", "minimum": 1}
     ),
-    "number": FieldType("a number", lambda v: _is_int(v) or isinstance(v, float), {"type": "number"}),
-    "amount": FieldType(
+    "number": FieldType(
         "a number, 0 or more",
         lambda v: (_is_int(v) or isinstance(v, float)) and v >= 0,
         {"type": "number", "minimum": 0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -24,9 +25,14 @@ def build_env(executor: str, env: dict[str, Any]) -> dict[str, Any]:
 
 
 def build_target(
-    executor: str, env: dict[str, Any], launch: str = "torchrun", mode: str = "run", kind: str = ""
+    executor: str,
+    env: dict[str, Any],
+    launch: str = "torchrun",
+    mode: str = "run",
+    kind: str = "",
+    given: Iterable[str] = (),
 ) -> Any:
-    request = TargetRequest(name=NAME, mode=mode, kind=kind, launch=launch, env=build_env(executor, env))
+    request = TargetRequest(NAME, mode, kind, launch, build_env(executor, env), frozenset(given))
     return get_backend(executor).make_target(request)
 
 

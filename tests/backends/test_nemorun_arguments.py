@@ -156,7 +156,11 @@ def test_no_plan_holds_the_client_secret(make_plan):
     [
         ("docker", {"mounts": [{"path": "/data"}]}, "mounts"),
         ("docker", {"mounts": ["$UNSET_VARIABLE_1/x:/x"]}, "UNSET_VARIABLE_1, which is not set"),
-        ("docker", {"nodes": 2}, "one node"),
+        ("docker", {"nodes": 2}, "^nodes = 2: executor 'docker' runs on one node"),
+        ("docker", {"num_gpus": -2}, "^num_gpus = -2"),
+        ("docker", {"mounts": ["/a:/data", "/b:/data/"]}, "^mounts: .* have the same target /data"),
+        ("docker", {"mounts": ["/a:/nemo_run"]}, "takes the place of the job's own directory"),
+        ("lepton", {"secret_vars": {"A-B": "x"}}, "^secret_vars: 'A-B'"),
         ("docker", {"ulimits": ["memlock"]}, "ulimits"),
         ("lepton", {"mounts": ["/data:/data"]}, r"mounts\[0\] is not a mount of executor 'lepton'"),
         ("lepton", {"mounts": [{"path": "/data"}]}, "absolute mount_path"),
@@ -168,6 +172,25 @@ def test_wrong_shapes_are_named_with_an_example(make_target, executor, env, wron
     with pytest.raises(UserError, match=wrong) as caught:
         make_target(executor, env)
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("env", "gpus"),
+    [
+        ({"gpus_per_node": 2}, 2), ({"gpus_per_node": 2, "num_gpus": 4}, 4), ({"num_gpus": -1}, None),
+        ({"gpus_per_node": 2, "num_gpus": 0}, 0), ({}, 0), ({"additional_kwargs": {"device_requests": []}}, None),
+    ],
+)  # fmt: skip
+def test_gpus_that_docker_gives(make_plan, env, gpus):
+    plan = make_plan("docker", {**REQUIRED.get("docker", {}), **env})
+    assert plan.target.gpus(plan.resources) == gpus
+
+
+def test_gpu_hours_are_not_negative():
+    field = fields_of("slurm").fields["max_gpu_hours"]
+    assert [problem_with(field, value) for value in (0, 1.5, None)] == [None] * 3
+    for value in (-1, -0.5, float("nan"), True, "5"):
+        assert "a number, 0 or more" in problem_with(field, value)
 
 
 def test_docker_fills_in_paths_of_this_machine(make_target, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.arguments import shell_word
+from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.time import hours
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.plan.codec import plan_from_json, plan_to_json
@@ -40,6 +42,49 @@ def test_partition_for_the_mode(make_target, mode, kind, without, chosen):
     assert make_target("slurm", env, mode=mode, kind=kind).partition == chosen
 
 
+@pytest.mark.parametrize(
+    ("given", "mode", "kind", "chosen"),
+    [
+        ({"partition"}, "run", "", "batch"),
+        ({"partition"}, "batch", "build", "batch"),
+        ({"partition", "run_partition"}, "run", "", "interactive"),
+        ({"batch_partition"}, "run", "", "interactive"),
+        ({"batch_partition"}, "batch", "build", "backfill"),
+        (set(), "run", "", "interactive"),
+    ],
+)
+def test_a_partition_of_the_command_line_wins(make_target, given, mode, kind, chosen):
+    assert make_target("slurm", PARTITIONS, mode=mode, kind=kind, given=given).partition == chosen
+
+
+def test_a_time_of_the_command_line_wins(make_target):
+    env = {"time": "08:00:00", "build_time": "02:00:00"}
+    assert make_target("slurm", env, kind="build", given={"time"}).time == "08:00:00"
+    with pytest.raises(UserError, match=r"^time is not"):
+        make_target("slurm", {**env, "time": "x"}, kind="build", given={"time"})
+
+
+@pytest.mark.parametrize(
+    ("env", "gpus"),
+    [
+        ({"nodes": 2, "gpus_per_node": 8}, 16),
+        ({"nodes": 2, "additional_parameters": {"gpus": 12}}, 12),
+        ({"nodes": 2, "additional_parameters": {"gpus": "h100:8,a100:4"}}, 12),
+        ({"nodes": 2, "gpus_per_node": 8, "additional_parameters": {"gpus": "4"}}, 16),
+        ({"additional_parameters": {"gpus": "many"}}, None),
+        ({"additional_parameters": {"gpus": True}}, None),
+        ({"additional_parameters": {"--gpus-per-socket": 2}}, None),
+        ({"additional_parameters": {"tres_per_task": "gres/gpu:2"}}, None),
+        ({"gpus_per_node": 1, "additional_parameters": {"gpu_bind": "none", "nice": 5}}, 1),
+        ({"gres": "gpu:h100:4", "nodes": 2}, 8),
+        ({}, 0),
+    ],
+)
+def test_gpus_in_any_of_slurms_ways(make_plan, env, gpus):
+    plan = make_plan("slurm", env)
+    assert plan.target.gpus(plan.resources) == gpus
+
+
 def test_builds_have_their_own_time_and_cache(make_target):
     env = {"time": "08:00:00", "build_time": "02:00:00", "build_cache_dir": "/lustre/cache"}
     build, train = make_target("slurm", env, kind="build"), make_target("slurm", env)
@@ -55,6 +100,32 @@ def test_time_limits(make_target, time, expected):
     assert hours(make_target("slurm", {"time": time}).time) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("time", ["0", 0, "00:00:00", "0-0", "UNLIMITED"])
+def test_no_time_limit(make_target, time):
+    assert hours(make_target("slurm", {"time": time}).time) is None
+
+
+@pytest.mark.parametrize("time", ["CHANGE_ME", "YOUR-TIME-LIMIT", "<HH:MM:SS>"])
+def test_a_time_still_to_be_written_lets_the_plan_be_seen(make_target, make_plan, time):
+    target = make_target("slurm", {"time": time})
+    assert (target.time, target.unfilled) == (time, (f"time is still a placeholder: {time!r}",))
+    assert f"--time={shlex.quote(time)}" in render_sbatch(make_plan("slurm", {"time": time}))
+    assert make_target("slurm", {"build_time": time}, kind="build").unfilled[0].startswith("build_time is")
+    assert make_target("slurm", {"build_time": time}).unfilled == ()
+
+
+def test_a_login_node_still_to_be_named_lets_the_plan_be_seen(make_plan):
+    from nemo_runspec.backends.slurm.executor import make_executor
+
+    plan = make_plan("slurm", {"tunnel": "ssh", "user": "me"})
+    assert plan.target.unfilled[0].startswith("host is not set")
+    shown = render(plan)
+    assert shown.command[:2] == ("ssh", "me@@HOST@")
+    assert [hole.split(":")[0] for hole in shown.holes] == ["@HOME@", "@HOST@"]
+    with pytest.raises(UserError, match="host is not set"):
+        make_executor(plan)
+
+
 @pytest.mark.parametrize("time", ["4h", "04:00:00:00", "1-", "-5", "four", "1-2-3", "04.5"])
 def test_what_is_no_time_limit(make_target, time):
     with pytest.raises(UserError, match="time is not a time limit Slurm takes") as caught:
@@ -64,7 +135,16 @@ def test_what_is_no_time_limit(make_target, time):
 
 @pytest.mark.parametrize(
     ("given", "kept"),
-    [(None, None), (False, None), (True, True), ("user", "user"), ("false", None), ("True", True), ("", None)],
+    [
+        (None, None),
+        (False, None),
+        (True, True),
+        ("user", "user"),
+        ("topo", "topo"),
+        ("false", None),
+        ("True", True),
+        ("", None),
+    ],
 )
 def test_exclusive_is_never_false(make_target, given, kept):
     assert make_target("slurm", {"exclusive": given}).exclusive == kept
@@ -91,19 +171,31 @@ def test_directory_for_jobs(monkeypatch, tmp_path):
         ({"remote_job_dir": "/lustre/$USER"}, "may hold letters"),
         ({"remote_job_dir": "/lustre/my runs"}, "may hold letters"),
         ({"remote_job_dir": "/pvc/nemo_run"}, "NeMo-Run replaces"),
-        ({"tunnel": "ssh"}, "needs host"),
+        ({"tunnel": "ssh", "host": "-oProxyCommand=id"}, "^host may not begin with -"),
+        ({"tunnel": "ssh", "host": "a b"}, "^host may not"),
+        ({"tunnel": "ssh", "host": "login", "user": "-l"}, "^user may not"),
+        ({"exclusive": "always"}, "^exclusive = 'always' is no word of Slurm's"),
         ({"host": "login"}, "no tunnel"),
         ({"job_name_prefix": "a b"}, "job_name_prefix"),
         ({"dependencies": ["last"]}, "not a Slurm job id"),
         ({"container_env": ["A B"]}, "not the name of a variable"),
         ({"additional_parameters": {"nodes": 2}}, "key of its own"),
         ({"additional_parameters": {"job-name": "x"}}, "key of its own"),
+        ({"additional_parameters": {"mail type": "x"}}, "^additional_parameters: 'mail type' is not the name"),
+        ({"additional_parameters": {"-p": "x"}}, "is not the name of an sbatch option"),
+        ({"additional_parameters": {"J": "x"}}, "is not the name of an sbatch option"),
+        ({"additional_parameters": {"x=1 --wrap": "x"}}, "is not the name of an sbatch option"),
+        ({"additional_parameters": {"mail_type": "A", "--mail-type": "B"}}, "are the same option"),
         ({"comment": "a\nb"}, "line break"),
         ({"srun_args": ["--a\nrm x"]}, "line break"),
         ({"mounts": [{"path": "/data"}]}, r"mounts\[0\] is not a mount of executor 'slurm'"),
         ({"mounts": ["/data"]}, "is not a mount"),
         ({"mounts": ["/data:relative"]}, "is not a mount"),
         ({"mounts": ["/a:/b:ro:x"]}, "is not a mount"),
+        ({"mounts": ["/a:/data", "/b:/data/"]}, "^mounts: '/a:/data' and '/b:/data/' have the same target /data"),
+        ({"mounts": ["/a:/data", "/a:/data:ro"]}, "have the same target /data"),
+        ({"mounts": ["/a:/nemo_run"]}, r"^mounts\[0\] takes the place of the job's own directory"),
+        ({"mounts": ["/a:/r"], "container_image": "i", "remote_job_dir": "/r"}, "have the same target /r"),
         ({"mounts": ["data:/data"]}, "begins with"),
         ({"mounts": ["~/data:/data"]}, "begins with"),
     ],
@@ -120,7 +212,7 @@ def test_the_same_directory_is_fine_in_a_container(make_target):
 
 def test_all_problems_at_once(make_target):
     with pytest.raises(Problems) as caught:
-        make_target("slurm", {"tunnel": "ssh", "time": "4h", "mounts": [{}]})
+        make_target("slurm", {"host": "login", "time": "4h", "mounts": [{}]})
     assert len(caught.value.problems) == 3
 
 
@@ -148,6 +240,11 @@ def test_one_word_of_the_batch_script(text, word):
 def test_a_shell_reads_the_word_as_it_was_written(text):
     read = subprocess.run(["bash", "-c", f"printf %s {shell_word(text)}x"], capture_output=True, check=True).stdout
     assert read.decode() == f"{text}x" or text.startswith("~/")
+
+
+def test_the_same_mount_twice_is_one(make_target):
+    env = {"mounts": ["/data:/data", "/data:/data"], "container_image": "i", "remote_job_dir": "/data/run"}
+    assert make_target("slurm", env).mounts == ("/data:/data",)
 
 
 def test_what_is_odd_is_said(make_target):

@@ -21,13 +21,14 @@ from nemo_runspec.errors import UserError
 LINE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=24)
 WORD = st.from_regex(r"[a-z][a-z0-9_]{0,11}", fullmatch=True)
 PATH = st.lists(WORD, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+TARGET = PATH.map("/in{}".format)
 COUNT = st.integers(1, 4096)
 TIME = st.from_regex(r"([0-9]{1,2}-)?[0-9]{1,2}(:[0-5][0-9]){0,2}", fullmatch=True)
 SOURCE = st.one_of(
     PATH, WORD.map("$HOME/{}".format), WORD.map("${{SCRATCH}}/{} x".format), PATH.map("/$nemo_run{}".format),
     LINE.map(lambda text: "/" + text.replace(":", "").replace(",", "")), PATH.map("/$nemo_run{} x".format),
 )  # fmt: skip
-MOUNT = st.tuples(SOURCE, PATH, st.sampled_from(["", ":ro", ":rw+nosuid"])).map(lambda m: f"{m[0]}:{m[1]}{m[2]}")
+MOUNT = st.tuples(SOURCE, TARGET, st.sampled_from(["", ":ro", ":rw+nosuid"])).map(lambda m: f"{m[0]}:{m[1]}{m[2]}")
 MEMORY = st.one_of(st.integers(0, 10**6), st.sampled_from(["0", "200G", "1T"]))
 EXTRA = st.dictionaries(
     st.sampled_from(["mail_type", "mail-user", "reservation", "nodelist", "licenses", "nice", "spread_job", "ntasks"]),
@@ -40,12 +41,14 @@ OPTIONAL = {
     "dependency_type": st.sampled_from(["afterok", "afterany"]), "additional_parameters": EXTRA,
     "nodes": COUNT, "gpus_per_node": st.integers(0, 16), "nproc_per_node": COUNT, "cpus_per_task": COUNT,
     "cpus_per_gpu": COUNT, "gpus_per_task": COUNT, "mem": MEMORY, "mem_per_gpu": MEMORY, "mem_per_cpu": MEMORY,
-    "exclusive": st.sampled_from([True, False, "user", "mcs"]), "gres": LINE, "constraint": LINE, "exclude": LINE,
+    "exclusive": st.sampled_from([True, False, "user", "mcs", "topo"]), "gres": LINE, "constraint": LINE,
+    "exclude": LINE,
     "segment": COUNT, "network": LINE, "array": st.one_of(st.integers(0, 99), st.sampled_from(["0-7%2", "1,3,5"])),
     "signal": st.sampled_from(["B:USR1@300", "TERM"]), "comment": LINE,
     "open_mode": st.sampled_from(["append", "truncate"]),
     "container_image": st.one_of(st.sampled_from(["nvcr.io#nvidia/nemo:25.04", "/images/nemo 25.sqsh"]), LINE),
-    "mounts": st.lists(MOUNT, max_size=3), "container_env": st.lists(WORD.map(str.upper), max_size=3),
+    "mounts": st.lists(MOUNT, max_size=3, unique_by=lambda mount: mount.split(":")[1]),
+    "container_env": st.lists(WORD.map(str.upper), max_size=3),
     "srun_args": st.lists(st.sampled_from(["--mpi=pmix", "--no-container-mount-home", "--cpu-bind=none"]), max_size=3),
     "setup_lines": st.one_of(LINE, st.just("module load cuda\nexport A='{{ b }}'\n\n# {% end %}")),
     "memory_measure": st.booleans(), "remote_job_dir": st.one_of(PATH, st.just("~/runs"), PATH.map("{}/".format)),

@@ -10,6 +10,12 @@ from typing import Any
 
 from nemo_runspec.errors import Problems, UserError
 
+MOUNTED = "/nemo_run"
+"""Where NeMo-Run mounts a job's own directory in its container."""
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The name of an environment variable."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -79,6 +85,13 @@ def read_mounts(mounts: Iterable[Any], executor: str, problems: list[UserError])
                 UserError(
                     f"mounts[{number}] is not a mount of executor '{executor}': {mount!r}",
                     remedy='write "source:/target" or "source:/target:ro", such as "/data:/data"',
+                )
+            )
+        elif posixpath.normpath(parts[1]) == MOUNTED:
+            problems.append(
+                UserError(
+                    f"mounts[{number}] takes the place of the job's own directory, {MOUNTED}: {mount!r}",
+                    remedy="mount it elsewhere",
                 )
             )
         else:

@@ -134,12 +134,16 @@ class Composition:
             raise self._resolution_error(error) from None
 
     def resolved(self, path: str | None = None) -> dict[str, Any]:
-        """A plain, fully resolved copy of the whole tree or of one table.
+        """A plain, fully resolved copy of the whole tree or of one table; empty where the table is null or not there.
 
         Raises:
-            UserError: an interpolation that cannot be resolved or a mandatory value (`???`) nobody gave.
+            UserError: no table, an interpolation that cannot be resolved or a mandatory value (`???`) nobody gave.
         """
-        node = self.cfg if path is None else OmegaConf.select(self.cfg, path)
+        node = self.cfg if path is None else self.select(path)
+        if node is None:
+            return {}
+        if not isinstance(node, DictConfig):
+            raise UserError(f"{path} must be a table, not {node!r}", where=self.place(path or ""))
         try:
             container = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
         except (OmegaConfBaseException, RecursionError) as error:

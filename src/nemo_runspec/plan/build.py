@@ -35,6 +35,7 @@ from nemo_runspec.profiles.profile import (
     unfilled_values,
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
+from nemo_runspec.script import check_environment
 from nemo_runspec.source import Layer, Source
 
 AUTO = Source(Layer.AUTO, text="automatic")
@@ -168,6 +169,7 @@ class _Builder:
         sources = self._leaf_sources(run, tree)
         environment = job_environment(run, spec, run_dir, sources, local=self._inherits())
         self.unfilled = unfilled_values(self.executor, run["env"], _below(sources, "run.env."))
+        check_environment(environment.variables, [*(s.name for s in environment.secrets), *environment.missing])
         self._hide_secrets(run, environment, sources)
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, consumes, produces)
@@ -278,7 +280,7 @@ class _Builder:
         gpus = env.get("gpus_per_node") or 0
         unfilled = list(self.unfilled)
         unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
-        unfilled += getattr(target, "unfilled", ())
+        unfilled += [line for line in getattr(target, "unfilled", ()) if not _said(line, unfilled)]
         unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
         return Plan(
             name=self.name,
@@ -363,6 +365,11 @@ def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
     if launch == "torchrun" and gpus and processes != gpus:
         return [f"{processes} processes per node for {gpus} GPUs per node"]
     return []
+
+
+def _said(line: str, lines: list[str]) -> bool:
+    """True where a line about the same key stands there already, with its place."""
+    return any(known.split(" is still")[0] == line.split(" is still")[0] for known in lines)
 
 
 def _below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:

@@ -31,8 +31,16 @@ def cost_of(plan: Plan) -> Cost:
     runs: int = target.runs() if hasattr(target, "runs") else 1
     if gpus == 0:
         return Cost(0, runs, 0.0)
-    limit = hours(resources.time) if resources.time else None
+    limit = _limit(resources.time)
     return Cost(gpus, runs, None if limit is None or gpus is None else gpus * runs * limit)
+
+
+def _limit(time: str | None) -> float | None:
+    """Hours, None where there is no limit or none is known yet, as with a placeholder."""
+    try:
+        return hours(time) if time else None
+    except ValueError:
+        return None
 
 
 def gpu_hours(plan: Plan) -> float | None:

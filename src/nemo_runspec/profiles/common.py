@@ -52,7 +52,7 @@ _RESOURCES = (
         "Processes per node; by default gpus_per_node, else 1.",
         aliases=("ntasks_per_node", "nprocs_per_node"),
     ),
-    Field("max_gpu_hours", "amount", "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit)."),
+    Field("max_gpu_hours", "number", "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit)."),
 )
 
 _PACKAGING = (

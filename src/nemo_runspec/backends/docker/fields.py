@@ -6,7 +6,6 @@ The arguments of NeMo-Run's `DockerExecutor` named here are those of 0.11.1.
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -121,7 +120,9 @@ def make_target(request: TargetRequest) -> DockerTarget:
             )
         )
     if (env.get("num_gpus") or 0) < -1:
-        problems.append(UserError(f"num_gpus = {env['num_gpus']}: 0 or more, or -1 for all of them"))
+        problems.append(
+            UserError(f"num_gpus = {env['num_gpus']} is no number of GPUs", remedy="write 0 or more, or -1 for all")
+        )
     ulimits = _ulimits(env.get("ulimits") or (), problems)
     volumes = _volumes(env.get("mounts") or (), problems)
     raise_problems("docker", problems)
@@ -150,18 +151,11 @@ def _ulimits(given: Any, problems: list[UserError]) -> tuple[str, ...]:
 
 
 def _volumes(given: Any, problems: list[UserError]) -> tuple[str, ...]:
-    mounts = one_per_target((_here(mount, problems) for mount in read_mounts(given, "docker", problems)), problems)
+    mounts = [_here(mount, problems) for mount in read_mounts(given, "docker", problems)]
     folder = str(paths.run_dir())
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in mounts)
-    hidden = next((mount for mount in mounts if posixpath.normpath(mount.target) == folder and not seen), None)
-    if hidden is not None:
-        problems.append(
-            UserError(
-                f"mounts: '{hidden}' takes the place of the directory for jobs, {folder}",
-                remedy="mount it elsewhere, or set NEMOTRON_HOME",
-            )
-        )
-    return (*map(str, mounts), *(() if seen else (str(Mount(folder, folder)),)))
+    own = () if seen else (Mount(folder, folder),)
+    return tuple(map(str, one_per_target((*mounts, *own), problems)))
 
 
 def _here(mount: Mount, problems: list[UserError]) -> Mount:

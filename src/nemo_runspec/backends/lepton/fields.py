@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, control_characters, flags, lists, raise_problems, tables, texts
+from nemo_runspec.backends.checks import (
+    VARIABLE,
+    below,
+    control_characters,
+    flags,
+    lists,
+    raise_problems,
+    tables,
+    texts,
+)
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -143,7 +152,13 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     """
     env = request.env
     mounts = list(env.get("mounts") or ())
-    raise_problems("lepton", [*control_characters(env, _TEXTS), *_mount_problems(mounts)])
+    problems = [*control_characters(env, _TEXTS), *_mount_problems(mounts)]
+    problems += [
+        UserError(f"secret_vars: {name!r} is not the name of a variable", remedy='such as { HF_TOKEN = "my-secret" }')
+        for name in env.get("secret_vars") or {}
+        if not VARIABLE.fullmatch(name)
+    ]
+    raise_problems("lepton", problems)
     return LeptonTarget(
         mounts=tuple(dict(mount) for mount in mounts),
         shared_memory_size=env.get("shared_memory_size") or 65536,

@@ -6,12 +6,10 @@ import posixpath
 import re
 from typing import Any
 
+from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.plan.model import Plan
 from nemo_runspec.script.layout import JobLayout
-
-MOUNTED = "/nemo_run"
-"""Where NeMo-Run mounts a job's directory in its container; without one it replaces this text everywhere."""
 
 _IN_JOB_DIR = "/$nemo_run"
 _VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"

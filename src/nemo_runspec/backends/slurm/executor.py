@@ -9,7 +9,8 @@ from typing import Any
 
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, shell_environment
 from nemo_runspec.backends.slurm.arguments import executor_arguments, job_name
-from nemo_runspec.backends.slurm.fields import SlurmTarget
+from nemo_runspec.backends.slurm.fields import HOST_REMEDY, SlurmTarget
+from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Plan
 
 _UNREAD_PREFIX = "nemotron."
@@ -27,7 +28,7 @@ def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, envir
         environment: give NeMo-Run the plan's variables too. A plan's own job script exports them itself.
 
     Raises:
-        UserError: the packager lacks an option; or a variable's name that NeMo-Run would change.
+        UserError: no login node; the packager lacks an option; or a variable's name that NeMo-Run would change.
     """
     target: SlurmTarget = plan.target
     run = import_nemo_run(None if target.tunnel == "ssh" else target.remote_job_dir)
@@ -50,6 +51,8 @@ def _tunnel(target: SlurmTarget, run: Any) -> Any:
     """The way to `sbatch`. NeMo-Run takes a key's path literally: `~` is filled in here."""
     if target.tunnel != "ssh":
         return run.LocalTunnel(job_dir="")
+    if not target.host:
+        raise UserError('host is not set: tunnel = "ssh" needs the login node', remedy=HOST_REMEDY)
     return run.SSHTunnel(
         host=target.host,
         user=target.user or getpass.getuser(),

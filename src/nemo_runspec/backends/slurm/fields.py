@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import (
+    MOUNTED,
+    VARIABLE,
     Mount,
     as_text,
     below,
     control_characters,
     lists,
+    one_per_target,
     raise_problems,
     read_mounts,
     texts,
 )
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
-from nemo_runspec.backends.slurm.time import time_problem
+from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -38,6 +41,11 @@ HOME = "@HOME@"
 It has no character a shell or Slurm reads specially, so that filling it changes nothing else in a text.
 """
 
+HOST = "@HOST@"
+"""Stands for a login node that the profile does not name yet: a named hole."""
+
+HOST_REMEDY = 'host = "login.cluster.example.com"'
+
 _SUBMISSION = (
     Field("account", "str", "Account the job is billed to. Sites without accounts need none.", nemo_run="account"),
     Field("partition", "str", "Partition; by default the cluster's.", nemo_run="partition"),
@@ -48,7 +56,7 @@ _SUBMISSION = (
     Field(
         "time",
         "int|str",
-        "Time limit as sbatch takes it: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S.",
+        "Time limit as sbatch takes it: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S; 0 means no limit.",
         default="04:00:00",
         nemo_run="time",
     ),
@@ -97,7 +105,7 @@ _RESOURCES = (
     Field("mem", "int|str", 'Memory per node, such as "200G"; "0" for all of it.', nemo_run="mem"),
     Field("mem_per_gpu", "int|str", "Memory per GPU.", nemo_run="mem_per_gpu"),
     Field("mem_per_cpu", "int|str", "Memory per CPU core.", nemo_run="mem_per_cpu"),
-    Field("exclusive", "bool|str", 'Have nodes to yourself: true, "user" or "mcs".', nemo_run="exclusive"),
+    Field("exclusive", "bool|str", 'Have nodes to yourself: true, "user", "mcs" or "topo".', nemo_run="exclusive"),
     Field("gres", "str", "Generic resources, such as gpu:h100:8.", nemo_run="gres"),
     Field("constraint", "str", "Node features the job needs.", nemo_run="constraint"),
     Field("exclude", "str", "Nodes to stay away from.", nemo_run="exclude"),
@@ -207,7 +215,10 @@ _OWN_OPTIONS: Mapping[str, str] = {
 _PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
 _NAME = re.compile(r"[A-Za-z0-9_.+-]*")
 _JOB_ID = re.compile(r"[0-9]+([_+][0-9]+|_\*)?")
-_MOUNTED = "/nemo_run"
+_OPTION = re.compile(r"[a-z][a-z0-9_-]*")
+_LOGIN = re.compile(r"[^\s-]\S*")
+_EXCLUSIVE = ("user", "mcs", "topo")
+"""Words of `--exclusive=`, as sbatch's manual page has them."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +232,9 @@ class SlurmTarget:
         tunnel: `local` or `ssh`.
         remote_job_dir: absolute, or below `HOME`.
         build_cache_dir: only for container builds.
+        host: None without ssh, and where the profile must still name it.
         warnings: what is odd but not wrong.
+        unfilled: what must be mended before a submission.
     """
 
     tunnel: str
@@ -263,9 +276,10 @@ class SlurmTarget:
     identity: str | None = None
     build_cache_dir: str | None = None
     warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
 
     def gpus(self, resources: Resources) -> int | None:
-        """GPUs of the whole job, whichever option asks for them; None for a `gres` this does not read."""
+        """GPUs of the whole job, whichever option asks for them; None for an option this does not read."""
         return gpus_of_job(self, resources)
 
     def runs(self) -> int:
@@ -289,8 +303,10 @@ def make_target(request: TargetRequest) -> SlurmTarget:
     """
     env = request.env
     problems = [*_problems(env), *_tunnel_problems(env)]
-    time = str(_chosen_time(request))
-    problems += time_problem("build_time" if _is_build(request) and env.get("build_time") else "time", time)
+    time_key = _time_key(request)
+    time = "04:00:00" if env.get(time_key) in (None, "") else str(env[time_key])
+    if not is_placeholder(time):
+        problems += time_problem(time_key, time)
     mounts = _mounts(env, problems)
     raise_problems("slurm", problems)
     return SlurmTarget(
@@ -308,6 +324,7 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         memory_measure=bool(env.get("memory_measure")),
         build_cache_dir=as_text(env.get("build_cache_dir")) if _is_build(request) else None,
         warnings=tuple(_warnings(env)),
+        unfilled=tuple(_unfilled(env, time_key, time)),
         **lists(env, "container_env", "srun_args"),
         **_counts(env, "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "segment", "port"),
         **texts(env, *_TEXTS),
@@ -334,16 +351,20 @@ def _is_build(request: TargetRequest) -> bool:
 
 
 def _chosen_partition(request: TargetRequest) -> str | None:
-    keys = [f"{request.mode}_partition", "partition"]
-    if _is_build(request):
-        keys.insert(0, "build_partition")
-    return next((str(request.env[key]) for key in keys if request.env.get(key)), None)
+    keys = (*(("build_partition",) if _is_build(request) else ()), f"{request.mode}_partition", "partition")
+    key = _first_set(request, keys)
+    return str(request.env[key]) if key else None
 
 
-def _chosen_time(request: TargetRequest) -> Any:
-    env = request.env
-    chosen = (_is_build(request) and env.get("build_time")) or env.get("time")
-    return "04:00:00" if chosen in (None, "") else chosen
+def _time_key(request: TargetRequest) -> str:
+    keys = ("build_time", "time") if _is_build(request) else ("time",)
+    return _first_set(request, keys) or "time"
+
+
+def _first_set(request: TargetRequest, keys: tuple[str, ...]) -> str | None:
+    """The first of the keys that is set, one of the command line before all others."""
+    found = [key for key in keys if request.env.get(key) not in (None, "")]
+    return next((key for key in found if key in request.given), found[0] if found else None)
 
 
 def _exclusive(value: Any) -> bool | str | None:
@@ -381,8 +402,8 @@ def _mounts(env: Mapping[str, Any], problems: list[UserError]) -> tuple[str, ...
         return ()
     folder = run_dir(env)
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in given)
-    own = () if seen else (str(Mount(folder, folder)),)
-    return (*map(str, given), *own)
+    own = () if seen else (Mount(folder, folder),)
+    return tuple(map(str, one_per_target((*given, *own), problems)))
 
 
 def _problems(env: Mapping[str, Any]) -> list[UserError]:
@@ -394,13 +415,36 @@ def _problems(env: Mapping[str, Any]) -> list[UserError]:
         if not _JOB_ID.fullmatch(_job_id(text)):
             problems.append(UserError(f"dependencies: {text!r} is not a Slurm job id", remedy='such as "123456"'))
     for name in env.get("container_env") or ():
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        if not VARIABLE.fullmatch(name):
             problems.append(UserError(f"container_env: {name!r} is not the name of a variable"))
-    for option in env.get("additional_parameters") or {}:
+    word = env.get("exclusive")
+    if isinstance(word, str) and _exclusive(word) not in (True, None, *_EXCLUSIVE):
+        problems.append(
+            UserError(f"exclusive = {word!r} is no word of Slurm's", remedy=f"true, or one of {', '.join(_EXCLUSIVE)}")
+        )
+    return [*problems, *_option_problems(list(env.get("additional_parameters") or {}))]
+
+
+def _option_problems(options: list[str]) -> list[UserError]:
+    problems = []
+    spellings: dict[str, str] = {}
+    for option in options:
         key = _OWN_OPTIONS.get(_snake(option))
-        if key is not None:
+        other = spellings.setdefault(_snake(option), option)
+        if not _OPTION.fullmatch(option.removeprefix("--")):
+            problems.append(
+                UserError(
+                    f"additional_parameters: {option!r} is not the name of an sbatch option",
+                    remedy="write its long name in small letters, such as mail_type",
+                )
+            )
+        elif key is not None:
             problems.append(
                 UserError(f"additional_parameters.{option} has a key of its own", remedy=f"set {key} instead")
+            )
+        elif other != option:
+            problems.append(
+                UserError(f"additional_parameters: {other!r} and {option!r} are the same option", remedy="keep one")
             )
     return problems
 
@@ -408,8 +452,13 @@ def _problems(env: Mapping[str, Any]) -> list[UserError]:
 def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
     problems = []
     named, folder = env.get("remote_job_dir"), run_dir(env)
-    if env.get("tunnel") == "ssh" and not env.get("host"):
-        problems.append(UserError('tunnel = "ssh" needs host', remedy='host = "login.cluster.example.com"'))
+    for key in ("host", "user"):
+        if env.get(key) and not _LOGIN.fullmatch(str(env[key])):
+            problems.append(
+                UserError(
+                    f"{key} may not begin with - nor hold white space: {env[key]!r}", remedy="write the name alone"
+                )
+            )
     if env.get("host") and not env.get("tunnel"):
         problems.append(
             UserError(
@@ -430,14 +479,23 @@ def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
                 remedy="Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works",
             )
         )
-    elif _MOUNTED in folder and not env.get("container_image"):
+    elif MOUNTED in folder and not env.get("container_image"):
         problems.append(
             UserError(
-                f"remote_job_dir {folder!r} holds '{_MOUNTED}', which NeMo-Run replaces in jobs without a container",
+                f"remote_job_dir {folder!r} holds '{MOUNTED}', which NeMo-Run replaces in jobs without a container",
                 remedy="name a directory without it",
             )
         )
     return problems
+
+
+def _unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[str]:
+    found = []
+    if is_placeholder(time):
+        found.append(f"{time_key} is still a placeholder: {time!r}")
+    if env.get("tunnel") == "ssh" and not env.get("host"):
+        found.append(f'host is not set: tunnel = "ssh" needs the login node, such as {HOST_REMEDY}')
+    return found
 
 
 def _warnings(env: Mapping[str, Any]) -> list[str]:

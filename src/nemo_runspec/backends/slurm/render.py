@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
+from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.arguments import (
-    MOUNTED,
     executor_arguments,
     job_layout,
     job_name,
     job_script,
     sbatch_script,
 )
-from nemo_runspec.backends.slurm.fields import HOME, SlurmTarget
+from nemo_runspec.backends.slurm.fields import HOME, HOST, SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Plan
 
@@ -75,24 +75,27 @@ def render_sbatch(plan: Plan) -> str:
 
 
 def submit_command(plan: Plan) -> tuple[str, ...]:
-    """The process that submits the plan: `sbatch` here, or on the login node."""
+    """The process that submits the plan: `sbatch` here, or on the login node. A `HOST` in it is a hole."""
     target: SlurmTarget = plan.target
     command = (*SUBMIT, sbatch_script(plan))
     if target.tunnel != "ssh":
         return command
     port = ("-p", str(target.port)) if target.port else ()
     identity = ("-i", target.identity) if target.identity else ()
-    login = f"{target.user}@{target.host}" if target.user else str(target.host)
+    host = target.host or HOST
+    login = f"{target.user}@{host}" if target.user else host
     return ("ssh", *port, *identity, login, *command)
 
 
 def _holes(plan: Plan) -> tuple[str, ...]:
     target: SlurmTarget = plan.target
-    if not target.remote_job_dir.startswith(HOME):
-        return ()
-    return (
-        f"{HOME}: the home directory of {target.user or 'your user'} on {target.host}, asked for when it is submitted",
-    )
+    found = []
+    if target.remote_job_dir.startswith(HOME):
+        where = f"{target.user or 'your user'} on {target.host or HOST}"
+        found.append(f"{HOME}: the home directory of {where}, asked for when it is submitted")
+    if target.tunnel == "ssh" and not target.host:
+        found.append(f"{HOST}: the login node, which the profile does not name yet")
+    return tuple(found)
 
 
 def _flags(plan: Plan, arguments: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.slurm.fields import SlurmTarget
@@ -14,7 +14,17 @@ _GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][\w.-]*))?(?::(?P<coun
 
 
 def gpus_of_job(target: SlurmTarget, resources: Resources) -> int | None:
-    """GPUs over all nodes: `gpus_per_node`, else `gpus_per_task`, else `gres`; None where `gres` is not understood."""
+    """GPUs over all nodes; None where one of the options is not understood.
+
+    `gpus_per_node`, else `gpus_per_task`, else `gres`; the larger number, where `additional_parameters` asks too.
+    """
+    extra = target.additional_parameters.items()
+    counts = [_by_keys(target, resources), *(_by_option(*pair) for pair in extra if _asks_for_gpus(*pair))]
+    known = [count for count in counts if count is not None]
+    return max(known) if len(known) == len(counts) else None
+
+
+def _by_keys(target: SlurmTarget, resources: Resources) -> int | None:
     if resources.gpus_per_node:
         return resources.nodes * resources.gpus_per_node
     if target.gpus_per_task:
@@ -32,6 +42,19 @@ def array_size(array: str | None) -> int:
         if first.isdecimal() and (last or first).isdecimal():
             total += max(0, int(last or first) - int(first)) // max(1, int(step) if step.isdecimal() else 1) + 1
     return max(1, total)
+
+
+def _asks_for_gpus(option: str, value: Any) -> bool:
+    """`gpus`, `gpus_per_socket`, and `tres_per_task` where it names them; `gpu_bind` and `gpu_freq` ask for none."""
+    return option.startswith("gpus") or (option.startswith("tres") and "gpu" in str(value))
+
+
+def _by_option(option: str, value: Any) -> int | None:
+    """GPUs of the whole job in `--gpus=[type:]count,…`; None for every other option."""
+    if option != "gpus" or isinstance(value, bool):
+        return None
+    counts = [part.rpartition(":")[2] for part in str(value).split(",")]
+    return sum(map(int, counts)) if all(count.isdecimal() for count in counts) else None
 
 
 def _gres_gpus(item: str) -> int | None:

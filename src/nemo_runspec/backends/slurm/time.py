@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 
-__all__ = ["hours", "time_problem"]
+__all__ = ["hours", "is_placeholder", "time_problem"]
+
+_PLACEHOLDER = re.compile(r"CHANGE|YOUR|^<.*>$")
+
+
+def is_placeholder(time: str) -> bool:
+    """True for a text that stands where a time limit is still to be written, such as CHANGE_ME."""
+    return _PLACEHOLDER.search(time.strip()) is not None
 
 
 def time_problem(key: str, time: str) -> list[UserError]:

@@ -55,7 +55,7 @@ def run_request(request: PlanRequest, planned: Planned, *, argv: list[str]) -> i
     from nemotron.cli.inputs import provide_inputs, require_inputs
 
     client = ready_client(planned.plan)
-    if provide_inputs(planned.plan, argv):
+    if provide_inputs(planned.plan, argv, run_request):
         planned = build_plan(request)
         require_inputs(planned.plan)
     return submit(planned, client, argv=argv)

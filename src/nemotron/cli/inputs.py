@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from nemo_runspec.catalog import find_recipe
 from nemo_runspec.config.overrides import quoted
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Artifact, Plan
 
+Runner = Callable[..., int]
+"""`run(request, planned, *, argv)`: runs a plan with its own inputs; the return value is the exit code."""
+
 _CARRIED = ("run.env.job_dir=", "run.env.env_vars.NEMO_RUN_DIR=")
 
 
-def provide_inputs(plan: Plan, argv: list[str]) -> bool:
+def provide_inputs(plan: Plan, argv: list[str], run: Runner) -> bool:
     """Makes missing inputs as jobs of their own, with the plan's own profile. True where something was made.
 
     Raises:
@@ -23,14 +27,13 @@ def provide_inputs(plan: Plan, argv: list[str]) -> bool:
         if artifact.make != "if-missing" or artifact.recipe is None:
             raise _missing(plan, artifact)
     for artifact in missing:
-        _make(plan, artifact, argv)
+        _make(plan, artifact, argv, run)
     return bool(missing)
 
 
-def _make(plan: Plan, artifact: Artifact, argv: list[str]) -> None:
+def _make(plan: Plan, artifact: Artifact, argv: list[str], run: Runner) -> None:
     from nemo_runspec.plan.build import build_plan
     from nemo_runspec.plan.request import plan_request
-    from nemotron.cli.execute import run_request
 
     recipe = find_recipe(str(artifact.recipe))
     print(f"{artifact.name}: '{artifact.artifact}' is not there yet; running {recipe.path} first", file=sys.stderr)
@@ -41,7 +44,7 @@ def _make(plan: Plan, artifact: Artifact, argv: list[str]) -> None:
         overrides=[quoted("run.artifacts.root", plan.run["artifacts"]["root"]), *_carried(plan)],
         env_file=plan.env_file,
     )
-    code = run_request(request, build_plan(request), argv=argv)
+    code = run(request, build_plan(request), argv=argv)
     if code != 0:
         raise UserError(
             f"making '{artifact.artifact}' has failed with exit code {code}; {plan.recipe.path} was not started",

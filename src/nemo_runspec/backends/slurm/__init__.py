@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.base import Backend
-from nemo_runspec.backends.slurm.fields import FIELDS, run_dir
+from nemo_runspec.backends.slurm.fields import FIELDS
+from nemo_runspec.backends.slurm.places import run_dir
 
 
 class SlurmBackend(Backend):
@@ -21,8 +22,8 @@ BACKEND = SlurmBackend(
     name="slurm",
     remote=True,
     fields=FIELDS,
-    target="nemo_runspec.backends.slurm.fields:make_target",
-    target_type="nemo_runspec.backends.slurm.fields:SlurmTarget",
+    target="nemo_runspec.backends.slurm.target:make_target",
+    target_type="nemo_runspec.backends.slurm.target:SlurmTarget",
     render="nemo_runspec.backends.slurm.render:render",
     executor="nemo_runspec.backends.slurm.executor:make_executor",
     run_dir_key="remote_job_dir",

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED
-from nemo_runspec.backends.slurm.fields import SlurmTarget
+from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.plan.model import Plan
 from nemo_runspec.script.layout import JobLayout
 

@@ -21,7 +21,8 @@ from nemo_runspec.backends.slurm.arguments import (
     job_script,
     sbatch_script,
 )
-from nemo_runspec.backends.slurm.fields import HOME, HOST, SlurmTarget
+from nemo_runspec.backends.slurm.places import HOME, HOST
+from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.plan.model import Plan
 
@@ -42,7 +43,7 @@ _OPTIONS = frozenset({
 def render(plan: Plan) -> Rendering:
     """The job script and the batch script of a plan, and the command that submits it.
 
-    The files' names are paths below the job's directory. A `HOME` in a text is a hole, see `fields.HOME`.
+    The files' names are paths below the job's directory. A `HOME` in a text is a hole, see `places.HOME`.
     """
     from nemo_runspec.script import render_job_script
 

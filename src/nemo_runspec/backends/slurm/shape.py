@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nemo_runspec.backends.slurm.fields import SlurmTarget
+    from nemo_runspec.backends.slurm.target import SlurmTarget
     from nemo_runspec.plan.model import Resources
 
 # `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, a suffix `(S:0-1)` left aside: sbatch's manual page, --gres.

@@ -28,7 +28,7 @@ def _call(plan: str, dry_run: bool) -> int:
     from nemo_runspec.plan.codec import load_plan
     from nemo_runspec.plan.names import new_name
     from nemo_runspec.plan.rename import rename
-    from nemotron.cli.execute import ready_client, submit, values_of
+    from nemotron.cli.execute import ready_client, run_request, submit, values_of
     from nemotron.cli.inputs import provide_inputs
     from nemotron.cli.preview import print_preview
 
@@ -43,7 +43,7 @@ def _call(plan: str, dry_run: bool) -> int:
     saved = dataclasses.replace(saved, consumes=_looked_at_again(saved.consumes))
     client = ready_client(saved)
     values = values_of(saved)
-    provide_inputs(saved, sys.argv)
+    provide_inputs(saved, sys.argv, run_request)
     return submit(Planned(saved, values), client, argv=sys.argv)
 
 

@@ -1,0 +1,140 @@
+"""What Slurm, the shell or NeMo-Run would misread in a profile, and what a site must still fill in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_runspec.backends.checks import MOUNTED, VARIABLE, control_characters
+from nemo_runspec.backends.slurm.fields import FIELDS
+from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
+from nemo_runspec.backends.slurm.time import is_placeholder
+from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
+from nemo_runspec.errors import UserError
+
+_OWN_OPTIONS: Mapping[str, str] = {
+    **{f.nemo_run: f.name for f in FIELDS if f.nemo_run and f.name not in ("run_partition", "batch_partition")},
+    "ntasks_per_node": "nproc_per_node",
+    "job_name": "job_name_prefix",
+    "output": "remote_job_dir",
+    "error": "remote_job_dir",
+    "dependency": "dependencies",
+}
+"""sbatch options that have a key of their own; in `additional_parameters` they would contradict the plan."""
+
+_PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
+_NAME = re.compile(r"[A-Za-z0-9_.+-]*")
+_JOB_ID = re.compile(r"[0-9]+([_+][0-9]+|_\*)?")
+_OPTION = re.compile(r"[a-z][a-z0-9_-]*")
+_LOGIN = re.compile(r"[^\s-]\S*")
+_EXCLUSIVE = ("user", "mcs", "topo")
+"""Words of `--exclusive=`, as sbatch's manual page has them."""
+
+
+def problems_of(env: Mapping[str, Any]) -> list[UserError]:
+    """Everything that is wrong with a profile's values, apart from its time limit and its mounts."""
+    return [*_value_problems(env), *_tunnel_problems(env)]
+
+
+def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
+    problems = control_characters(env, ONE_LINE)
+    prefix = str(env.get("job_name_prefix") or "")
+    if not _NAME.fullmatch(prefix):
+        problems.append(UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"))
+    for text in env.get("dependencies") or ():
+        if not _JOB_ID.fullmatch(job_id(text)):
+            problems.append(UserError(f"dependencies: {text!r} is not a Slurm job id", remedy='such as "123456"'))
+    for name in env.get("container_env") or ():
+        if not VARIABLE.fullmatch(name):
+            problems.append(UserError(f"container_env: {name!r} is not the name of a variable"))
+    word = env.get("exclusive")
+    if isinstance(word, str) and exclusive(word) not in (True, None, *_EXCLUSIVE):
+        problems.append(
+            UserError(f"exclusive = {word!r} is no word of Slurm's", remedy=f"true, or one of {', '.join(_EXCLUSIVE)}")
+        )
+    return [*problems, *_option_problems(list(env.get("additional_parameters") or {}))]
+
+
+def _option_problems(options: list[str]) -> list[UserError]:
+    problems = []
+    spellings: dict[str, str] = {}
+    for option in options:
+        key = _OWN_OPTIONS.get(snake(option))
+        other = spellings.setdefault(snake(option), option)
+        if not _OPTION.fullmatch(option.removeprefix("--")):
+            problems.append(
+                UserError(
+                    f"additional_parameters: {option!r} is not the name of an sbatch option",
+                    remedy="write its long name in small letters, such as mail_type",
+                )
+            )
+        elif key is not None:
+            problems.append(
+                UserError(f"additional_parameters.{option} has a key of its own", remedy=f"set {key} instead")
+            )
+        elif other != option:
+            problems.append(
+                UserError(f"additional_parameters: {other!r} and {option!r} are the same option", remedy="keep one")
+            )
+    return problems
+
+
+def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
+    problems = []
+    named, folder = env.get("remote_job_dir"), run_dir(env)
+    for key in ("host", "user"):
+        if env.get(key) and not _LOGIN.fullmatch(str(env[key])):
+            problems.append(
+                UserError(
+                    f"{key} may not begin with - nor hold white space: {env[key]!r}", remedy="write the name alone"
+                )
+            )
+    if env.get("host") and not env.get("tunnel"):
+        problems.append(
+            UserError(
+                f'host = "{env["host"]}" but no tunnel: the job would be submitted from this machine',
+                remedy='add tunnel = "ssh" to submit there, or tunnel = "local" to ignore host',
+            )
+        )
+    if named and not folder.startswith(("/", HOME)):
+        problems.append(
+            UserError(
+                f"remote_job_dir must be absolute or begin with ~/, not {named!r}", remedy="such as /lustre/me/run"
+            )
+        )
+    elif not _PATH.fullmatch(folder):
+        problems.append(
+            UserError(
+                f"remote_job_dir may hold letters, digits and / . _ - + = @, not {folder!r}",
+                remedy="Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works",
+            )
+        )
+    elif MOUNTED in folder and not env.get("container_image"):
+        problems.append(
+            UserError(
+                f"remote_job_dir {folder!r} holds '{MOUNTED}', which NeMo-Run replaces in jobs without a container",
+                remedy="name a directory without it",
+            )
+        )
+    return problems
+
+
+def unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[str]:
+    """What a submission would lack."""
+    found = []
+    if is_placeholder(time):
+        found.append(f"{time_key} is still a placeholder: {time!r}")
+    if env.get("tunnel") == "ssh" and not env.get("host"):
+        found.append(f'host is not set: tunnel = "ssh" needs the login node, such as {HOST_REMEDY}')
+    return found
+
+
+def warnings(env: Mapping[str, Any]) -> list[str]:
+    """What is odd but not wrong."""
+    found = []
+    if env.get("mounts") and not env.get("container_image"):
+        found.append("mounts are not used: the job has no container_image")
+    if env.get("cpus_per_gpu") and not env.get("gpus_per_task"):
+        found.append("cpus_per_gpu has no effect without gpus_per_task")
+    return found

@@ -1,0 +1,178 @@
+"""What a plan carries for Slurm, made of the merged profile. Pure: nothing is asked of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.checks import (
+    Mount,
+    as_text,
+    below,
+    lists,
+    one_per_target,
+    raise_problems,
+    read_mounts,
+    texts,
+)
+from nemo_runspec.backends.slurm.places import run_dir
+from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
+from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
+from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
+from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
+from nemo_runspec.errors import UserError
+
+if TYPE_CHECKING:
+    from nemo_runspec.plan.model import Resources
+
+
+@dataclass(frozen=True)
+class SlurmTarget:
+    """A Slurm job beyond what every plan says. Empty strings are None here; `time` and `partition` are the final ones.
+
+    Args:
+        mounts: `source:target[:flags]` for the container, `remote_job_dir` among them.
+        exclusive: True, a word, or None; never False, which NeMo-Run would hand to Slurm as a word.
+        additional_parameters: in snake case; True for an option without a value.
+        tunnel: `local` or `ssh`.
+        remote_job_dir: absolute, or below `HOME`.
+        build_cache_dir: only for container builds.
+        host: None without ssh, and where the profile must still name it.
+        warnings: what is odd but not wrong.
+        unfilled: what must be mended before a submission.
+    """
+
+    tunnel: str
+    remote_job_dir: str
+    time: str
+    account: str | None = None
+    partition: str | None = None
+    qos: str | None = None
+    job_name_prefix: str | None = None
+    retries: int = 0
+    dependencies: tuple[str, ...] = ()
+    dependency_type: str = "afterok"
+    additional_parameters: dict[str, Any] = field(default_factory=dict)
+    cpus_per_task: int | None = None
+    cpus_per_gpu: int | None = None
+    gpus_per_task: int | None = None
+    mem: str | None = None
+    mem_per_gpu: str | None = None
+    mem_per_cpu: str | None = None
+    exclusive: bool | str | None = None
+    gres: str | None = None
+    constraint: str | None = None
+    exclude: str | None = None
+    segment: int | None = None
+    network: str | None = None
+    array: str | None = None
+    signal: str | None = None
+    comment: str | None = None
+    open_mode: str = "append"
+    container_image: str | None = None
+    mounts: tuple[str, ...] = ()
+    container_env: tuple[str, ...] = ()
+    srun_args: tuple[str, ...] = ()
+    setup_lines: str | None = None
+    memory_measure: bool = False
+    host: str | None = None
+    user: str | None = None
+    port: int | None = None
+    identity: str | None = None
+    build_cache_dir: str | None = None
+    warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
+
+    def gpus(self, resources: Resources) -> int | None:
+        """GPUs of the whole job, whichever option asks for them; None for an option this does not read."""
+        return gpus_of_job(self, resources)
+
+    def runs(self) -> int:
+        """Tasks of the array, each once more per retry."""
+        return array_size(self.array) * (self.retries + 1)
+
+
+def make_target(request: TargetRequest) -> SlurmTarget:
+    """The Slurm part of a plan.
+
+    Raises:
+        UserError: values Slurm or NeMo-Run would misread, all of them at once.
+    """
+    env = request.env
+    found = problems_of(env)
+    time_key = _time_key(request)
+    time = "04:00:00" if env.get(time_key) in (None, "") else str(env[time_key])
+    if not is_placeholder(time):
+        found += time_problem(time_key, time)
+    mounts = _mounts(env, found)
+    raise_problems("slurm", found)
+    return SlurmTarget(
+        tunnel=env.get("tunnel") or "local",
+        remote_job_dir=run_dir(env),
+        time=time,
+        partition=_chosen_partition(request),
+        retries=env.get("retries") or 0,
+        dependencies=tuple(job_id(text) for text in env.get("dependencies") or ()),
+        dependency_type=env.get("dependency_type") or "afterok",
+        additional_parameters=_additional(env),
+        exclusive=exclusive(env.get("exclusive")),
+        open_mode=env.get("open_mode") or "append",
+        mounts=mounts,
+        memory_measure=bool(env.get("memory_measure")),
+        build_cache_dir=as_text(env.get("build_cache_dir")) if _is_build(request) else None,
+        warnings=tuple(warnings(env)),
+        unfilled=tuple(unfilled(env, time_key, time)),
+        **lists(env, "container_env", "srun_args"),
+        **_counts(env, "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "segment", "port"),
+        **texts(env, *TEXTS),
+    )
+
+
+def _counts(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: env.get(key) or None for key in keys}
+
+
+def _is_build(request: TargetRequest) -> bool:
+    return request.kind == "build"
+
+
+def _chosen_partition(request: TargetRequest) -> str | None:
+    keys = (*(("build_partition",) if _is_build(request) else ()), f"{request.mode}_partition", "partition")
+    key = _first_set(request, keys)
+    return str(request.env[key]) if key else None
+
+
+def _time_key(request: TargetRequest) -> str:
+    keys = ("build_time", "time") if _is_build(request) else ("time",)
+    return _first_set(request, keys) or "time"
+
+
+def _first_set(request: TargetRequest, keys: tuple[str, ...]) -> str | None:
+    """The first of the keys that is set, one of the command line before all others."""
+    found = [key for key in keys if request.env.get(key) not in (None, "")]
+    return next((key for key in found if key in request.given), found[0] if found else None)
+
+
+def _additional(env: Mapping[str, Any]) -> dict[str, Any]:
+    given = env.get("additional_parameters") or {}
+    return {snake(key): value for key, value in given.items() if value is not None and value is not False}
+
+
+def _mounts(env: Mapping[str, Any], problems: list[UserError]) -> tuple[str, ...]:
+    given = read_mounts(env.get("mounts") or (), "slurm", problems)
+    for mount in given:
+        if not mount.source.startswith(("/", "$")) or "," in str(mount):
+            problems.append(
+                UserError(
+                    f"mounts: '{mount}' needs a source that begins with / or $, and no comma",
+                    remedy='write the path as the cluster names it, such as "/lustre:/lustre" or "$HOME/data:/data"',
+                )
+            )
+    if not env.get("container_image"):
+        return ()
+    folder = run_dir(env)
+    seen = any(mount.source == mount.target and below(folder, mount.target) for mount in given)
+    own = () if seen else (Mount(folder, folder),)
+    return tuple(map(str, one_per_target((*given, *own), problems)))

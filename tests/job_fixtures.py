@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.envs import ensure_env
-from nemo_runspec.plan.model import PythonEnv
+from nemo_runspec.planning.model import PythonEnv
 
 WITH_TORCH = PythonEnv(("torch==2.13.0", "numpy"))
 

@@ -11,7 +11,17 @@ from typing import Any
 
 from nemo_runspec.backends.local.fields import LocalTarget
 from nemo_runspec.packaging.bundle import digest
-from nemo_runspec.plan.model import Bundle, BundleFile, EnvVar, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
+from nemo_runspec.planning.model import (
+    Bundle,
+    BundleFile,
+    EnvVar,
+    Launch,
+    Package,
+    Plan,
+    PythonEnv,
+    RecipeRef,
+    Resources,
+)
 from nemo_runspec.script import JobLayout, render_job_script
 
 NAME = "test-job-1120-k2m4p6r8"

@@ -119,11 +119,11 @@ def test_heavy_modules_are_imported_inside_functions(path):
 
 
 ROOMS = {
-    "profiles": {"config", "plan", "packaging", "script", "transport", "jobs", "artifacts"},
-    "config": {"plan", "packaging", "script", "transport", "jobs", "artifacts"},
+    "profiles": {"config", "planning", "packaging", "script", "transport", "jobs", "artifacts"},
+    "config": {"planning", "packaging", "script", "transport", "jobs", "artifacts"},
     "packaging": {"config", "jobs", "transport"},
     "script": {"config", "jobs", "transport", "profiles", "packaging"},
-    "plan": {"jobs", "transport", "script"},
+    "planning": {"jobs", "transport", "script"},
 }
 """Room → rooms further down the way that it must not look into."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nemo_runspec.plan.model import Plan
+    from nemo_runspec.planning.model import Plan
     from nemo_runspec.profiles.profile import Profile
 
 __version__ = "0.1.0"
@@ -57,8 +57,8 @@ def plan(
     Raises:
         nemo_runspec.errors.UserError: anything that keeps the plan from being made.
     """
-    from nemo_runspec.plan.build import build_plan
-    from nemo_runspec.plan.request import plan_request
+    from nemo_runspec.planning.build import build_plan
+    from nemo_runspec.planning.request import plan_request
 
     request = plan_request(
         recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file
@@ -78,9 +78,9 @@ def executor(
         nemo_runspec.errors.UserError: a problem of the profile, or required fields it leaves open.
     """
     from nemo_runspec.backends import get_backend
-    from nemo_runspec.plan.build import build_plan
-    from nemo_runspec.plan.request import bare_request
-    from nemo_runspec.plan.unfilled import refuse_unfilled
+    from nemo_runspec.planning.build import build_plan
+    from nemo_runspec.planning.request import bare_request
+    from nemo_runspec.planning.unfilled import refuse_unfilled
 
     made = build_plan(bare_request(profile, overrides=overrides, mode=mode, env_file=env_file))
     refuse_unfilled(made.plan)

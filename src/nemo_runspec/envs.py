@@ -23,7 +23,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import PythonEnv
+from nemo_runspec.planning.model import PythonEnv
 
 Progress = Callable[[str], None]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import SecretRef
+from nemo_runspec.planning.model import SecretRef
 
 _WANDB_HOST = "api.wandb.ai"
 

@@ -9,7 +9,7 @@ from jobkit import NAME, plan_for
 
 from nemo_runspec.artifacts.store import latest_path, register, resolve_latest, version_path
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Artifact
+from nemo_runspec.planning.model import Artifact
 
 
 def plan_of(tmp_path, *artifacts: Artifact):

@@ -15,7 +15,7 @@ from nemo_runspec.backends.slurm.arguments import shell_word
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.time import hours
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.plan.codec import plan_from_json, plan_to_json
+from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 
 PARTITIONS = {
     "partition": "batch",

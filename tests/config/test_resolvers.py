@@ -6,8 +6,8 @@ import pytest
 from omegaconf import OmegaConf
 
 import nemo_runspec
-from nemo_runspec.plan.request import plan_request
-from nemo_runspec.plan.sweep import build_sweep
+from nemo_runspec.planning.request import plan_request
+from nemo_runspec.planning.sweep import build_sweep
 
 
 @pytest.fixture

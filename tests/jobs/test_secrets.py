@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import SecretRef
+from nemo_runspec.planning.model import SecretRef
 from nemo_runspec.secrets import find, resolve
 
 NAMES = ("WANDB_API_KEY", "WANDB_BASE_URL", "NETRC", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HOME",

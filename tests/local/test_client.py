@@ -25,7 +25,7 @@ from nemo_runspec.backends.local.client import job_environment, run
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
-from nemo_runspec.plan.model import Artifact, PythonEnv
+from nemo_runspec.planning.model import Artifact, PythonEnv
 
 JOBKIT = str(Path(__file__).parents[1])
 CALL = """

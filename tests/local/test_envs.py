@@ -15,7 +15,7 @@ import pytest
 from nemo_runspec import envs
 from nemo_runspec.envs import ensure_env, env_key, find_uv, install_settings, satisfies, uv_environment
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import PythonEnv
+from nemo_runspec.planning.model import PythonEnv
 
 NAME = "nemotron_test_wheel"
 

@@ -18,8 +18,9 @@ from jobkit import lay_out, plan_for, run_script, start_script
 
 from nemo_runspec.backends.local.client import outcome_of
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.plan.model import EnvVar, Package
-from nemo_runspec.script import RESERVED, JobLayout, check_environment, render_job_script
+from nemo_runspec.planning.model import EnvVar, Package
+from nemo_runspec.planning.reserved import RESERVED, check_environment
+from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, read_markers
 
 HOSTILE = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Artifact, Plan
+from nemo_runspec.planning.model import Artifact, Plan
 
 LATEST = "latest"
 

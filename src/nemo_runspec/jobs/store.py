@@ -14,7 +14,7 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, Transition, Unreadable, from_json, now, to_json
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.script.markers import cause, decisive, read_markers
 

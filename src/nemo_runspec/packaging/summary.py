@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Package
+from nemo_runspec.planning.model import Package
 
 _AUTO_GIT = frozenset({"slurm", "docker"})
 _OPTIONS = "packager_"

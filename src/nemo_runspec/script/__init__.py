@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nemo_runspec.script.environment import RESERVED, check_environment
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.render import render_job_script
 
-__all__ = ["RESERVED", "JobLayout", "check_environment", "render_job_script"]
+__all__ = ["JobLayout", "render_job_script"]

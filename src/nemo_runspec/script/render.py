@@ -17,8 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan
-from nemo_runspec.script.environment import check_environment
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.places import Place, place_of
 

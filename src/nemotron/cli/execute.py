@@ -9,9 +9,9 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import NotBuilt, UserError
 from nemo_runspec.paths import expanded, write_private
-from nemo_runspec.plan.build import Planned, PlanRequest, build_plan
-from nemo_runspec.plan.model import Plan
-from nemo_runspec.plan.unfilled import refuse_unfilled
+from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemotron.cli.options import Invocation
 
 Client = Callable[..., int]
@@ -26,7 +26,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     Raises:
         UserError: a mistake; nothing has happened then.
     """
-    from nemo_runspec.plan.request import plan_request
+    from nemo_runspec.planning.request import plan_request
 
     _check_combination(invocation)
     request = plan_request(
@@ -80,7 +80,7 @@ def ready_client(plan: Plan) -> Client:
 def submit(planned: Planned, client: Client, *, argv: list[str]) -> int:
     """Runs a plan that has been made or loaded; the return value is the job's exit code."""
     from nemo_runspec.artifacts.store import register
-    from nemo_runspec.plan.codec import plan_to_json
+    from nemo_runspec.planning.codec import plan_to_json
 
     plan = planned.plan
     return client(
@@ -122,7 +122,7 @@ def _check_staging(invocation: Invocation) -> None:
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
-    from nemo_runspec.plan.sweep import build_sweep
+    from nemo_runspec.planning.sweep import build_sweep
     from nemotron.cli.preview import print_sweep
 
     plans = build_sweep(request)
@@ -136,7 +136,7 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
 
 
 def _preview(plan: Plan, invocation: Invocation) -> int:
-    from nemo_runspec.plan.codec import plan_to_json
+    from nemo_runspec.planning.codec import plan_to_json
     from nemotron.cli.preview import print_preview
 
     print_preview(plan, as_json=invocation.json)
@@ -156,6 +156,6 @@ def values_of(plan: Plan) -> Mapping[str, str]:
     Raises:
         UserError: one that was given on the command line of the dry run, or that is gone.
     """
-    from nemo_runspec.plan.secrets_again import look_up
+    from nemo_runspec.planning.secrets_again import look_up
 
     return look_up(plan)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from nemo_runspec.catalog import find_recipe
 from nemo_runspec.config.overrides import quoted
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Artifact, Plan
+from nemo_runspec.planning.model import Artifact, Plan
 
 Runner = Callable[..., int]
 """`run(request, planned, *, argv)`: runs a plan with its own inputs; the return value is the exit code."""
@@ -32,8 +32,8 @@ def provide_inputs(plan: Plan, argv: list[str], run: Runner) -> bool:
 
 
 def _make(plan: Plan, artifact: Artifact, argv: list[str], run: Runner) -> None:
-    from nemo_runspec.plan.build import build_plan
-    from nemo_runspec.plan.request import plan_request
+    from nemo_runspec.planning.build import build_plan
+    from nemo_runspec.planning.request import plan_request
 
     recipe = find_recipe(str(artifact.recipe))
     print(f"{artifact.name}: '{artifact.artifact}' is not there yet; running {recipe.path} first", file=sys.stderr)

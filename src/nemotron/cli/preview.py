@@ -11,9 +11,9 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.plan.codec import plan_to_dict
-from nemo_runspec.plan.limits import cost_of, gpu_hours
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.codec import plan_to_dict
+from nemo_runspec.planning.limits import cost_of, gpu_hours
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemotron.cli.text import clean, count, paint, size, table

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, need, shell_environment
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 _SAME = (
     "base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir",

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 _SAME = ("container_image", "num_gpus", "runtime", "shm_size", "ipc_mode", "network", "privileged")
 

@@ -30,7 +30,7 @@ from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
 if TYPE_CHECKING:
-    from nemo_runspec.plan.model import Resources
+    from nemo_runspec.planning.model import Resources
 
 FIELDS: tuple[Field, ...] = (
     adopt("container_image", required=True, nemo_run="container_image"),

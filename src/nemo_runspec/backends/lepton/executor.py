@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 _SAME = (
     "container_image", "nemo_run_dir", "resource_shape", "node_group", "node_reservation", "head_resource_shape",

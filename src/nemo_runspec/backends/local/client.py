@@ -22,7 +22,7 @@ from nemo_runspec.backends.local.render import config_files, layout_of, render
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import process_of, this_process
-from nemo_runspec.plan.model import BundleFile, Plan
+from nemo_runspec.planning.model import BundleFile, Plan
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, read_markers, signal_name
 from nemo_runspec.source import display_path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.target import SlurmTarget
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
 
 _IN_JOB_DIR = "/$nemo_run"

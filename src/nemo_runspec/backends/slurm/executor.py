@@ -12,7 +12,7 @@ from nemo_runspec.backends.slurm.arguments import executor_arguments, job_name
 from nemo_runspec.backends.slurm.places import HOST_REMEDY
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 _UNREAD_PREFIX = "nemotron."
 """NeMo-Run splits `account` where it has no prefix, and stops at None; with `job_details.job_name` it reads neither."""

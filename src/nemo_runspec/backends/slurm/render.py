@@ -24,7 +24,7 @@ from nemo_runspec.backends.slurm.arguments import (
 from nemo_runspec.backends.slurm.places import HOME, HOST
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 if TYPE_CHECKING:
     from jinja2 import Template

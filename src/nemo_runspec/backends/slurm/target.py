@@ -25,7 +25,7 @@ from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
-    from nemo_runspec.plan.model import Resources
+    from nemo_runspec.planning.model import Resources
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Holds our batch script against NeMo-Run's own. A submission calls `assert_same` first; it imports NeMo-Run."""
+"""Holds our batch script against NeMo-Run's own. A submission is to call `assert_same` first; it imports NeMo-Run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from nemo_runspec.backends.slurm.executor import make_executor
 from nemo_runspec.backends.slurm.render import SUBMIT, render_sbatch
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 
 def assert_same(plan: Plan) -> None:

@@ -24,10 +24,10 @@ def make(help_text: str) -> Command:
 def _call(plan: str, dry_run: bool) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import expanded, jobs_dir
-    from nemo_runspec.plan.build import Planned
-    from nemo_runspec.plan.codec import load_plan
-    from nemo_runspec.plan.names import new_name
-    from nemo_runspec.plan.rename import rename
+    from nemo_runspec.planning.build import Planned
+    from nemo_runspec.planning.codec import load_plan
+    from nemo_runspec.planning.names import new_name
+    from nemo_runspec.planning.rename import rename
     from nemotron.cli.execute import ready_client, run_request, submit, values_of
     from nemotron.cli.inputs import provide_inputs
     from nemotron.cli.preview import print_preview

@@ -25,7 +25,7 @@ def make(help_text: str) -> Command:
 
 
 def _call(a: str, b: str | None, as_json: bool) -> int:
-    from nemo_runspec.plan.diff import diff_plans
+    from nemo_runspec.planning.diff import diff_plans
 
     if b is None:
         after = _plan(a)
@@ -52,7 +52,7 @@ def _call(a: str, b: str | None, as_json: bool) -> int:
 def _plan(name: str) -> Any:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import expanded, jobs_dir
-    from nemo_runspec.plan.codec import load_plan
+    from nemo_runspec.planning.codec import load_plan
 
     path = expanded(name)
     if path.is_file():
@@ -66,7 +66,7 @@ def _plan(name: str) -> Any:
 def _last_run_of(recipe: str) -> Any:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import jobs_dir
-    from nemo_runspec.plan.codec import load_plan
+    from nemo_runspec.planning.codec import load_plan
 
     record = JobStore(jobs_dir()).last_for(recipe)
     if record is None:

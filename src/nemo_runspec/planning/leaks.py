@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.redact import HIDDEN, is_secret_name, redact_argv
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from nemo_runspec.config.compose import group_loader
 from nemo_runspec.config.overrides import expand_sweep
-from nemo_runspec.plan.build import PlanRequest, build_plan, choose_yaml
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.build import PlanRequest, build_plan, choose_yaml
+from nemo_runspec.planning.model import Plan
 
 LARGEST = 1000
 """A sweep beyond this is taken for a mistake."""

@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import PLAN_SCHEMA, Plan
+from nemo_runspec.planning.model import PLAN_SCHEMA, Plan
 from nemo_runspec.source import Source, display_path
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 
 def refuse_unfilled(plan: Plan) -> None:

@@ -9,7 +9,7 @@ from support import ENV_TOML
 
 import nemo_runspec
 from nemo_runspec.duration import hours
-from nemo_runspec.plan.limits import gpu_hours
+from nemo_runspec.planning.limits import gpu_hours
 
 PLAN = ["nano3", "pretrain", "-c", "tiny", "--run", "my-cluster", "--dry-run"]
 

@@ -1,6 +1,6 @@
 """The plan: everything a job is, as one frozen value. Nothing after it reads argv, env.toml or a recipe's YAML.
 
-Its JSON form (`plan/codec.py`) is versioned by `PLAN_SCHEMA`: a plan can be saved, compared, applied and retried.
+Its JSON form (`planning/codec.py`) is versioned by `PLAN_SCHEMA`: a plan can be saved, compared, applied and retried.
 """
 
 from __future__ import annotations

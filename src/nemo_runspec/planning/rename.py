@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 
 def rename(plan: Plan, name: str) -> Plan:

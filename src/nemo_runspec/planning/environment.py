@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nemo_runspec.plan.model import EnvVar, SecretRef
+from nemo_runspec.planning.model import EnvVar, SecretRef
 from nemo_runspec.profiles.system import WANDB_VARIABLES
 from nemo_runspec.redact import is_secret_name
 from nemo_runspec.runspec import Runspec

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
-from nemo_runspec.plan.model import Plan
+from nemo_runspec.planning.model import Plan
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,8 @@ def test_arguments_after_the_dashes_reach_the_script(project, nemotron):
 
 def test_the_python_api_plans_the_same(project, nemotron):
     import nemo_runspec
-    from nemo_runspec.plan.codec import load_plan
-    from nemo_runspec.plan.diff import diff_plans
+    from nemo_runspec.planning.codec import load_plan
+    from nemo_runspec.planning.diff import diff_plans
 
     nemotron(*PLAN, "--run", "my-cluster", "run.env.nodes=2", "--dry-run", "--out", "plan.json").succeeds()
     saved = load_plan(project.folder / "plan.json")

@@ -9,7 +9,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.plan.names import MAX_LENGTH, new_name
+from nemo_runspec.planning.names import MAX_LENGTH, new_name
 
 LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 
@@ -36,7 +36,7 @@ def test_ten_thousand_names_of_one_recipe_differ():
 
 
 def test_names_of_32_processes_at_once_differ():
-    code = "from nemo_runspec.plan.names import new_name\nfor _ in range(50): print(new_name('nano3/pretrain'))"
+    code = "from nemo_runspec.planning.names import new_name\nfor _ in range(50): print(new_name('nano3/pretrain'))"
     children = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(32)]
     names = [name for child in children for name in child.communicate()[0].split()]
     assert len(names) == 1600

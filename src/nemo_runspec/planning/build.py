@@ -17,14 +17,15 @@ from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.paths import expanded
-from nemo_runspec.plan.artifacts import MAKE, inputs_of, outputs_of
-from nemo_runspec.plan.environment import JobEnvironment, as_text, job_environment, plain_variables
-from nemo_runspec.plan.leaks import refuse_leaks
-from nemo_runspec.plan.limits import check_gpu_hours
-from nemo_runspec.plan.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
-from nemo_runspec.plan.names import new_name
-from nemo_runspec.plan.run_section import DEFAULT, as_artifact, join_run_section
-from nemo_runspec.plan.shape import FIXED, check_plain, check_shape, check_types
+from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
+from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
+from nemo_runspec.planning.leaks import refuse_leaks
+from nemo_runspec.planning.limits import check_gpu_hours
+from nemo_runspec.planning.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.reserved import check_environment
+from nemo_runspec.planning.run_section import DEFAULT, as_artifact, join_run_section
+from nemo_runspec.planning.shape import FIXED, check_plain, check_shape, check_types
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
@@ -35,7 +36,6 @@ from nemo_runspec.profiles.profile import (
     unfilled_values,
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
-from nemo_runspec.script import check_environment
 from nemo_runspec.source import Layer, Source
 
 AUTO = Source(Layer.AUTO, text="automatic")

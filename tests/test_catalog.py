@@ -146,3 +146,17 @@ def test_links_in_a_circle_end(project):
     project.recipe("mine/train")
     (project.folder / "recipes" / "mine" / "again").symlink_to(project.folder / "recipes" / "mine")
     assert "mine/train" in paths()
+
+
+def test_odd_files_and_links_neither_hang_nor_repeat(tmp_path, monkeypatch):
+    import os
+
+    folder = tmp_path / "recipes" / "mine" / "train"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text("# /// script\n# [tool.runspec]\n# ///\n")
+    os.mkfifo(folder / "pipe.py")
+    (folder / "again").symlink_to(tmp_path / "recipes")
+    (tmp_path / "recipes" / "self").symlink_to(tmp_path / "recipes")
+    found = catalog.find_recipes([tmp_path / "recipes"])
+    assert [recipe.path for recipe in found] == ["mine/train"]
+    assert found[0].problem() is None

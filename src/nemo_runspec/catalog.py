@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -155,9 +156,9 @@ def find_recipe(path: str, roots: list[Path] | None = None) -> Recipe:
 def declares_itself(script: Path) -> bool | None:
     """Whether a script has a PEP 723 block and names `tool.runspec`: it is a command. None where it cannot be read."""
     try:
+        if not stat.S_ISREG(script.stat().st_mode):
+            return False
         text = script.read_bytes()
-    except IsADirectoryError:
-        return False
     except OSError:
         return None
     return _BLOCK.search(text) is not None and b"tool.runspec" in text
@@ -233,10 +234,15 @@ def _project_recipes(start: Path) -> Path | None:
 
 def _subfolders(folder: Path) -> list[Path]:
     try:
-        entries = [Path(e.path) for e in os.scandir(folder) if e.is_dir()]
+        entries = [Path(e.path) for e in os.scandir(folder) if e.is_dir() and not _leads_back(e)]
     except OSError:
         return []
     return sorted(e for e in entries if e.name not in _NOT_COMMANDS and e.name[0] not in "._")
+
+
+def _leads_back(entry: os.DirEntry[str]) -> bool:
+    """True for a link to a folder that it lies in: followed, it would list everything again and again."""
+    return entry.is_symlink() and Path(entry.path).absolute().is_relative_to(Path(entry.path).resolve())
 
 
 def _walk(folder: Path, root: Path, depth: int = 8) -> Iterator[Recipe]:

@@ -57,7 +57,7 @@ def make_target(request: TargetRequest) -> LocalTarget:
     nodes = request.env.get("nodes") or 1
     if nodes != 1:
         raise UserError(
-            f"a local run has one node, this machine; {nodes} were asked for",
+            f"nodes = {nodes}: a local run has one node, this machine",
             remedy="run.env.nodes=1, a config made for one node (such as -c tiny), or a profile of another executor",
         )
     return LocalTarget(request.env.get("job_dir") or None, tuple(_warnings(request)))

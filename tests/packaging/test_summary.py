@@ -60,10 +60,8 @@ def test_an_absolute_pattern(repository):
 
 
 def test_keys_that_are_no_strings_are_no_options(repository):
-    package = summarise_package(
-        {"packager": "pattern", 5: "x", True: 1, "packager_subpath": "src"}, "slurm", repository
-    )
-    assert package.options == {"packager_subpath": "src"}
+    env = {"packager": "pattern", 5: "x", True: 1, "packager_include_pattern": "*"}
+    assert summarise_package(env, "slurm", repository).options == {"packager_include_pattern": "*"}
 
 
 def test_without_a_repository(tmp_path):

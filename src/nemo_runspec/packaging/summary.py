@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.patterns import PATTERN, RELATIVE, listed, matched_files, measure
 from nemo_runspec.planning.model import Package
 
 _AUTO_GIT = frozenset({"slurm", "docker"})
@@ -22,7 +24,7 @@ def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Pa
     Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one.
 
     Raises:
-        UserError: `packager = "git"` outside a git repository or in one without a commit.
+        UserError: `packager = "git"` outside a git repository or in one without a commit; patterns that match nothing.
     """
     kind = env.get("packager")
     options = {
@@ -31,9 +33,8 @@ def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Pa
     head = _head(folder)
     if kind is None:
         kind = "git" if executor in _AUTO_GIT and head else "none"
-    if kind == "git":
-        return _git_package(folder, head, options)
-    return Package(kind, None if kind == "none" else str(folder), {} if kind == "none" else options, commit=head)
+    makers = {"git": _git_package, "pattern": _pattern_package, "hybrid": _hybrid_package}
+    return makers[kind](folder, head, options) if kind in makers else Package("none", commit=head)
 
 
 def _git_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
@@ -58,10 +59,51 @@ def _git_package(folder: Path, head: str | None, options: dict[str, Any]) -> Pac
     return Package("git", str(root), options, len(sizes), sum(sizes), tree, head, uncommitted, untracked)
 
 
+def _pattern_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
+    files = matched_files(folder, options)
+    size, digest = measure(files)
+    return Package("pattern", str(folder), options, len(files), size, digest, head)
+
+
+def _hybrid_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
+    """Each part in a folder of its own; the digest is over the parts' names and digests."""
+    parts = options.get("packager_sub_packagers") or {}
+    if not parts or not all(isinstance(part, Mapping) for part in parts.values()):
+        raise UserError(
+            'packager = "hybrid" needs packager_sub_packagers, a table of tables',
+            remedy='packager_sub_packagers = { code = { packager = "git", subpath = "src" } }',
+        )
+    made = {name: _part(folder, head, name, part) for name, part in parts.items()}
+    digest = hashlib.sha256("".join(f"{name}\0{part.digest}\n" for name, part in made.items()).encode()).hexdigest()
+    return Package(
+        "hybrid",
+        str(folder),
+        options,
+        sum(part.files for part in made.values()),
+        sum(part.bytes for part in made.values()),
+        digest,
+        head,
+        tuple(dict.fromkeys(name for part in made.values() for name in part.uncommitted)),
+        tuple(dict.fromkeys(name for part in made.values() for name in part.untracked)),
+    )
+
+
+def _part(folder: Path, head: str | None, name: str, part: Mapping[str, Any]) -> Package:
+    options = {
+        f"{_OPTIONS}{str(key).removeprefix(_OPTIONS)}": value for key, value in part.items() if key != "packager"
+    }
+    kind = part.get("packager", "pattern")
+    if kind == "git":
+        return _git_package(folder, head, options)
+    if kind == "pattern":
+        return _pattern_package(folder, head, options)
+    raise UserError(f"packager_sub_packagers.{name}: packager must be git or pattern, not {kind!r}")
+
+
 def _added(root: Path, options: Mapping[str, Any]) -> frozenset[str]:
     """Files and folders that packager_include_pattern adds to the commit, as they are now: what a shell makes of it."""
-    patterns = _listed(options.get("packager_include_pattern") or [])
-    folders = _listed(options.get("packager_relative_path") or ".")
+    patterns = listed(options.get(PATTERN) or [])
+    folders = listed(options.get(RELATIVE) or ".")
     if len(folders) == 1:
         folders = folders * len(patterns)
     return frozenset(
@@ -74,10 +116,6 @@ def _added(root: Path, options: Mapping[str, Any]) -> frozenset[str]:
 def _is_added(path: Path, added: frozenset[str]) -> bool:
     """True for what NeMo-Run's `find … -type f` takes: a file that is there, or one of a folder that is named."""
     return path.exists() and not path.is_symlink() and any(str(p) in added for p in (path, *path.parents))
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(item) for item in value]
 
 
 def _status(root: Path, *, every_file: bool) -> tuple[list[str], list[str]]:

@@ -114,8 +114,10 @@ def _travel(plan: Plan) -> list[str]:
         lines.append("  code     none: no repository is packaged")
         return lines
     if package.kind != "git":
-        lines.append(f"  code     {package.kind} from {package.root}: packed at submission")
-        return lines
+        digest = f"sha256 {package.digest[:12]}" if package.digest else "digest when it is packed"
+        contents = f"{count(package.files, 'file')}, {size(package.bytes)}, {digest}"
+        lines.append(f"  code     {package.kind}, {contents}  ({package.root})")
+        return lines + _stays("uncommitted", package.uncommitted) + _stays("untracked", package.untracked)
     commit = (package.commit or "")[:12]
     lines.append(
         f"  code     git commit {commit}, {count(package.files, 'file')}, {size(package.bytes)},"

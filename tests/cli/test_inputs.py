@@ -60,3 +60,15 @@ def test_other_configs_name_the_command(recipes, nemotron_process):
 def test_a_header_without_configs_runs(recipes, nemotron_process):
     recipes.write("recipes/mine/plain/plain.py", HEAD.format("Says it.", "") + "print('plain')\n")
     assert "plain" in nemotron_process("mine", "plain").succeeds().out
+
+
+def test_a_maker_that_fails_gives_its_own_exit_code(recipes, nemotron_process):
+    recipes.write("recipes/mine/make/make.py", MAKER + "raise SystemExit(5)\n")
+    done = nemotron_process("mine", "read")
+    assert done.code == 5
+    assert "making 'words' has ended with exit code 5; mine/read was not started" in done.err
+
+
+def test_an_input_that_is_not_named(recipes, nemotron_process):
+    recipes.write("recipes/mine/read/config/bare.yaml", "data: 1\n")
+    nemotron_process("mine", "read", "-c", "bare").refuses("needs an input 'data' (text), and none is named")

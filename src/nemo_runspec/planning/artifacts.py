@@ -36,6 +36,8 @@ def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bo
         found = resolve_latest(root, artifact) if local else None
         path = found or latest_path(root, artifact)
         ready = found is not None if local else None
+    elif local:
+        ready = False
     return Artifact(
         name=spec.name,
         type=spec.type,

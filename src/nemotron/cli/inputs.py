@@ -20,7 +20,8 @@ def provide_inputs(plan: Plan, argv: list[str], run: Runner) -> bool:
     """Makes missing inputs as jobs of their own, with the plan's own profile. True where something was made.
 
     Raises:
-        UserError: an input is missing that nemotron does not make by itself, or making it has failed.
+        UserError: an input is missing that nemotron does not make by itself; or making it has failed, and then with
+            that job's exit code.
     """
     missing = [a for a in plan.consumes if a.ready is False and (a.required or a.make)]
     for artifact in missing:
@@ -46,10 +47,12 @@ def _make(plan: Plan, artifact: Artifact, argv: list[str], run: Runner) -> None:
     )
     code = run(request, build_plan(request), argv=argv)
     if code != 0:
-        raise UserError(
-            f"making '{artifact.artifact}' has failed with exit code {code}; {plan.recipe.path} was not started",
+        failure = UserError(
+            f"making '{artifact.artifact}' has ended with exit code {code}; {plan.recipe.path} was not started",
             remedy=f"see what went wrong: nemotron jobs show last, then: {_command(plan, artifact)}",
         )
+        failure.exit_code = code  # something has run: this is that job's own end, not a mistake in the call
+        raise failure
 
 
 def require_inputs(plan: Plan) -> None:

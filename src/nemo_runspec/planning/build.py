@@ -21,7 +21,7 @@ from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
-from nemo_runspec.planning.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.planning.model import Artifact, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.run_section import DEFAULT, as_artifact, join_run_section
@@ -282,6 +282,7 @@ class _Builder:
         unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
         unfilled += [line for line in getattr(target, "unfilled", ()) if not _said(line, unfilled)]
         unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
+        package = self._package(env, unfilled)
         return Plan(
             name=self.name,
             recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
@@ -297,7 +298,7 @@ class _Builder:
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),
             bundle=make_bundle(self.recipe),
-            package=summarise_package(env, self.executor, request.folder),
+            package=package,
             consumes=consumes,
             produces=produces,
             run=run,
@@ -308,6 +309,16 @@ class _Builder:
             warnings=(*self.warnings, *_process_warnings(env, launch.kind), *getattr(target, "warnings", ())),
             unfilled=tuple(unfilled),
         )
+
+    def _package(self, env: Mapping[str, Any], unfilled: list[str]) -> Package:
+        """What would travel. Patterns that are missing or match nothing yet are for the site to fill in."""
+        try:
+            return summarise_package(env, self.executor, self.request.folder)
+        except UserError as error:
+            if env.get("packager") not in ("pattern", "hybrid"):
+                raise
+            unfilled.append(error.what)
+            return Package(env["packager"], str(self.request.folder))
 
     def _target(self, env: Mapping[str, Any], launch: str) -> Any:
         """The backend's own value; what it refuses gets the place where the key was written."""

@@ -191,3 +191,11 @@ def test_env_fields_lists_every_spelling(nemotron, executor):
 
 def test_env_fields_of_an_unknown_executor(nemotron):
     nemotron("env", "fields", "slrum").refuses("unknown executor 'slrum'", "did you mean 'slurm'?")
+
+
+def test_what_only_the_backend_knows_to_be_lacking(project, nemotron):
+    project.write("env.toml", '[a]\nexecutor = "slurm"\ntunnel = "ssh"\ntime = "CHANGE_ME"\n')
+    outcome = nemotron("env", "check")
+    assert outcome.code == 2
+    assert outcome.err.count("host is not set") == 1
+    assert outcome.err.count("time is still a placeholder") == 1

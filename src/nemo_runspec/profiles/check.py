@@ -40,23 +40,26 @@ def check_env_file(env: EnvFile) -> CheckReport:
             errors.append(error)
             continue
         warnings += profile.warnings
-        errors += _refusals(env, profile)
+        refusals, lacking = _backend_says(env, profile)
+        errors += refusals
         if not _is_parent(env, name):
-            errors += [UserError(f"profile '{name}': {line}", where=env.where(name)) for line in profile.unfilled()]
+            known = {line.split(" is ")[0] for line in profile.unfilled()}
+            lines = [*profile.unfilled(), *(line for line in lacking if line.split(" is ")[0] not in known)]
+            errors += [UserError(f"profile '{name}': {line}", where=env.where(name)) for line in lines]
     return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
 
 
-def _refusals(env: EnvFile, profile: Profile) -> list[UserError]:
-    """What the backend itself would refuse, a run of this profile alone taken for granted."""
+def _backend_says(env: EnvFile, profile: Profile) -> tuple[list[UserError], tuple[str, ...]]:
+    """What the backend itself would refuse, and what a submission would lack, for a run of this profile alone."""
     defaults = {name: field.default for name, field in fields_of(profile.executor).fields.items()}
     values = {**defaults, "container_image": "image", **profile.values}
     try:
-        get_backend(profile.executor).make_target(
+        target = get_backend(profile.executor).make_target(
             TargetRequest(name="check", mode="run", kind="", launch="torchrun", env=values)
         )
     except UserError as error:
-        return [_placed(env, profile, problem) for problem in getattr(error, "problems", (error,))]
-    return []
+        return [_placed(env, profile, problem) for problem in getattr(error, "problems", (error,))], ()
+    return [], getattr(target, "unfilled", ())
 
 
 def _placed(env: EnvFile, profile: Profile, error: UserError) -> UserError:

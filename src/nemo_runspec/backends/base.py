@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import NotBuilt
 from nemo_runspec.field import Field
+
+if TYPE_CHECKING:
+    from nemo_runspec.supervise.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Backend:
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
         executor: `module:function` of `make_executor(Plan, secrets, environment=)`, which imports NeMo-Run.
         client: `module:function` that runs the plan and returns an exit code, None while it is not built.
+        worker: `module:class` of a `supervise.worker.Worker`, where jobs run on this machine under a supervisor.
         in_container: True where a job on this machine does not see this process's environment.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
@@ -75,6 +79,7 @@ class Backend:
     render: str | None = None
     executor: str | None = None
     client: str | None = None
+    worker: str | None = None
     in_container: bool = False
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
@@ -115,6 +120,13 @@ class Backend:
         if self.executor is None:
             raise NotBuilt(f"no NeMo-Run executor is built for '{self.name}' yet")
         return _load(self.executor)(plan, secrets, environment=environment)
+
+    def load_worker(self) -> Worker:
+        """How jobs of this machine are started, found and ended. Raises `NotBuilt` where there is no such thing."""
+        if self.worker is None:
+            raise NotBuilt(f"jobs of executor '{self.name}' do not run under a supervisor on this machine")
+        worker: Worker = _load(self.worker)()
+        return worker
 
     def load_client(self) -> Any:
         """The function that runs a plan. Raises `NotBuilt` where this release cannot submit there."""

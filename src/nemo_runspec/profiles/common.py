@@ -89,6 +89,14 @@ _PACKAGING = (
         "The tables take the packager_ keys without that prefix.",
     ),
     Field(
+        "dirty",
+        "str",
+        "git: what becomes of changes that are not committed: warn (they stay behind and are named), refuse "
+        "(nothing is submitted), include (they travel, new files too unless git ignores them).",
+        default="warn",
+        choices=("warn", "refuse", "include"),
+    ),
+    Field(
         "packager_extract_at_root",
         "bool",
         "hybrid: put everything at the root of the package instead of one folder each.",
@@ -96,7 +104,17 @@ _PACKAGING = (
     ),
 )
 
-COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING)
+_SWEEPS = (
+    Field("max_parallel", "positive", "Runs of a sweep (-m) that go on at the same time.", default=1),
+    Field(
+        "sweep_metric",
+        "str",
+        "The metric that a sweep is sorted by and that a sweeper such as Optuna optimises; by default val_loss, else loss.",
+    ),
+    Field("stop_on_failure", "bool", "End a sweep as soon as one of its runs fails.", default=False),
+)
+
+COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING, *_SWEEPS)
 
 _BY_NAME = {field.name: field for field in COMMON}
 

@@ -1,0 +1,86 @@
+"""What a backend whose jobs run on this machine brings: how a job is made ready, started, found again and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from nemo_runspec.jobs.record import JobRecord, Launcher
+from nemo_runspec.planning.model import Plan
+
+Say = Callable[[str], None]
+"""Takes one line of nemotron's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was found of a job whose supervisor is gone.
+
+    Args:
+        state: a name of `jobs.record.STATES`, such as `running`, `failed`, `lost`.
+        exit_code: where it has ended and that is known. `reason`: in words.
+    """
+
+    state: str
+    reason: str = ""
+    exit_code: int | None = None
+
+
+class Work(Protocol):
+    """One started job, as its supervisor sees it.
+
+    Attributes:
+        process: the job script's own process, where it is one of this machine.
+        container: the container's id, where the job runs in one.
+    """
+
+    process: Launcher | None
+    container: str | None
+
+    def fileno(self) -> int:
+        """What to wait on for output."""
+
+    def read(self) -> bytes | None:
+        """Output that is there now; empty when there will be no more, None when there is none at the moment."""
+
+    def poll(self) -> int | None:
+        """The exit status once it has ended, negative after a signal as in `subprocess`; None while it runs."""
+
+    def terminate(self) -> None:
+        """Asks it to stop: TERM to the job script, which passes it on. May be called again, and after its end."""
+
+    def kill(self) -> None:
+        """Ends all of it now. May be called again, and after its end."""
+
+    def end_leftovers(self, grace: float) -> int:
+        """After the job script has ended: ends what it left running; how many processes these were."""
+
+    def cause(self, status: int) -> str:
+        """Why it ended so, where more is known than the exit status and the marker (out of memory, removed); or ''."""
+
+    def close(self) -> None:
+        """Gives everything back: nothing of the job is left on this machine, whatever happened before."""
+
+
+class Worker(Protocol):
+    """The backend's part, one object without state."""
+
+    def check(self, plan: Plan) -> None:
+        """What must be so before anything is recorded or written. Raises `UserError`."""
+
+    def prepare(self, plan: Plan, say: Say) -> Any:
+        """What takes long before the start: an environment, an image. May be interrupted by an exception at any point.
+
+        Returns: what `start` gets. Raises `UserError`.
+        """
+
+    def start(self, plan: Plan, prepared: Any, secrets: Mapping[str, str]) -> Work:
+        """Starts the job script, which lies in the job directory with all it needs. Raises `UserError`."""
+
+    def look(self, record: JobRecord, folder: Path) -> Seen:
+        """What has become of a job whose supervisor is gone. `folder`: the job's own. Changes nothing."""
+
+    def end(self, record: JobRecord, folder: Path, grace: float) -> None:
+        """Ends what is left of a job whose supervisor is gone: TERM, `grace` seconds, KILL; nothing stays behind."""

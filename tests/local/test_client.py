@@ -21,19 +21,22 @@ from jobkit import plan_for
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.local import processes
-from nemo_runspec.backends.local.client import job_environment, run
 from nemo_runspec.backends.local.render import render
+from nemo_runspec.backends.local.worker import job_environment
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.planning.model import Artifact, PythonEnv
+from nemo_runspec.supervise.client import run
+from nemo_runspec.supervise.submission import Submission
 
 JOBKIT = str(Path(__file__).parents[1])
 CALL = """
 import pickle, sys
 sys.path.insert(0, {jobkit!r})
-from nemo_runspec.backends.local.client import run
+from nemo_runspec.supervise.client import run
+from nemo_runspec.supervise.submission import Submission
 plan, grace = pickle.load(open({file!r}, "rb"))
-sys.exit(run(plan, plan_text="{{}}", secret_values={{"MY_KEY": "s3cret-value"}}, argv=["nemotron"], grace=grace))
+sys.exit(run(Submission(plan, "{{}}", {{"MY_KEY": "s3cret-value"}}, ("nemotron",)), grace=grace))
 """
 READY = "import os, sys, time\nprint('ready', os.getpid(), flush=True)\n"
 
@@ -59,7 +62,7 @@ def python_on_path(monkeypatch):
 def call(capfdbinary):
     def go(plan, secrets=None, **more):
         lines = Lines()
-        code = run(plan, plan_text="{}\n", secret_values=secrets or {}, argv=["nemotron"], console=lines, **more)
+        code = run(Submission(plan, "{}\n", secrets or {}, ("nemotron",)), console=lines, **more)
         return code, capfdbinary.readouterr().out.decode(), lines.all
 
     return go
@@ -224,21 +227,26 @@ def raising(error):
     return hook
 
 
-def test_outputs_and_the_hook(tmp_path, call):
+def test_outputs_are_recorded_and_named_after_a_success(tmp_path, call, monkeypatch):
     made = []
+    monkeypatch.setattr("nemo_runspec.supervise.job.register", made.append)
     plan = plan_for(tmp_path, f"import os; os.makedirs({str(tmp_path / 'out')!r})")
     plan = replace(plan, produces=(Artifact("model", "model", path=str(tmp_path / "out")), Artifact("x", "y")))
-    assert call(plan, on_success=lambda: made.append(1))[0] == 0
-    assert made == [1]
+    assert call(plan)[0] == 0
+    assert made == [plan]
     assert dict(record(plan).outputs) == {"model": str(tmp_path / "out")}
-    for n, error in enumerate((UserError("latest cannot be moved"), OSError(28, "No space left on device"))):
-        plan = plan_for(tmp_path, name=f"test-job-1120-hook000{n}")
-        code, _, notes = call(plan, on_success=raising(error))
-        assert (code, record(plan).state) == (0, "succeeded")
-        assert notes.splitlines()[-1] == f"{plan.name}: succeeded, but {error}"
     failing = plan_for(tmp_path, "raise SystemExit(1)", name="test-job-1120-failing0")
-    assert call(failing, on_success=lambda: made.append(2))[0] == 1
-    assert made == [1]
+    assert call(failing)[0] == 1
+    assert made == [plan]
+
+
+@pytest.mark.parametrize("error", [UserError("latest cannot be moved"), OSError(28, "No space left on device")])
+def test_a_success_stays_one_where_what_was_made_cannot_be_named(tmp_path, call, monkeypatch, error):
+    monkeypatch.setattr("nemo_runspec.supervise.job.register", raising(error))
+    plan = plan_for(tmp_path)
+    code, _, notes = call(plan)
+    assert (code, record(plan).state) == (0, "succeeded")
+    assert notes.splitlines()[-1] == f"{plan.name}: succeeded, but {error}"
 
 
 @pytest.mark.parametrize(
@@ -456,7 +464,7 @@ def test_a_working_directory_whose_name_is_not_utf8(tmp_path, call, monkeypatch)
 
 def test_a_job_folder_that_cannot_be_filled_is_a_failed_job_and_no_traceback(tmp_path, call, monkeypatch):
     plan = plan_for(tmp_path, "print(1)")
-    monkeypatch.setattr("nemo_runspec.backends.local.client.write_bundle", raising(OSError(28, "No space left", "/x")))
+    monkeypatch.setattr("nemo_runspec.supervise.job.write_bundle", raising(OSError(28, "No space left", "/x")))
     with pytest.raises(UserError, match="No space left"):
         call(plan)
     assert (record(plan).state, record(plan).exit_code) == ("failed", 2)
@@ -474,7 +482,7 @@ def test_a_record_that_can_no_longer_be_written_does_not_change_the_exit_code(tm
     ("env", "launch", "words"),
     [({}, "direct", []), ({"mounts": [], "packager": "none"}, "direct", []), ({"nproc_per_node": 2}, "torchrun", []),
      ({"mounts": ["/a:/b"]}, "torchrun", ["mounts: not used"]),
-     ({"mounts": ["/a:/b"], "packager": "git"}, "ray", ["mounts, packager: not used by executor 'local'"]),
+     ({"mounts": ["/a:/b"], "packager": "git"}, "ray", ["mounts: not used by executor 'local'"]),
      ({"nproc_per_node": 2, "gpus_per_node": 8}, "direct", ["nproc_per_node = 2 is not used"])],
 )  # fmt: skip
 def test_what_a_local_run_does_not_use_is_said(env, launch, words):

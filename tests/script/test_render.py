@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobkit import lay_out, plan_for, run_script, start_script
 
-from nemo_runspec.backends.local.client import outcome_of
+from nemo_runspec.supervise.outcome import outcome_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.planning.model import EnvVar, Package
 from nemo_runspec.planning.reserved import RESERVED, check_environment
@@ -135,6 +136,56 @@ def test_a_script_of_ones_own_imports_what_lies_beside_it(tmp_path):
     assert f"[rank0] found {tmp_path}/source:/of/mine" in output
 
 
+def own_script(tmp_path: Path, script: str, package: Package, executor: str = "local"):
+    """A plan of a script of the user's own, in `source/`, with a module beside it that must not be imported."""
+    plan = plan_for(tmp_path, script, executor=executor)
+    file = replace(plan.bundle.files[0], path="main.py")
+    (tmp_path / "source" / "utils.py").write_text("WORD = 'not packaged'")
+    bundle = replace(plan.bundle, files=(file,))
+    return replace(plan, bundle=bundle, launch=replace(plan.launch, script="main.py"), package=package)
+
+
+@pytest.mark.parametrize("executor", ["local", "docker"])
+@pytest.mark.parametrize(
+    ("kind", "root", "options", "folder"),
+    [
+        ("git", "", {}, "source"),
+        ("git", "", {"packager_subpath": "source/"}, ""),
+        ("pattern", "", {}, "source"),
+        ("pattern", "", {"packager_relative_path": ["other", "source"]}, ""),
+        ("pattern", "source", {}, ""),
+    ],
+)
+def test_a_packaged_script_imports_from_the_package(tmp_path, executor, kind, root, options, folder):
+    package = Package(kind, str(tmp_path / root), options)
+    script = "import os, utils; print(utils.WORD, os.getcwd(), os.environ['PYTHONPATH'])"
+    plan = own_script(tmp_path, script, package, executor)
+    code = Path(JobLayout(plan.job_dir).code)
+    (code / folder).mkdir(parents=True)
+    (code / folder / "utils.py").write_text("WORD = 'packaged'")
+    exit_code, output = run_script(plan, tmp_path)
+    assert exit_code == 0, output
+    assert f"[rank0] packaged {code} {code / folder}:{code}\n" in output
+
+
+@pytest.mark.parametrize(
+    ("executor", "package"),
+    [
+        ("local", Package("git", "/elsewhere")),
+        ("local", Package("hybrid", "/elsewhere", {"packager_sub_packagers": {"a": {"packager": "git"}}})),
+    ],
+)
+def test_a_script_outside_the_package_imports_what_lies_beside_it(tmp_path, executor, package):
+    plan = own_script(tmp_path, "import utils; print(utils.WORD)", package, executor)
+    Path(JobLayout(plan.job_dir).code).mkdir(parents=True)
+    assert "[rank0] not packaged\n" in run_script(plan, tmp_path)[1]
+
+
+def test_on_another_machine_nothing_of_this_one_is_on_the_path(tmp_path):
+    text = render_job_script(own_script(tmp_path, "", Package("git", "/elsewhere"), "docker"), JobLayout("/job"))
+    assert str(tmp_path) not in text.split("nemotron_command() {")[1].split("}")[0]
+
+
 def test_a_recipes_folder_is_not_on_the_path_of_imports(tmp_path):
     code, output = run_script(plan_for(tmp_path, TELL), tmp_path, PYTHONPATH="/of/mine")
     assert (code, told(output)["env"]["PYTHONPATH"]) == (0, "/of/mine")
@@ -145,8 +196,8 @@ def test_code_that_travels_can_be_imported(tmp_path):
     code = JobLayout(plan.job_dir).code
     Path(code).mkdir(parents=True)
     assert told(run_script(plan, tmp_path, PYTHONPATH="/image")[1])["env"]["PYTHONPATH"] == f"{code}:/image"
-    plan = replace(plan, executor="local")
-    assert "PYTHONPATH" not in render_job_script(plan, JobLayout(plan.job_dir)).split("# --- this node")[1]
+    seen = told(run_script(replace(plan, executor="local"), tmp_path, PYTHONPATH="/mine")[1])
+    assert (seen["env"]["PYTHONPATH"], seen["cwd"]) == (f"{code}:/mine", code)
 
 
 def test_records_are_the_owners_alone_and_the_commands_umask_stays(tmp_path):
@@ -173,6 +224,57 @@ def test_what_root_records_belongs_to_the_owner_of_the_folder(tmp_path):
     os.chown(status, 4321, 4321)
     assert run_script(plan, tmp_path)[0] == 3
     assert {path.stat().st_uid for path in status.rglob("*")} == {4321}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize("found", [True, False], ids=["find", "no-find"])
+def test_what_root_makes_for_somebody_else_is_theirs_at_the_end(tmp_path, found):
+    run_dir = tmp_path / "run"
+    (run_dir / "old").mkdir(parents=True)
+    (run_dir / "old" / "of root").write_text("")
+    outside = tmp_path / "outside"
+    outside.write_text("")
+    script = """
+        import os, pathlib, shutil
+        assert "NEMOTRON_OWNER" not in os.environ
+        here, run = (pathlib.Path(os.environ[n]) for n in ("NEMOTRON_JOB_DIR", "NEMO_RUN_DIR"))
+        for top in (here, run):
+            (top / "a b" / "c").mkdir(parents=True)
+            (top / "a b" / "c" / "new\\nline").write_text("")
+            (top / "link").symlink_to(run.parent / "outside")
+            shutil.copy2(here / "job.sh", top / "copied with its times")
+        os.chown(run / "a b" / "c", 77, 77)
+        raise SystemExit(3)
+    """
+    plan = plan_for(tmp_path, script, executor="docker", env={"NEMO_RUN_DIR": str(run_dir)})
+    layout = lay_out(plan)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for folder in map(Path, os.environ["PATH"].split(":")):
+        for tool in folder.glob("*") if folder.is_dir() else ():
+            if tool.name != "find" and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+    path = os.environ["PATH"] if found else str(tools)
+    process = start_script(layout, tmp_path, NEMOTRON_OWNER="4321:4322", PATH=f"{Path(sys.executable).parent}:{path}")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, output
+
+    def owners(top: Path) -> set[tuple[int, int]]:
+        return {(p.lstat().st_uid, p.lstat().st_gid) for p in (top, *top.rglob("*"))}
+
+    job = Path(plan.job_dir)
+    made = [job / "a b", job / "link", job / "copied with its times", job / "status" / "node-0"]
+    made += [run_dir / "a b" / "c" / "new\nline", run_dir / "link", run_dir / "copied with its times"] if found else []
+    assert {who for path in made for who in owners(path)} == {(4321, 4322)}
+    assert owners(run_dir / "a b" / "c") >= {(77, 77)}
+    assert owners(run_dir / "old") == owners(outside) == {(0, 0)}
+    assert not list(job.rglob("began*"))
+
+
+def test_nothing_is_given_away_where_nobody_asked(tmp_path):
+    plan = plan_for(tmp_path, "open('/dev/null')", executor="docker")
+    assert run_script(plan, tmp_path)[0] == 0
+    assert {p.lstat().st_uid for p in Path(plan.job_dir).rglob("*")} == {os.geteuid()}
 
 
 def test_config_and_environment(tmp_path):
@@ -230,6 +332,24 @@ def test_exit_codes(tmp_path, code):
     assert marker(plan).phase == "command"
 
 
+@pytest.mark.parametrize(
+    ("cmd", "code"),
+    [
+        ("false; python {script}", 1),
+        ("(exit 3) | cat; python {script}", 3),
+        ("python {script} | (exit 4) | cat", 4),
+        ("{{ false; python {script}; }} && true", 0),
+        ("f() { (exit 5); echo reached; }; f", 5),
+        ("if false; then :; fi; false || python {script}", 0),
+    ],
+)
+def test_a_failing_part_of_a_recipes_own_command_fails_the_job(tmp_path, cmd, code):
+    seen, output = run_script(
+        plan_for(tmp_path, "print('ran')", cmd=cmd.replace("{{", "{").replace("}}", "}")), tmp_path
+    )
+    assert (seen, "ran" in output, "reached" in output) == (code, code == 0, False), output
+
+
 def test_killed_by_a_signal(tmp_path):
     plan = plan_for(tmp_path, "import os; os.kill(os.getpid(), 9)")
     assert run_script(plan, tmp_path)[0] == 137
@@ -280,7 +400,7 @@ def test_a_setup_that_leaves_no_marker_is_no_success_for_the_client(tmp_path, se
     assert run_script(plan, tmp_path)[0] == 0
     found = read_markers(Path(JobLayout(plan.job_dir).status))
     assert not command_ran(found)
-    outcome = outcome_of(0, decisive(found), ())
+    outcome = outcome_of(0, decisive(found))
     assert (outcome.state, outcome.exit_code) == ("failed", 1)
     assert outcome.cause == "the job script ended without running the command"
 
@@ -292,7 +412,7 @@ def test_every_node_must_have_run_the_command(tmp_path):
     assert not command_ran([NodeMarker(0, 1, phase="setup")])
     plan = plan_for(tmp_path, TELL)
     assert run_script(plan, tmp_path)[0] == 0
-    assert outcome_of(0, marker(plan), ()).state == "succeeded"
+    assert outcome_of(0, marker(plan)).state == "succeeded"
 
 
 def test_startup_commands_share_the_shell_of_the_command(tmp_path):

@@ -65,7 +65,8 @@ class Backend:
         target_type: `module:class` of that dataclass.
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
         executor: `module:function` of `make_executor(Plan, secrets, environment=)`, which imports NeMo-Run.
-        client: `module:function` that runs the plan and returns an exit code, None while it is not built.
+        client: `module:function` that runs a `supervise.submission.Submission` and returns an exit code, where jobs
+            run elsewhere; None while it is not built.
         worker: `module:class` of a `supervise.worker.Worker`, where jobs run on this machine under a supervisor.
         in_container: True where a job on this machine does not see this process's environment.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
@@ -129,7 +130,9 @@ class Backend:
         return worker
 
     def load_client(self) -> Any:
-        """The function that runs a plan. Raises `NotBuilt` where this release cannot submit there."""
+        """The function that runs a `Submission`. Raises `NotBuilt` where this release cannot submit there."""
+        if self.worker is not None:
+            return _load("nemo_runspec.supervise.client:run")
         if self.client is None:
             raise NotBuilt(
                 f"submitting to '{self.name}' is not built in this release; nothing was submitted",

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, State, Transition, Unreadable
-from nemo_runspec.jobs.store import JobStore
+from nemo_runspec.jobs.store import JobEnded, JobStore
 
-__all__ = ["STATES", "JobRecord", "JobStore", "Launcher", "State", "Transition", "Unreadable"]
+__all__ = ["STATES", "JobEnded", "JobRecord", "JobStore", "Launcher", "State", "Transition", "Unreadable"]

@@ -1,24 +1,13 @@
-"""What is known of one job: its record, its states, and how it is written down."""
+"""What is known of one job: its record and its states."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 RECORD_SCHEMA = 1
-
-_NONE = type(None)
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
-    **dict.fromkeys(("config", "profile", "commit"), (str, _NONE)),
-    **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
-    "elapsed": (int, float, _NONE),
-    "outputs": (dict,),
-}
-"""What a stored record's fields may be, so that whoever shows them need not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +71,12 @@ class JobRecord:
         signal: number of the signal that ended it. `cause`: why it failed, in words.
         outputs: name → path of what it produced.
         launcher: None for a job that nobody watches over from here.
-        process: the job script's own process, for a job of this machine.
+        process: the job script's own process, for a job of this machine. `container`: the id of the one it runs in.
+        group: the sweep it is a member of. `overrides`: what was set on the command line, redacted.
+        package: what of the user's code travelled: `kind`, `digest`, `commit`, `root`, and how many files stayed
+            behind as `uncommitted` and `untracked`.
+        retry_of: the job this one repeats.
+        metrics: the last value of each, written when the job has ended.
     """
 
     name: str
@@ -104,6 +98,12 @@ class JobRecord:
     outputs: Mapping[str, str] = field(default_factory=dict)
     launcher: Launcher | None = None
     process: Launcher | None = None
+    group: str | None = None
+    overrides: tuple[str, ...] = ()
+    package: Mapping[str, Any] = field(default_factory=dict)
+    container: str | None = None
+    retry_of: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
     schema: int = RECORD_SCHEMA
 
     @property
@@ -126,6 +126,16 @@ class JobRecord:
         """True once nothing more will happen to it."""
         return STATES[self.state].final
 
+    @property
+    def over(self) -> bool:
+        """True where there is nothing to wait for: it has ended, or it is lost."""
+        return is_over(self.state)
+
+    @property
+    def changed(self) -> str:
+        """When it came into its state, UTC, ISO 8601."""
+        return self.states[-1].time
+
     def when(self, state: str) -> datetime | None:
         """When it last came into a state, None if it never did."""
         times = [t.time for t in self.states if t.state == state]
@@ -134,7 +144,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A job whose record cannot be read, and why."""
+    """A job whose record cannot be read, and why, as the end of a sentence. `created`: when its folder was changed."""
 
     name: str
     problem: str
@@ -142,65 +152,19 @@ class Unreadable:
     state: str = "unknown"
 
 
+def is_over(state: str) -> bool:
+    """True for a state after which there is nothing to wait for."""
+    return STATES[state].final or state == "lost"
+
+
 def now() -> str:
     """This moment, UTC, ISO 8601 with milliseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
-def to_json(record: JobRecord) -> str:
-    """The record as it is stored."""
-    return json.dumps(asdict(record), indent=1, ensure_ascii=False) + "\n"
-
-
-def from_json(text: str) -> JobRecord:
-    """A stored record. Keys a later version added are left out.
-
-    Raises:
-        ValueError: not a record, or one of a later schema.
-    """
+def moment(seconds: float) -> str | None:
+    """Seconds since 1970 in the same words; None for what is no time."""
     try:
-        data = json.loads(text)
-    except RecursionError:
-        raise ValueError("not a job record") from None
-    if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
-        raise ValueError("not a job record")
-    if data["schema"] > RECORD_SCHEMA:
-        raise ValueError(f"written by a later version (schema {data['schema']})")
-    try:
-        values: dict[str, Any] = _known(JobRecord, data)
-        values["argv"] = tuple(data["argv"])
-        values["states"] = tuple(_transition(t) for t in data["states"])
-        for key in ("launcher", "process"):
-            values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
-        record = JobRecord(**values)
-        _check(record)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"not a whole job record ({type(error).__name__}: {error})") from None
-    return record
-
-
-def _transition(data: Mapping[str, Any]) -> Transition:
-    step = Transition(**_known(Transition, data))
-    if step.state not in STATES:
-        raise ValueError(f"unknown state {step.state!r}")
-    try:
-        known = datetime.fromisoformat(step.time).tzinfo is not None
-    except (TypeError, ValueError):
-        known = False
-    if not known:
-        raise ValueError(f"not a time with its offset from UTC: {step.time!r}")
-    return step
-
-
-def _check(record: JobRecord) -> None:
-    if not record.states:
-        raise ValueError("a job without a state")
-    for name, kinds in _TYPES.items():
-        value = getattr(record, name)
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise ValueError(f"{name} cannot be {value!r}")
-
-
-def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {f.name for f in fields(kind)}
-    return {key: value for key, value in data.items() if key in names}
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,25 +1,41 @@
-"""The store: one folder per job, `record.json` first. What it answers is true at the moment it is asked."""
+"""The store: one folder per job, `record.json` in it. What it answers is true at the moment it is asked.
+
+A folder appears whole, every change is written whole and under the job's lock on the record as it is then, so a process
+killed at any point leaves nothing unreadable, and two of them cannot undo each other.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import getpass
 import os
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
-from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobs.process import is_alive
-from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, Transition, Unreadable, from_json, now, to_json
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.redact import redact_argv
-from nemo_runspec.script.markers import cause, decisive, read_markers
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.codec import from_json, to_json
+from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over
+from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
+from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, Transition, Unreadable, moment, now
+from nemo_runspec.jobs.reference import find_one, unknown_job
+from nemo_runspec.jobs.refresh import is_believed, seen_now
 
-_RECORD = "record.json"
-LAST = "last"
+if TYPE_CHECKING:
+    from nemo_runspec.planning.model import Package, Plan
+
+RECORD = "record.json"
+
+
+class JobEnded(ValueError):
+    """A change came too late: the job has ended. `record` says how."""
+
+    def __init__(self, record: JobRecord, state: str) -> None:
+        super().__init__(f"a job that is {record.state} cannot become {state}")
+        self.record = record
 
 
 class JobStore:
@@ -38,7 +54,7 @@ class JobStore:
 
     def exists(self, name: str) -> bool:
         """Whether a job of that name was ever recorded."""
-        return self.folder(name).exists()
+        return os.path.lexists(self.folder(name))
 
     def create(
         self,
@@ -49,61 +65,58 @@ class JobStore:
         secret_values: Iterable[str] = (),
         launcher: Launcher | None = None,
         files: Mapping[str, str] | None = None,
+        group: str | None = None,
+        retry_of: str | None = None,
     ) -> JobRecord:
         """Records a job before anything else is done for it: state `planned`.
 
         Args:
             plan_text: the plan's JSON. `files`: further files of the job, by name.
-            secret_values: to be kept out of `argv`.
+            secret_values: to be kept out of `argv` and the overrides.
+            group: the sweep it is a member of. `retry_of`: the job it repeats.
 
         Raises:
             UserError: a job of that name exists, or its folder cannot be written.
         """
-        record = JobRecord(
-            name=plan.name,
-            recipe=plan.recipe.path,
-            config=plan.config_name,
-            profile=plan.profile,
-            executor=plan.executor,
-            mode=plan.mode,
-            argv=tuple(redact_argv(argv, secret_values)),
-            cwd=str(Path.cwd()),
-            user=_user(),
-            host=os.uname().nodename,
-            commit=plan.package.commit,
-            states=(Transition("planned", now()),),
-            launcher=launcher,
-        )
-        folder = self.folder(plan.name)
+        record = _planned(plan, argv, tuple(secret_values), launcher, group, retry_of)
+        scratch = self.root / f"{NEW}{plan.name}-{os.getpid()}"
         try:
+            if self.exists(plan.name):
+                raise FileExistsError
             paths.private_dir(self.root)
-            folder.mkdir(mode=0o700)
-            self._write(record)
-            for name, text in {"plan.json": plan_text, **(files or {})}.items():
-                paths.write_private(folder / name, text)
-        except FileExistsError:
-            raise UserError(f"job '{plan.name}' exists already", where=str(folder)) from None
+            scratch.mkdir(mode=0o700)
+            for name, text in {RECORD: to_json(record), "plan.json": plan_text, **(files or {})}.items():
+                paths.write_private(scratch / name, text)
+            scratch.rename(self.folder(plan.name))
         except BaseException as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                erase(scratch)
             if isinstance(error, OSError):
-                raise UserError(f"cannot record the job: {error.strerror}", where=str(folder)) from None
+                raise self._cannot_record(plan.name, error) from None
             raise
         return record
 
     def transition(
-        self, record: JobRecord, state: str, reason: str = "", *, process: Launcher | None = None
+        self,
+        record: JobRecord,
+        state: str,
+        reason: str = "",
+        *,
+        process: Launcher | None = None,
+        container: str | None = None,
+        launcher: Launcher | None = None,
     ) -> JobRecord:
         """Writes down that the job has come into a state; returns the record as it is now.
 
+        The record is read again under the job's lock, so what others wrote meanwhile stays.
+
         Raises:
+            JobEnded: a `ValueError`; it ended before, and that stays as it is.
             ValueError: no state may be left for that one.
+            OSError: it cannot be written, or the job was removed.
         """
-        if state not in STATES[record.state].then:
-            raise ValueError(f"a job that is {record.state} cannot become {state}")
-        step = Transition(state, now(), reason)
-        changed = dataclasses.replace(record, states=(*record.states, step), process=process or record.process)
-        self._write(changed)
-        return changed
+        given = {"process": process, "container": container, "launcher": launcher}
+        return self._change(record, Transition(state, now(), reason), {k: v for k, v in given.items() if v is not None})
 
     def finish(
         self,
@@ -114,129 +127,223 @@ class JobStore:
         signal: int | None = None,
         cause: str = "",
         outputs: Mapping[str, str] | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> JobRecord:
         """Writes down how the job ended.
 
         Raises:
-            ValueError: it has ended before.
+            JobEnded: a `ValueError`; it ended before, and that stays as it is.
+            ValueError: no state may be left for that one.
+            OSError: it cannot be written, or the job was removed.
         """
-        began = record.when("running")
-        elapsed = (datetime.now(timezone.utc) - began).total_seconds() if began else None
-        ended = dataclasses.replace(
-            record, exit_code=exit_code, signal=signal, cause=cause, elapsed=elapsed, outputs=dict(outputs or {})
-        )
-        return self.transition(ended, state, cause)
+        values = {
+            "exit_code": exit_code,
+            "signal": signal,
+            "cause": cause,
+            "outputs": dict(outputs or {}),
+            "metrics": dict(metrics or {}),
+        }
+        return self._change(record, Transition(state, now(), cause), values, timed=True)
 
     def list(self) -> list[JobRecord | Unreadable]:
-        """All jobs, the newest first. One small file is read for each."""
-        if not self.root.is_dir():
-            return []
-        names = [entry.name for entry in os.scandir(self.root) if entry.is_dir() and not entry.name.startswith(".")]
-        return sorted((self._read(name) for name in names), key=lambda r: (r.created, r.name), reverse=True)
+        """All jobs, the newest first. One small file is read for each; `entries` is the fast way."""
+        return sorted((self._read(name) for name in self._names()), key=lambda r: (r.created, r.name), reverse=True)
+
+    def entries(self) -> list[Entry]:
+        """What a list needs of all jobs, the newest first. Only records of jobs that are not over are read."""
+        names = self._names()
+        index = Index(self.root)
+        found = [self._entry(name, index) for name in names]
+        index.save(len(names))
+        return sorted(found, key=lambda e: (e.created, e.name), reverse=True)
+
+    def read(self, entry: Entry) -> JobRecord | Unreadable:
+        """The record of an entry."""
+        return entry.record or self._read(entry.name)
 
     def get(self, name: str) -> JobRecord:
-        """One job: by its name, the beginning of its name if no other begins so, or `last`.
+        """One job: by its name, the beginning of its name if no other begins so, its id, or `last`.
 
         Raises:
             UserError: none or several such jobs, or its record cannot be read.
         """
-        found = self._one(name)
+        found = self._read(name) if self._is_name(name) else self.read(find_one(self.entries(), name, self.root))
         if isinstance(found, Unreadable):
             raise UserError(
                 f"the record of job '{found.name}' cannot be read: {found.problem}",
-                where=str(self.folder(found.name) / _RECORD),
+                where=str(self.folder(found.name) / RECORD),
             )
         return found
 
     def last_for(self, recipe: str) -> JobRecord | None:
         """The newest job of a recipe, None if there is none."""
-        return next((r for r in self.list() if isinstance(r, JobRecord) and r.recipe == recipe), None)
+        found = (self.read(entry) for entry in self.entries() if entry.recipe == recipe)
+        return next((record for record in found if isinstance(record, JobRecord)), None)
 
-    def _one(self, name: str) -> JobRecord | Unreadable:
-        if name != LAST and "/" not in name and (self.folder(name) / _RECORD).is_file():
-            return self._read(name)
-        records = self.list()
-        if not records:
-            raise UserError("no job is recorded yet", where=str(self.root))
-        if name == LAST:
-            return records[0]
-        matches = [r for r in records if name and r.name.startswith(name)]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            shown = ", ".join(r.name for r in matches[:5]) + (", …" if len(matches) > 5 else "")
-            raise UserError(
-                f"'{name}' is the beginning of {len(matches)} jobs: {shown}", remedy="give more of its name"
-            )
-        raise UserError(f"no job '{name}'", where=str(self.root), remedy=did_you_mean(name, [r.name for r in records]))
+    def remove(self, name: str, check: Callable[[JobRecord | Unreadable], None]) -> None:
+        """Removes a job's folder, and nothing else: where that is a link, the link.
 
-    def _read(self, name: str) -> JobRecord | Unreadable:
-        file = self.folder(name) / _RECORD
+        Args:
+            check: raises what speaks against it. The job cannot change between that and its removal.
+
+        Raises:
+            UserError: there is no such job.
+            OSError: it cannot be removed; what is left of it then is hidden, and named in the error.
+        """
+        folder = self.folder(name)
+        hidden = self.root / f"{OLD}{name}-{os.getpid()}"
+        if not self.exists(name):
+            raise unknown_job(name, self._names(), self.root)
+        with locked(folder):
+            check(self._read(name, keep=False))
+            folder.rename(hidden)
+        erase(hidden)
+
+    def _change(
+        self, record: JobRecord, step: Transition, values: Mapping[str, Any], *, timed: bool = False
+    ) -> JobRecord:
+        with locked(self.folder(record.name)):
+            stored = self._stored(record.name)
+            # A record that was damaged by others is written anew from what this process knows.
+            current = stored if isinstance(stored, JobRecord) else record
+            if current.ended:
+                raise JobEnded(current, step.state)
+            if step.state not in STATES[current.state].then:
+                raise ValueError(f"a job that is {current.state} cannot become {step.state}")
+            known = {**values, "elapsed": _elapsed(current)} if timed else values
+            changed = dataclasses.replace(current, states=(*current.states, step), **known)
+            self._write(changed)
+        return changed
+
+    def _read(self, name: str, *, keep: bool = True) -> JobRecord | Unreadable:
+        """The record with what is true now."""
+        record = self._stored(name)
+        if isinstance(record, Unreadable) or is_believed(record):
+            return record
+        # Its supervisor may have written the end and gone after it was read.
+        record = self._stored(name)
+        if isinstance(record, Unreadable) or record.over:
+            return record
+        seen = seen_now(record, self.folder(name))
+        return self._keep(record, seen) if keep and seen.over else seen
+
+    def _keep(self, record: JobRecord, seen: JobRecord) -> JobRecord:
+        """Writes down what was found of a job, so that it is found once, unless somebody else wrote meanwhile."""
+        with suppress(OSError, Busy), locked(self.folder(record.name), wait=False):
+            current = self._stored(record.name)
+            if current != record:
+                return current if isinstance(current, JobRecord) and current.over else seen
+            self._write(seen)
+        return seen
+
+    def _stored(self, name: str) -> JobRecord | Unreadable:
+        file = self.folder(name) / RECORD
         try:
-            record = from_json(file.read_text(encoding="utf-8", errors="surrogateescape"))
+            return from_json(file.read_text(encoding="utf-8", errors="surrogateescape"))
         except FileNotFoundError:
-            return Unreadable(name, "it has no record", _changed(file.parent))
-        except (OSError, ValueError) as error:
-            return Unreadable(name, str(error), _changed(file.parent))
-        return as_seen_now(record, file.parent)
+            problem = "it has no record"
+        except OSError as error:
+            problem = f"the system refuses it ({error.strerror})"
+        except ValueError as error:
+            problem = str(error)
+        return Unreadable(name, problem, _changed(file.parent))
 
     def _write(self, record: JobRecord) -> None:
-        paths.write_private(self.folder(record.name) / _RECORD, to_json(record))
+        """Only under the job's lock: then what a killed write left beside the record is nobody's."""
+        folder = self.folder(record.name)
+        for left in folder.glob(f".{RECORD}.*.tmp"):
+            left.unlink(missing_ok=True)
+        paths.write_private(folder / RECORD, to_json(record))
+
+    def _names(self) -> list[str]:
+        """Folders of jobs. What killed processes left beside them is cleaned up on the way."""
+        try:
+            with os.scandir(self.root) as found:
+                entries = [(entry.name, entry.is_dir()) for entry in found]
+        except FileNotFoundError:
+            return []
+        for name, _ in entries:
+            if name.startswith((NEW, OLD)):
+                erase_if_left_over(self.root / name)
+        return [name for name, is_dir in entries if is_dir and not name.startswith(".")]
+
+    def _entry(self, name: str, index: Index) -> Entry:
+        stamp = stamp_of(f"{self.root}/{name}/{RECORD}")
+        known = index.get(name, stamp)
+        if known is not None:
+            return known
+        entry = entry_of(self._read(name))
+        if entry.over and stamp is not None:
+            index.add(stamp, entry)
+        return entry
+
+    def _is_name(self, name: str) -> bool:
+        return bool(name) and not name.startswith(".") and "/" not in name and (self.folder(name) / RECORD).is_file()
+
+    def _cannot_record(self, name: str, error: OSError) -> UserError:
+        where = str(self.folder(name))
+        if self.exists(name):
+            return UserError(f"job '{name}' exists already", where=where)
+        return UserError(f"cannot record the job: {error.strerror}", where=where)
 
 
-def as_seen_now(record: JobRecord, folder: Path) -> JobRecord:
-    """The record with what has happened to an attached job since its launcher died without a word. Nothing is written.
+def _planned(
+    plan: Plan,
+    argv: Sequence[str],
+    secret_values: tuple[str, ...],
+    launcher: Launcher | None,
+    group: str | None,
+    retry_of: str | None,
+) -> JobRecord:
+    from nemo_runspec.redact import redact_argv
 
-    A dead launcher with an exit marker: what the marker says. Without one: still running if the job script is, else
-    `lost`. A launcher on another machine: `unknown`.
-    """
-    if record.launcher is None or record.ended:
-        return record
-    alive = is_alive(record.launcher)
-    if alive:
-        return record
-    if alive is None:
-        return _seen(record, "unknown", f"it was started on {record.host}, in another boot or container")
-    marker = decisive(read_markers(folder / "status"))
-    if marker is not None:
-        state = "succeeded" if marker.exit_code == 0 else "failed"
-        ended = _moment(marker.ended)
-        why = cause(marker)
-        reason = "; ".join(filter(None, (why, "nemotron itself was killed before the job's end")))
-        known = dataclasses.replace(
-            record,
-            exit_code=marker.exit_code,
-            signal=marker.signal,
-            cause=why,
-            elapsed=marker.ended - marker.started,
-        )
-        return _seen(known, state, reason, ended)
-    if record.process is not None and is_alive(record.process):
-        return _seen(record, "running", f"nemotron itself was killed; process {record.process.pid} still runs")
-    return _seen(record, "lost", "nemotron was killed, and the job left no exit marker")
+    return JobRecord(
+        name=plan.name,
+        recipe=plan.recipe.path,
+        config=plan.config_name,
+        profile=plan.profile,
+        executor=plan.executor,
+        mode=plan.mode,
+        argv=tuple(redact_argv(argv, secret_values)),
+        cwd=str(Path.cwd()),
+        user=_user(),
+        host=os.uname().nodename,
+        commit=plan.package.commit,
+        states=(Transition("planned", now()),),
+        launcher=launcher,
+        group=group,
+        overrides=tuple(redact_argv(plan.overrides, secret_values)),
+        package=_package(plan.package),
+        retry_of=retry_of,
+    )
 
 
-def _seen(record: JobRecord, state: str, reason: str, time: str | None = None) -> JobRecord:
-    return dataclasses.replace(record, states=(*record.states, Transition(state, time or now(), reason)))
+def _package(package: Package) -> dict[str, Any]:
+    return {
+        "kind": package.kind,
+        "digest": package.digest,
+        "commit": package.commit,
+        "root": package.root,
+        "uncommitted": len(package.uncommitted),
+        "untracked": len(package.untracked),
+    }
+
+
+def _elapsed(record: JobRecord) -> float | None:
+    began = record.when("running")
+    return (datetime.now(timezone.utc) - began).total_seconds() if began else None
 
 
 def _changed(folder: Path) -> str:
     try:
-        changed = folder.stat().st_mtime
+        return moment(folder.stat().st_mtime) or ""
     except OSError:
         return ""
-    return _moment(changed) or ""
-
-
-def _moment(seconds: float) -> str | None:
-    """Seconds since 1970 in words; None for what is no time."""
-    try:
-        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def _user() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

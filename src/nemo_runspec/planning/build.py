@@ -14,8 +14,7 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition, YamlChoice
 from nemo_runspec.config.resolvers import job_resolvers
 from nemo_runspec.errors import Problems, UserError, did_you_mean
-from nemo_runspec.packaging.bundle import make_bundle, script_in_bundle
-from nemo_runspec.packaging.summary import summarise_package
+from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
@@ -26,6 +25,7 @@ from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.run_section import DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.shape import FIXED, check_plain, check_shape, check_types
+from nemo_runspec.planning.shared import Shared
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
@@ -72,13 +72,16 @@ class Planned:
     secret_values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def build_plan(request: PlanRequest) -> Planned:
+def build_plan(request: PlanRequest, shared: Shared | None = None) -> Planned:
     """Makes the plan.
+
+    Args:
+        shared: what it has in common with other plans made in the same moment.
 
     Raises:
         UserError: anything that keeps the plan from being made; nothing has happened then.
     """
-    builder = _Builder(request)
+    builder = _Builder(request, shared or Shared())
     return builder.build()
 
 
@@ -125,8 +128,9 @@ def _yaml_at(path: Path, shown: str, recipe: Recipe) -> YamlChoice:
 class _Builder:
     """The steps of one plan, in order; each leaves what the next needs."""
 
-    def __init__(self, request: PlanRequest) -> None:
+    def __init__(self, request: PlanRequest, shared: Shared) -> None:
         self.request = request
+        self.shared = shared
         self.recipe = request.recipe
         self.profile = request.profile
         self.executor = request.profile.executor if request.profile else DEFAULT_EXECUTOR
@@ -297,7 +301,7 @@ class _Builder:
             resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), getattr(target, "time", None)),
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),
-            bundle=make_bundle(self.recipe),
+            bundle=self.shared.bundle(self.recipe),
             package=package,
             consumes=consumes,
             produces=produces,
@@ -313,7 +317,7 @@ class _Builder:
     def _package(self, env: Mapping[str, Any], unfilled: list[str]) -> Package:
         """What would travel. Patterns that are missing or match nothing yet are for the site to fill in."""
         try:
-            return summarise_package(env, self.executor, self.request.folder)
+            return self.shared.package(env, self.executor, self.request.folder)
         except UserError as error:
             if env.get("packager") not in ("pattern", "hybrid"):
                 raise

@@ -132,6 +132,22 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoMount:
+    """A repository that is cloned and mounted into the job: `${auto_mount:git+URL@ref,target}`.
+
+    Args:
+        path: where it is checked out on this machine; `target`: where the job sees it.
+        commit: what `ref` stood for; None until it was cloned.
+    """
+
+    url: str
+    ref: str
+    path: str
+    target: str
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Artifact:
     """An input or output of the recipe.
 
@@ -190,4 +206,5 @@ class Plan:
     overrides: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
+    auto_mounts: tuple[AutoMount, ...] = ()
     schema: int = PLAN_SCHEMA

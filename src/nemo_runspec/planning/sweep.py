@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nemo_runspec.config.compose import group_loader
 from nemo_runspec.config.overrides import expand_sweep
-from nemo_runspec.planning.build import PlanRequest, build_plan, choose_yaml
+from nemo_runspec.planning.build import Planned, PlanRequest, build_plan, choose_yaml
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.shared import Shared
 
 LARGEST = 1000
 """A sweep beyond this is taken for a mistake."""
@@ -19,6 +21,24 @@ def build_sweep(request: PlanRequest) -> list[Plan]:
     Raises:
         UserError: an override that cannot be read, more than `LARGEST` combinations, or a plan that cannot be made.
     """
+    return [planned.plan for planned in plan_each(request, combinations(request))]
+
+
+def combinations(request: PlanRequest) -> list[tuple[str, ...]]:
+    """The overrides of every run.
+
+    Raises:
+        UserError: an override that cannot be read, or more than `LARGEST` combinations.
+    """
     choice = choose_yaml(request.recipe, request.config)
-    combinations = expand_sweep(request.overrides, LARGEST, group_loader(choice) if choice else None)
-    return [build_plan(replace(request, overrides=combination)).plan for combination in combinations]
+    return expand_sweep(request.overrides, LARGEST, group_loader(choice) if choice else None)
+
+
+def plan_each(request: PlanRequest, runs: Sequence[tuple[str, ...]]) -> list[Planned]:
+    """One plan for each of the runs' overrides; files and git are looked at once for all.
+
+    Raises:
+        UserError: a plan that cannot be made.
+    """
+    shared = Shared()
+    return [build_plan(replace(request, overrides=overrides), shared) for overrides in runs]

@@ -68,12 +68,23 @@ nemotron_oom_kills() {
   printf '0'
 }
 
-# RANK: puts "[rankN] " before every line. A carriage return ends a line too, so that progress bars are seen;
-# every line is one write, so that the lines of several ranks do not mix.
+# RANK: puts "[rankN] " before every line, and gives it on at once. A carriage return ends a line too, so that progress
+# bars are seen. The loop is for jobs that have no Python, and reads what one that could not start or died has left.
 nemotron_prefix() {
-  local LC_ALL=C tag="[rank$1] " chunk='' held='' line end='' status=0
+  local tag="[rank$1] "
   { set +x; } 2> /dev/null
   trap '' TERM INT HUP
+  if type -P python3 > /dev/null; then
+    python3 -I -S -c "$nemotron_prefix_program" "$tag" 2> /dev/null
+  elif type -P python > /dev/null; then
+    python -I -S -c "$nemotron_prefix_program" "$tag" 2> /dev/null
+  fi
+  nemotron_prefix_slowly "$tag"
+}
+
+# TAG: some 2 MB/s. Every line is one write, so that the lines of several ranks do not mix.
+nemotron_prefix_slowly() {
+  local LC_ALL=C tag=$1 chunk='' held='' line end='' status=0
   while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
     status=0
     IFS= read -r -N 4096 -t 0.2 chunk || status=$?
@@ -223,6 +234,10 @@ nemotron_begin() {
   nemotron_hand_over "$nemotron_gates"
   rm -f "$nemotron_marker"
   nemotron_oom_before=$(nemotron_oom_kills)
+  nemotron_owner=${NEMOTRON_OWNER-}
+  unset NEMOTRON_OWNER
+  [ "$EUID" -eq 0 ] || nemotron_owner=''
+  [ -z "$nemotron_owner" ] || nemotron_write "$nemotron_status/began.$nemotron_task"
   trap nemotron_end EXIT
   trap 'nemotron_on_signal TERM 15' TERM
   trap 'nemotron_on_signal INT 2' INT
@@ -257,7 +272,25 @@ nemotron_end() {
     "exit_code=$code" "signal=$nemotron_signal" "rank=$nemotron_failed" "oom=$oom" \
     "received=$nemotron_received" "reason=$nemotron_reason" "started=$nemotron_started" "ended=$(nemotron_now)"
   [ "$nemotron_task" -ne 0 ] || rm -f "$nemotron_secrets"
+  [ -z "$nemotron_owner" ] || nemotron_give_outputs_away
   exit "$code"
+}
+
+# What root has made in a container for somebody who is not root becomes theirs: everything since the start, in the job
+# directory and in NEMO_RUN_DIR. By the time of the inode's change: a copied file keeps the time of its content.
+nemotron_give_outputs_away() {
+  local folder folders=() began=$nemotron_status/began.$nemotron_task
+  for folder in "${NEMOTRON_JOB_DIR-}" "${NEMO_RUN_DIR-}"; do
+    [ ! -d "$folder" ] || folders+=("$folder")
+  done
+  {
+    if type -P find; then
+      find -P "${folders[@]}" -mindepth 1 -xdev -uid 0 -cnewer "$began" -exec chown -h "$nemotron_owner" {} +
+    else
+      chown -RPh --from=0 "$nemotron_owner" "${NEMOTRON_JOB_DIR-}"
+    fi
+  } > /dev/null 2>&1 || nemotron_say "not all that root made could be given to its owner ($nemotron_owner)"
+  rm -f "$began"
 }
 
 # Which part of the script ended it with status 0 before the command had ended.
@@ -278,6 +311,14 @@ nemotron_read_secrets() {
   if [ -f "$nemotron_secrets" ]; then . "$nemotron_secrets"; fi
   if [ -n "$nemotron_traced" ]; then set -x; fi
 }
+
+# A secret that stays on the disk is worse than a job that does not start.
+nemotron_remove_secrets() {
+  if ! rm -f "$nemotron_secrets" && ! : > "$nemotron_secrets"; then
+    nemotron_reason="the file of secrets cannot be removed: $nemotron_secrets"
+    exit 1
+  fi
+} 2> /dev/null
 
 # NAME: waits until every task of the job is here; stops with the one that has failed before.
 nemotron_gate() {

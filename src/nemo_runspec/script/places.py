@@ -15,7 +15,6 @@ class Place:
         task: this invocation among all of the job's; `tasks`: how many (None: one per node); `local`: among its node's.
         attempt: differs when a scheduler starts the same job again, so that markers of before are not believed.
         master, port: the first node's address and port where the platform knows them; None: the nodes tell each other.
-        code: True where the code package is unpacked in the job directory.
     """
 
     node: str = "0"
@@ -26,11 +25,10 @@ class Place:
     attempt: str = "0"
     master: str | None = None
     port: str | None = None
-    code: bool = True
 
 
 PLACES: Mapping[str, Place] = {
-    "local": Place(nodes="1", code=False),
+    "local": Place(nodes="1"),
     "docker": Place(nodes="1"),
     # srun sets these for every task (man srun, OUTPUT ENVIRONMENT VARIABLES).
     "slurm": Place(

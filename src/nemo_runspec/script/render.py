@@ -20,6 +20,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.own import folder_in_package
 from nemo_runspec.script.places import Place, place_of
 
 _LAUNCHER_VARIABLES = (
@@ -43,12 +44,12 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         _head(plan),
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
-        ("# --- functions", _functions()),
+        ("# --- functions", f"nemotron_prefix_program={quote(_beside('prefix.py'))}", _beside("functions.sh")),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
-        ("# --- environment", *_environment(plan, layout, place)),
+        ("# --- environment", *_environment(plan, layout)),
         ("# --- the nodes meet", *_meeting(plan, place)),
-        ("# --- setup, in the shell that the command runs in", *_setup(plan, layout, place)),
+        ("# --- setup, in the shell that the command runs in", *_setup(plan, layout)),
         ("# --- the command", *_launch(plan)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
@@ -56,9 +57,9 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
 
 _RANK_ENTRY = (
     'if [ "${1-}" = --rank ]; then',
-    "  nemotron_code=0",
-    '  nemotron_rank "$RANK" || nemotron_code=$?',
-    '  exit "$nemotron_code"',
+    "  set +e",
+    '  nemotron_rank "$RANK"',
+    "  exit",
     "fi",
 )
 
@@ -102,7 +103,7 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
     launch = plan.launch
     script = f"{layout.bundle}/{launch.script}"
     yield "nemotron_command() {"
-    folder = _own_folder(plan)
+    folder = _own_folder(plan, layout)
     if folder is not None:
         yield f"  {_on_python_path(folder)}"
     if launch.cmd is None:
@@ -116,19 +117,26 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
     yield "}"
 
 
-def _own_folder(plan: Plan) -> str | None:
-    """Where a script of the user's own lies, if that is here: `python train.py` would import from there."""
-    own = "/" not in plan.launch.script
-    return posixpath.dirname(plan.recipe.script) if own and plan.executor == "local" else None
+def _own_folder(plan: Plan, layout: JobLayout) -> str | None:
+    """Where what lies beside a script of the user's own is for the job: `python train.py` would import from there.
+
+    What is packaged is imported from the package, never from here: what is here may have changed since.
+    """
+    if "/" in plan.launch.script:
+        return None
+    packaged = folder_in_package(plan.package, plan.recipe.script)
+    if packaged is not None:
+        return posixpath.normpath(f"{layout.code}/{packaged}")
+    return posixpath.dirname(plan.recipe.script) if plan.executor == "local" else None
 
 
 def _on_python_path(folder: str) -> str:
     return f'export PYTHONPATH={quote(folder)}"${{PYTHONPATH:+:$PYTHONPATH}}"'
 
 
-@lru_cache(maxsize=1)
-def _functions() -> str:
-    return Path(__file__).with_name("functions.sh").read_text(encoding="utf-8").strip()
+@lru_cache
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
 
 
 def _node(plan: Plan, place: Place) -> Iterator[str]:
@@ -143,7 +151,7 @@ def _node(plan: Plan, place: Place) -> Iterator[str]:
     yield "nemotron_begin"
 
 
-def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
+def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
     fixed = {
         "NEMOTRON_JOB_NAME": plan.name,
         "NEMOTRON_JOB_DIR": layout.root,
@@ -158,14 +166,10 @@ def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
         yield f"export {name}={quote(value)}"
     yield 'export NEMOTRON_NODE_RANK="$nemotron_node" NEMOTRON_NUM_NODES="$nemotron_nodes"'
     yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes"'
-    if _package_travels(plan, place):
+    if plan.package.kind != "none":
         yield _on_python_path(layout.code)
     if plan.executor != "local":
         yield "nemotron_read_secrets"
-
-
-def _package_travels(plan: Plan, place: Place) -> bool:
-    return place.code and plan.package.kind != "none"
 
 
 def _meeting(plan: Plan, place: Place) -> Iterator[str]:
@@ -174,7 +178,7 @@ def _meeting(plan: Plan, place: Place) -> Iterator[str]:
         yield 'if [ -z "${MASTER_PORT-}" ]; then MASTER_PORT=$nemotron_port; fi'
     yield "nemotron_meet"
     if plan.executor != "local":
-        yield 'if [ "$nemotron_task" -eq 0 ]; then rm -f "$nemotron_secrets"; fi'
+        yield 'if [ "$nemotron_task" -eq 0 ]; then nemotron_remove_secrets; fi'
     if plan.launch.kind == "torchrun":
         yield f"export WORLD_SIZE=$((nemotron_nodes * {plan.resources.nproc_per_node}))"
     elif plan.launch.kind == "direct":
@@ -183,8 +187,8 @@ def _meeting(plan: Plan, place: Place) -> Iterator[str]:
         yield 'if [ "$nemotron_tasks" -gt 1 ]; then export RANK=$nemotron_task LOCAL_RANK=$nemotron_local; fi'
 
 
-def _setup(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
-    if _package_travels(plan, place):
+def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
+    if plan.package.kind != "none":
         yield f"cd {quote(layout.code)}"
     yield "set +u"
     total = len(plan.launch.setup)
@@ -212,9 +216,14 @@ def _launch(plan: Plan) -> Iterator[str]:
     elif plan.launch.kind == "ray" and plan.resources.nodes > 1:
         yield from _ray(plan)
     else:
-        yield "nemotron_code=0"
-        yield 'nemotron_launch nemotron_rank "${RANK:-0}" || nemotron_code=$?'
+        yield from _launched('nemotron_rank "${RANK:-0}"')
         yield 'nemotron_finish "$nemotron_code" "${RANK:-0}" 1'
+
+
+def _launched(command: str, indent: str = "") -> Iterator[str]:
+    """Its status in `nemotron_code`. Not by `||`: bash would ignore `set -e` in all that runs below."""
+    for line in ("set +e", f"nemotron_launch {command}", "nemotron_code=$?", "set -e"):
+        yield indent + line
 
 
 def _torchrun(plan: Plan) -> Iterator[str]:
@@ -226,9 +235,10 @@ def _torchrun(plan: Plan) -> Iterator[str]:
             '--nnodes="$NNODES" --node-rank="$NODE_RANK" --rdzv-backend=static '
             '--master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"'
         )
-    yield "nemotron_code=0"
-    yield f"nemotron_launch python -m torch.distributed.run {where} \\"
-    yield f'  --nproc-per-node={ranks} --no-python bash "$nemotron_script" --rank || nemotron_code=$?'
+    yield from _launched(
+        f"python -m torch.distributed.run {where} \\\n"
+        f'  --nproc-per-node={ranks} --no-python bash "$nemotron_script" --rank'
+    )
     yield f'nemotron_finish "$nemotron_code" $((nemotron_node * {ranks})) {ranks}'
 
 
@@ -241,8 +251,7 @@ def _ray(plan: Plan) -> Iterator[str]:
     yield '  ray start --head --block --node-ip-address="$MASTER_ADDR" --port="${RAY_ADDRESS##*:}"' + gpus + " &"
     yield "  nemotron_ray=$!"
     yield "  nemotron_gate ray"
-    yield "  nemotron_code=0"
-    yield "  nemotron_launch nemotron_rank 0 || nemotron_code=$?"
+    yield from _launched("nemotron_rank 0", "  ")
     yield '  nemotron_record "$nemotron_gates/driver" "exit_code=$nemotron_code"'
     yield "else"
     yield "  nemotron_gate ray"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
@@ -14,8 +15,11 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemotron.cli.options import Invocation
 
+if TYPE_CHECKING:
+    from nemo_runspec.supervise.submission import Again
+
 Client = Callable[..., int]
-"""A backend's `run(plan, *, plan_text, secret_values, argv, on_success)`; the return value is the exit code."""
+"""A backend's `run(submission)`; the return value is the exit code."""
 
 
 def execute(recipe: Recipe, invocation: Invocation) -> int:
@@ -65,31 +69,22 @@ def ready_client(plan: Plan) -> Client:
     """What runs this plan.
 
     Raises:
-        UserError: the plan still has placeholders, or its executor or mode cannot be submitted in this release.
+        UserError: the plan still has placeholders, or its executor cannot be submitted to in this release.
     """
     client: Client = get_backend(plan.executor).load_client()
-    if plan.mode == "batch":
-        raise NotBuilt(
-            "detached runs (--batch) are not built in this release; nothing was submitted",
-            remedy=f"--run {plan.profile} stays attached; --batch {plan.profile} --dry-run shows the plan",
-        )
     refuse_unfilled(plan)
     return client
 
 
-def submit(planned: Planned, client: Client, *, argv: list[str]) -> int:
-    """Runs a plan that has been made or loaded; the return value is the job's exit code."""
-    from nemo_runspec.artifacts.store import register
+def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | None = None) -> int:
+    """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached."""
     from nemo_runspec.planning.codec import plan_to_json
+    from nemo_runspec.supervise.submission import Submission
 
-    plan = planned.plan
-    return client(
-        plan,
-        plan_text=plan_to_json(plan),
-        secret_values=planned.secret_values,
-        argv=argv,
-        on_success=lambda: register(plan),
-    )
+    for line in planned.plan.warnings:
+        print(f"warning: {line}", file=sys.stderr)
+    text = plan_to_json(planned.plan)
+    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again))
 
 
 def _check_combination(invocation: Invocation) -> None:
@@ -122,17 +117,12 @@ def _check_staging(invocation: Invocation) -> None:
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
-    from nemo_runspec.planning.sweep import build_sweep
-    from nemotron.cli.preview import print_sweep
+    from nemotron.cli.sweep import preview_sweep, run_sweep
 
-    plans = build_sweep(request)
-    if not invocation.dry_run:
-        raise NotBuilt(
-            f"sweeps are planned but not run in this release; nothing was submitted ({len(plans)} plans made)",
-            remedy="add --dry-run to see them",
-        )
-    print_sweep(plans, as_json=invocation.json)
-    return 0
+    if invocation.dry_run:
+        return preview_sweep(request, as_json=invocation.json)
+    _check_staging(invocation)
+    return run_sweep(request, invocation, sys.argv)
 
 
 def _preview(plan: Plan, invocation: Invocation) -> int:

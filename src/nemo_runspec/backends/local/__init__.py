@@ -13,6 +13,6 @@ BACKEND = Backend(
     target_type="nemo_runspec.backends.local.fields:LocalTarget",
     render="nemo_runspec.backends.local.render:render",
     executor="nemo_runspec.backends.local.executor:make_executor",
-    client="nemo_runspec.backends.local.client:run",
+    worker="nemo_runspec.backends.local.worker:LocalWorker",
     run_dir_key="job_dir",
 )

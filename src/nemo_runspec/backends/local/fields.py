@@ -23,7 +23,7 @@ FIELDS: tuple[Field, ...] = (
 
 EXCLUDED: Mapping[str, str] = {
     "env_vars": "the job script exports them",
-    "packager": "NeMo-Run ignores it here: a local job runs in the directory it was started from",
+    "packager": "NeMo-Run ignores it here; nemotron's own jobs run from the unpacked copy",
     "launcher": "the job script holds the launcher's command line",
     "retries": "NeMo-Run ignores it here",
     "experiment_id": "NeMo-Run's experiments set it",
@@ -31,7 +31,7 @@ EXCLUDED: Mapping[str, str] = {
 }
 """Arguments of NeMo-Run's executor that no profile key fills, and why."""
 
-_UNUSED: Mapping[str, tuple[Any, ...]] = {"mounts": (None, [], ()), "packager": (None, "", "none")}
+_UNUSED: Mapping[str, tuple[Any, ...]] = {"mounts": (None, [], ())}
 """Keys of every profile that change nothing here, and the values that ask for nothing."""
 
 
@@ -67,7 +67,7 @@ def _warnings(request: TargetRequest) -> Iterator[str]:
     env = request.env
     unused = [key for key, none in _UNUSED.items() if env.get(key) not in none]
     if unused:
-        yield f"{', '.join(unused)}: not used by executor 'local' in this release"
+        yield f"{', '.join(unused)}: not used by executor 'local'"
     processes = env.get("nproc_per_node") or 1
     if request.launch == "direct" and processes > 1:
         yield f"nproc_per_node = {processes} is not used: the recipe's launch is direct, and a local run starts it once"

@@ -80,12 +80,17 @@ def kill_all(job_dir: str, session: int, *, seconds: float = 5.0) -> bool:
         time.sleep(0.02)
 
 
-def end_leftovers(job_dir: str, session: int, *, grace: float) -> int:
-    """Ends what is left after the job script has ended: TERM, then KILL after `grace` seconds. Returns how many."""
+def end_leftovers(job_dir: str, session: int, *, grace: float, tell: bool = True) -> int:
+    """Ends what is left after the job script has ended: TERM, then KILL after `grace` seconds. Returns how many.
+
+    Args:
+        tell: False where TERM was sent already.
+    """
     left = members(job_dir, session)
     if not left and _proc_exists():
         return 0
-    _send(left, signal.SIGTERM)
+    if tell:
+        _send(left, signal.SIGTERM)
     end = time.monotonic() + grace
     while members(job_dir, session) and time.monotonic() < end:
         time.sleep(0.05)
@@ -133,6 +138,8 @@ def _send(pids: Iterable[int], number: int) -> None:
 
 
 def _kill_group(session: int) -> None:
+    if session <= 1:  # 0 would be this process's own group
+        return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(session, signal.SIGKILL)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from pathlib import Path
-
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
 
@@ -28,6 +26,7 @@ def _call(plan: str, dry_run: bool) -> int:
     from nemo_runspec.planning.codec import load_plan
     from nemo_runspec.planning.names import new_name
     from nemo_runspec.planning.rename import rename
+    from nemotron.cli.again import looked_at_again
     from nemotron.cli.execute import ready_client, run_request, submit, values_of
     from nemotron.cli.inputs import provide_inputs
     from nemotron.cli.preview import print_preview
@@ -40,14 +39,9 @@ def _call(plan: str, dry_run: bool) -> int:
         fresh = rename(saved, new_name(saved.recipe.path))
         print(f"{saved.name} has been run before; this run is {fresh.name}", file=sys.stderr)
         saved = fresh
-    saved = dataclasses.replace(saved, consumes=_looked_at_again(saved.consumes))
+    saved = dataclasses.replace(saved, consumes=looked_at_again(saved.consumes))
     client = ready_client(saved)
     values = values_of(saved)
     provide_inputs(saved, sys.argv, run_request)
     return submit(Planned(saved, values), client, argv=sys.argv)
 
-
-def _looked_at_again(artifacts: tuple) -> tuple:  # type: ignore[type-arg]
-    return tuple(
-        dataclasses.replace(a, ready=Path(a.path).exists()) if a.ready is not None and a.path else a for a in artifacts
-    )

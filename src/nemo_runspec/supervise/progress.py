@@ -29,7 +29,7 @@ class MetricsTail:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [record for record in map(_parse, whole.splitlines()) if record is not None]
+        return [record for record in map(parse_metrics, whole.splitlines()) if record is not None]
 
 
 class MetricsBar:
@@ -107,7 +107,8 @@ def describe(record: dict[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def parse_metrics(line: bytes) -> dict[str, Any] | None:
+    """One line of a metrics file; None for what is no JSON object."""
     try:
         record = json.loads(line)
     except ValueError:

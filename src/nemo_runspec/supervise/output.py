@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.backends.local.progress import MetricsBar
+from nemo_runspec.supervise.progress import MetricsBar
 from nemo_runspec.redact import LineFilter
 
 
@@ -19,15 +19,18 @@ class JobOutput:
         log: the log file; `metrics`: the file of JSON lines that the progress bar follows.
         secrets: values that must not be seen.
         say: prints a line of nemotron's own.
+        show: whether it goes to this process's standard output too.
     """
 
-    def __init__(self, log: Path, metrics: Path, secrets: Iterable[str], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, log: Path, metrics: Path, secrets: Iterable[str], say: Callable[[str], None], *, show: bool = True
+    ) -> None:
         paths.private_dir(log.parent)
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._log_path = log
         self._filter = LineFilter(secrets)
         self._say = say
-        self._broken = sys.stdout is None  # it was closed when this process was started
+        self._broken = not show or sys.stdout is None  # None: it was closed when this process was started
         self._log_failed = False
         self._bar = None if self._broken or not sys.stdout.isatty() else MetricsBar(metrics)
 

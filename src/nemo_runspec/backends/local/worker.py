@@ -1,0 +1,129 @@
+"""Local jobs: a process of this machine, in an environment made from what the recipe declares."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from nemo_runspec import envs
+from nemo_runspec.backends.local import processes
+from nemo_runspec.backends.local.render import render
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.process import is_alive, process_of
+from nemo_runspec.jobs.record import JobRecord, Launcher
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.supervise.worker import Say, Seen
+
+_NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
+_NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
+_PIECE = 1 << 20
+
+
+class LocalWorker:
+    """How a local job is made ready, started, found again and ended."""
+
+    def check(self, plan: Plan) -> None:
+        """Nothing more than what the plan says is needed."""
+
+    def prepare(self, plan: Plan, say: Say) -> Path | None:
+        """The `bin` folder of the recipe's environment, None where it asks for none. Raises `UserError`."""
+        return envs.ensure_env(plan.python, say)
+
+    def start(self, plan: Plan, prepared: Path | None, secrets: Mapping[str, str]) -> LocalWork:
+        """Starts the job script in the directory of the call, or in the code package where there is one."""
+        environment = job_environment(os.environ, secrets, prepared)
+        process = processes.start(plan.job_dir, render(plan).command, environment, _working_directory(plan))
+        return LocalWork(plan.job_dir, process)
+
+    def look(self, record: JobRecord, folder: Path) -> Seen:
+        """Running while one of the job's processes is, else lost."""
+        script = record.process
+        if script is not None and is_alive(script):
+            return Seen("running", f"nemotron itself was killed; process {script.pid} still runs")
+        left = processes.members(str(folder), 0)
+        if left:
+            return Seen("running", f"nemotron itself was killed; {len(left)} of the job's processes still run")
+        return Seen("lost", "nemotron was killed, and the job left no exit marker")
+
+    def end(self, record: JobRecord, folder: Path, grace: float) -> None:
+        """TERM to the job script, or to all where it is gone; KILL after `grace` seconds. Raises `UserError`."""
+        script = record.process if record.process is not None and is_alive(record.process) else None
+        session = script.pid if script else 0
+        if script:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(script.pid, signal.SIGTERM)
+        processes.end_leftovers(str(folder), session, grace=grace, tell=script is None)
+        if not processes.kill_all(str(folder), session):
+            raise UserError(f"processes of job '{record.name}' cannot be ended", where=str(folder))
+
+
+class LocalWork:
+    """A job script that runs, and its processes."""
+
+    container: str | None = None
+
+    def __init__(self, job_dir: str, process: subprocess.Popen[bytes]) -> None:
+        self._job_dir = job_dir
+        self._process = process
+        self._pipe: IO[bytes] = process.stdout  # type: ignore[assignment]
+        self.process: Launcher | None = process_of(process.pid)
+        os.set_blocking(self._pipe.fileno(), False)
+
+    def fileno(self) -> int:
+        """The pipe that holds output and errors."""
+        return self._pipe.fileno()
+
+    def read(self) -> bytes | None:
+        """Up to a megabyte of it; empty at its end."""
+        try:
+            return os.read(self._pipe.fileno(), _PIECE)
+        except BlockingIOError:
+            return None
+
+    def poll(self) -> int | None:
+        """The job script's status once it has ended."""
+        return self._process.poll()
+
+    def terminate(self) -> None:
+        """TERM to the job script and what it runs in the foreground."""
+        processes.terminate(self._process)
+
+    def kill(self) -> None:
+        """KILL to everything of the job."""
+        processes.kill_all(self._job_dir, self._process.pid)
+
+    def end_leftovers(self, grace: float) -> int:
+        """TERM and KILL to what the job script left running."""
+        return processes.end_leftovers(self._job_dir, self._process.pid, grace=grace)
+
+    def cause(self, status: int) -> str:
+        """The exit marker says all there is."""
+        return ""
+
+    def close(self) -> None:
+        """Kills what there still is, and gives the pipe back."""
+        self.kill()
+        self._pipe.close()
+
+
+def _working_directory(plan: Plan) -> Path:
+    return Path.cwd() if plan.package.kind == "none" else Path(JobLayout(plan.job_dir).code)
+
+
+def job_environment(base: Mapping[str, str], secrets: Mapping[str, str], bin_dir: Path | None) -> dict[str, str]:
+    """What the job script inherits: this process's environment, secrets, and the recipe's Python first on PATH.
+
+    nemotron's own Python settings do not reach a recipe that has an environment of its own.
+    """
+    result = {name: value for name, value in base.items() if name not in _NOT_OURS}
+    if bin_dir is not None:
+        result = {name: value for name, value in result.items() if name not in _NOT_WITH_AN_ENV}
+        result["PATH"] = f"{bin_dir}{os.pathsep}{result.get('PATH', os.defpath)}"
+        result["VIRTUAL_ENV"] = str(bin_dir.parent)
+    return {**result, **secrets}

@@ -1,0 +1,123 @@
+"""A job record as JSON: strict on what is written, lenient towards what an older or newer version wrote."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from nemo_runspec.jobs.record import RECORD_SCHEMA, STATES, JobRecord, Launcher, Transition
+
+_NONE = type(None)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
+    **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
+    **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
+    **dict.fromkeys(("outputs", "package", "metrics"), (dict,)),
+    **dict.fromkeys(("argv", "overrides", "states"), (tuple,)),
+    **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
+    "elapsed": (int, float, _NONE),
+    "schema": (int,),
+}
+"""What a record's fields may be, so that whoever shows them need not ask."""
+
+_FIELDS = {kind: tuple(f.name for f in fields(kind)) for kind in (JobRecord, Transition, Launcher)}
+_EMPTY = "it is empty"
+_NOT_A_RECORD = "it holds something else than a job record"
+
+
+def to_json(record: JobRecord) -> str:
+    """The record as it is stored.
+
+    Raises:
+        ValueError: a field holds what a reader would refuse; nothing must be written then.
+    """
+    _check(record)
+    return json.dumps(to_dict(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_dict(record: JobRecord) -> dict[str, Any]:
+    """The record as plain tables, lists and scalars. A metric that is no number in JSON is its text: `"nan"`."""
+    plain = {name: getattr(record, name) for name in _FIELDS[JobRecord]}
+    for name in ("launcher", "process"):
+        plain[name] = plain[name] and _table(plain[name])
+    plain["states"] = [_table(step) for step in record.states]
+    plain["metrics"] = {name: v if math.isfinite(v) else str(float(v)) for name, v in record.metrics.items()}
+    return plain
+
+
+def from_json(text: str) -> JobRecord:
+    """A stored record. Keys a later version added are left out, those an older one did not know have their defaults.
+
+    Raises:
+        ValueError: it is not a record, or one of a later schema; the message is the end of a plain sentence.
+    """
+    data = _table_in(text)
+    if not isinstance(data, dict) or type(data.get("schema")) is not int:
+        raise ValueError(_NOT_A_RECORD)
+    if data["schema"] > RECORD_SCHEMA:
+        raise ValueError(f"a later version of nemotron wrote it (schema {data['schema']}, this one reads 1)")
+    try:
+        record = _record(data)
+    except KeyError as error:
+        raise ValueError(f"it lacks {error}") from None
+    except (TypeError, AttributeError, IndexError):
+        raise ValueError("it is damaged: a part of it is not what it should be, or missing") from None
+    _check(record)
+    return record
+
+
+def _table_in(text: str) -> Any:
+    if not text.strip("\0 \t\r\n"):
+        raise ValueError(_EMPTY)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("it is cut off or damaged" if text.lstrip().startswith("{") else _NOT_A_RECORD) from None
+
+
+def _record(data: Mapping[str, Any]) -> JobRecord:
+    values = _known(JobRecord, data)
+    values["argv"] = tuple(data["argv"])
+    values["states"] = tuple(_transition(step) for step in data["states"])
+    values["overrides"] = tuple(data.get("overrides") or ())
+    values["metrics"] = {name: float(value) for name, value in (data.get("metrics") or {}).items()}
+    for key in ("launcher", "process"):
+        values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
+    return JobRecord(**values)
+
+
+def _transition(data: Mapping[str, Any]) -> Transition:
+    step = Transition(**_known(Transition, data))
+    if step.state not in STATES:
+        raise ValueError(f"it names a state there is not: {step.state!r}")
+    try:
+        known = datetime.fromisoformat(step.time).tzinfo is not None
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise ValueError(f"it holds a time without its offset from UTC: {step.time!r}")
+    return step
+
+
+def _check(record: JobRecord) -> None:
+    if not record.states:
+        raise ValueError("it holds no state")
+    for name, kinds in _TYPES.items():
+        value = getattr(record, name)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise ValueError(f"its {name} cannot be {value!r}")
+    texts = (*record.argv, *record.overrides, *record.outputs, *record.outputs.values(), *record.metrics)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("it holds something else where a text should be")
+
+
+def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in _FIELDS[kind] if name in data}
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _FIELDS[type(value)]}

@@ -1,0 +1,91 @@
+"""What has become of a job whose supervisor died without a word: its exit marker, then its backend, decide."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nemo_runspec.jobs.process import Life, is_alive, life_of
+from nemo_runspec.jobs.record import STATES, JobRecord, Transition, moment, now
+
+if TYPE_CHECKING:
+    from nemo_runspec.script.markers import NodeMarker
+    from nemo_runspec.supervise.worker import Seen
+
+_WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
+
+
+def is_believed(record: JobRecord) -> bool:
+    """True where the record says all there is: the job is over, or whoever watches over it still does."""
+    return record.over or record.launcher is None or life_of(record.launcher, record.host) is Life.ALIVE
+
+
+def seen_now(record: JobRecord, folder: Path) -> JobRecord:
+    """The record of an unfinished job with what is found of it now. Nothing is written.
+
+    A supervisor on another machine or in another container: `unknown`. Else an exit marker says how the job ended.
+    Without one it is `lost` after a restart of the machine, and what its backend finds in any other case.
+    """
+    if is_believed(record) or record.launcher is None:
+        return record
+    life = life_of(record.launcher, record.host)
+    if life is Life.OTHER_MACHINE:
+        return _with(record, "unknown", f"it was started on {record.host}, which cannot be asked from here")
+    if life is Life.OTHER_CONTAINER:
+        return _with(record, "unknown", f"it was started in another container of this machine ({record.host})")
+    from nemo_runspec.script.markers import decisive, read_markers
+
+    marker = decisive(read_markers(folder / "status"))
+    if marker is not None:
+        return _as_marked(record, marker)
+    if life is Life.RESTARTED:
+        return _with(record, "lost", f"the machine was restarted, and the job had left no exit marker ({record.host})")
+    seen = _look(record, folder)
+    why = seen.reason if STATES[seen.state].final else ""
+    return _with(dataclasses.replace(record, exit_code=seen.exit_code, cause=why), seen.state, seen.reason)
+
+
+def _as_marked(record: JobRecord, marker: NodeMarker) -> JobRecord:
+    from nemo_runspec.script.markers import cause
+
+    why = cause(marker)
+    elapsed = marker.ended - marker.started
+    known = dataclasses.replace(
+        record,
+        exit_code=marker.exit_code,
+        signal=marker.signal,
+        cause=why,
+        elapsed=elapsed if math.isfinite(elapsed) else None,
+    )
+    reason = "; ".join(filter(None, (why, "nemotron itself was killed before the job's end")))
+    return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(marker.ended))
+
+
+def _look(record: JobRecord, folder: Path) -> Seen:
+    """What the job's backend finds. Whatever stands in its way makes the state unknown, and is the reason."""
+    from nemo_runspec.backends import get_backend
+    from nemo_runspec.supervise.worker import Seen
+
+    try:
+        backend = get_backend(record.executor)
+        seen = backend.load_worker().look(record, folder) if backend.worker else _without_worker(record, backend.remote)
+    except Exception as error:  # noqa: BLE001  # it is reported, and one job must not hide all others
+        said = str(getattr(error, "what", error)) or type(error).__name__
+        return Seen("unknown", f"nemotron was killed, and the job cannot be looked at: {said.splitlines()[0]}")
+    return seen if seen.state in STATES else Seen("unknown", f"{record.executor} says '{seen.state}' of it")
+
+
+def _without_worker(record: JobRecord, remote: bool) -> Seen:
+    from nemo_runspec.supervise.worker import Seen
+
+    if record.process is not None and is_alive(record.process):
+        return Seen("running", f"nemotron itself was killed; process {record.process.pid} still runs")
+    if remote:
+        return Seen("unknown", f"nemotron was killed, and {record.executor} cannot be asked from here")
+    return Seen("lost", _WITHOUT_MARKER)
+
+
+def _with(record: JobRecord, state: str, reason: str, time: str | None = None) -> JobRecord:
+    return dataclasses.replace(record, states=(*record.states, Transition(state, time or now(), reason)))

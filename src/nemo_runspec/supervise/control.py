@@ -1,0 +1,85 @@
+"""Ends a job of this machine from another process: its supervisor does it, or, where that is gone, this one."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.supervise.request import CancelRequest, write_request
+
+_MARGIN = 15.0
+"""Seconds beyond the grace that a supervisor has to end a job and write it down."""
+
+_TICK = 0.1
+
+
+def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[str], None]) -> JobRecord:
+    """Ends a job: TERM to all of it, `grace` seconds, KILL. A job that has ended is left as it is.
+
+    Args:
+        say: takes lines of nemotron's own.
+
+    Returns: the record as it is then.
+
+    Raises:
+        UserError: the job belongs to another machine, boot or container; or it could not be ended.
+    """
+    if record.ended:
+        return record
+    folder = store.folder(record.name)
+    supervised = is_alive(record.launcher) if record.launcher else False
+    if supervised is None:
+        raise UserError(
+            f"job '{record.name}' was started on {record.host}, which this process cannot reach",
+            remedy=f"on {record.host}: nemotron jobs cancel {record.name}",
+        )
+    write_request(folder, CancelRequest(grace, f"nemotron jobs cancel ({_user()})"))
+    if supervised:
+        _wake_supervisor(record)
+        ended = _wait(store, record.name, grace + _MARGIN)
+        if ended is not None:
+            return ended
+        say(f"{record.name}: its supervisor does not answer; ending the job without it")
+    get_backend(record.executor).load_worker().end(record, folder, grace)
+    return _conclude(store, record.name)
+
+
+def _wake_supervisor(record: JobRecord) -> None:
+    """TERM, so that it stops even while it makes an environment. A sweep's supervisor has other jobs: it looks itself."""
+    if record.launcher is not None and record.group is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(record.launcher.pid, signal.SIGTERM)
+
+
+def _wait(store: JobStore, name: str, seconds: float) -> JobRecord | None:
+    """The record once the job has ended or its supervisor is gone; None after that many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        record = store.get(name)
+        if record.ended or record.state == "lost":
+            return record if record.ended else None
+        time.sleep(_TICK)
+    return None
+
+
+def _conclude(store: JobStore, name: str) -> JobRecord:
+    """Writes down that the job was cancelled, unless it has ended otherwise meanwhile."""
+    record = store.get(name)
+    if record.ended:
+        return record
+    return store.finish(record, "cancelled", exit_code=143, cause="cancelled after its supervisor was gone")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

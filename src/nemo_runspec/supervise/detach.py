@@ -1,0 +1,111 @@
+"""A process that outlives the terminal, the shell and whoever started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+
+Ready = Callable[[], None]
+"""Called by the detached process when whoever started it may go."""
+
+
+def detach(work: Callable[[Ready], None], log: Callable[[], Path]) -> None:
+    """Runs `work(ready)` in a process of its own session, without a terminal; returns when that has called `ready`.
+
+    The process is a fork: it has all that this one has in memory, secrets too, so that nothing need be written down,
+    and it starts at once. It is adopted by the system's first process when this one ends.
+
+    Args:
+        log: where the process's own output and errors go; asked once it is ready, and made then.
+
+    Raises:
+        UserError: what `work` raised before it was ready, or that it ended before.
+    """
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _be_detached(work, writing, log)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    _raise_what_was_said(said)
+
+
+def _be_detached(work: Callable[[Ready], None], writing: int, log: Callable[[], Path]) -> None:
+    """The other process, from its first to its last moment."""
+    code = 1
+    try:
+        if os.fork() != 0:  # no zombie in a long-lived parent
+            os._exit(0)
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        _run(work, writing, log)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _run(work: Callable[[Ready], None], writing: int, log: Callable[[], Path]) -> None:
+    told = False
+
+    def ready() -> None:
+        nonlocal told
+        _redirect(log())
+        _tell(writing, {"ready": True})
+        told = True
+
+    try:
+        work(ready)
+    except UserError as error:
+        if told:
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            _tell(writing, {"what": error.what, "where": error.where, "remedy": error.remedy})
+    except BaseException:
+        if not told:
+            _tell(writing, {"what": f"the supervisor failed: {traceback.format_exc()}", "where": None, "remedy": None})
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _redirect(log: Path) -> None:
+    """Input from nowhere, output and errors to a private file."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(nothing, 0)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(nothing)
+    os.close(file)
+
+
+def _tell(writing: int, message: dict[str, object]) -> None:
+    with suppress(OSError):  # whoever asked may be gone
+        os.write(writing, json.dumps(message).encode())
+        os.close(writing)
+
+
+def _raise_what_was_said(said: bytes) -> None:
+    if not said:
+        raise UserError("the job's supervisor ended before it had recorded the job", remedy="run it attached: --run")
+    message = json.loads(said)
+    if "what" in message:
+        raise UserError(str(message["what"]), where=message["where"], remedy=message["remedy"])

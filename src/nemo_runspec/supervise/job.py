@@ -1,0 +1,213 @@
+"""One job of this machine under supervision: recorded, made ready, started, watched, concluded."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.artifacts.store import register
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.script.markers import decisive, read_markers
+from nemo_runspec.source import display_path
+from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.supervise.interrupts import Interrupted, Interrupts
+from nemo_runspec.supervise.layout import job_files, layout_of, make_folders, packed, place_package
+from nemo_runspec.supervise.metrics import last_metrics
+from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
+from nemo_runspec.supervise.output import JobOutput
+from nemo_runspec.supervise.pinned import write_mounts
+from nemo_runspec.supervise.stop import GRACE, Stop, why_stopped
+from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.supervise.worker import Say, Work
+
+_TICK = 0.1
+_LAST_WORDS = 2.0
+"""Seconds that output is read on after the job script has ended, where something still holds or fills its pipe."""
+
+
+class SupervisedJob:
+    """One run of one plan. `record_job`, then `run_to_its_end`.
+
+    Args:
+        say: takes lines of nemotron's own. `grace`: seconds a job has to end when it is asked to, before it is killed.
+        show: whether the job's output goes to this process's standard output too, beside its log.
+
+    Raises:
+        UserError: something the job needs is not so; nothing has happened then.
+    """
+
+    def __init__(self, submission: Submission, say: Say, *, grace: float = GRACE, show: bool = True) -> None:
+        self.submission = submission
+        self.plan = submission.plan
+        self.say = say
+        self.grace = grace
+        self.show = show
+        self.layout = layout_of(self.plan)
+        self.folder = Path(self.layout.root)
+        self.log = Path(self.layout.logs) / "job.log"
+        self.store = JobStore(self.folder.parent)
+        self.worker = get_backend(self.plan.executor).load_worker()
+        self.record: JobRecord
+        self.worker.check(self.plan)
+        self.contents = read_bundle(self.plan.bundle)
+        self.archive = packed(self.plan, submission.again, say)
+        self.mounts = provide_mounts(self.plan.auto_mounts, say)
+
+    def record_job(self) -> None:
+        """Writes the job down before anything is done for it. This process is its supervisor from now on."""
+        given = self.submission
+        rendering = get_backend(self.plan.executor).make_rendering(self.plan)
+        assert rendering is not None, f"executor {self.plan.executor} has a worker and no renderer"
+        self.record = self.store.create(
+            self.plan,
+            plan_text=given.plan_text,
+            argv=given.argv,
+            secret_values=given.secrets.values(),
+            launcher=this_process(),
+            files=job_files(self.plan, rendering),
+            group=given.group,
+            retry_of=given.again.name if given.again else None,
+        )
+
+    def run_to_its_end(self, interrupts: Interrupts) -> Outcome:
+        """Runs the recorded job; however that ends, the record says so before this returns or raises.
+
+        Raises:
+            UserError: it could not be made ready or started.
+        """
+        try:
+            outcome = self._attempt(interrupts)
+        except Interrupted:
+            asked = why_stopped(interrupts, self.folder)
+            assert asked is not None
+            outcome = outcome_of(0, None, asked)
+        except OSError as error:
+            problem = UserError(
+                f"the job cannot go on: {error.strerror or error}", where=str(error.filename or self.folder)
+            )
+            self._conclude(Outcome("failed", problem.exit_code, cause=first_line(problem)))
+            raise problem from None
+        except BaseException as error:
+            self._conclude(Outcome("failed", getattr(error, "exit_code", 1), cause=first_line(error)))
+            raise
+        self._conclude(outcome)
+        if outcome.state == "succeeded":
+            self._register()
+        return outcome
+
+    def _attempt(self, interrupts: Interrupts) -> Outcome:
+        self.record = self.store.transition(self.record, "starting")
+        make_folders(self.layout)
+        prepared = self._prepare(interrupts)
+        output = JobOutput(
+            self.log, Path(self.layout.metrics), self.submission.secrets.values(), self.say, show=self.show
+        )
+        try:
+            interrupts.check()
+            self.say(f"{self.plan.name}: running {self.plan.recipe.path}; log: {display_path(self.log)}")
+            work = self.worker.start(self.plan, prepared, self.submission.secrets)
+            try:
+                self.record = self.store.transition(
+                    self.record, "running", process=work.process, container=work.container
+                )
+                return self._watch(work, interrupts, output)
+            finally:
+                work.close()
+        finally:
+            output.close()
+
+    def _prepare(self, interrupts: Interrupts) -> Any:
+        """The job directory filled, and what the backend needs before the start."""
+        write_mounts(self.folder, self.mounts)
+        with interrupts.raised():
+            write_bundle(self.contents, Path(self.layout.bundle))
+            place_package(self.archive, self.layout)
+            return self.worker.prepare(self.plan, self.say)
+
+    def _watch(self, work: Work, interrupts: Interrupts, output: JobOutput) -> Outcome:
+        stop = Stop(work, interrupts, self.folder, self.grace, output.say)
+        status = pump(work, output, stop.tick)
+        left = work.end_leftovers(stop.time_left())
+        if left and not stop.asked:
+            output.say(f"{left} processes that the job left behind were ended")
+        marker = decisive(read_markers(Path(self.layout.status)))
+        # Asked of the folder as well: a wish may have come after the last look at it.
+        asked = why_stopped(interrupts, self.folder) if stop.asked or interrupts.seen else None
+        return outcome_of(status, marker, asked, work.cause(status))
+
+    def _conclude(self, outcome: Outcome) -> None:
+        outputs = {a.name: a.path for a in self.plan.produces if a.path and _exists(Path(a.path))}
+        try:
+            self.record = self.store.finish(
+                self.record,
+                outcome.state,
+                exit_code=outcome.exit_code,
+                signal=outcome.signal,
+                cause=outcome.cause,
+                outputs=outputs,
+                metrics=last_metrics(Path(self.layout.metrics)),
+            )
+        except OSError as error:
+            ended = f"{self.plan.name}: {outcome.state}, exit code {outcome.exit_code}"
+            self.say(f"{ended}; its record cannot be written: {error.strerror}")
+            return
+        for line in closing_lines(self.record, self.log, outputs):
+            self.say(line)
+
+    def _register(self) -> None:
+        """Names what was made. What the system refuses is said; the job stays a success."""
+        try:
+            register(self.plan)
+        except (OSError, UserError) as error:
+            self.say(f"{self.plan.name}: succeeded, but {first_line(error)}")
+
+
+def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:
+    """Gives the job's output on until it has ended; calls `tick` about ten times a second. Returns its exit status.
+
+    What the job leaves behind and goes on writing is not waited for: `_LAST_WORDS` later nothing more is read.
+    """
+    ended: float | None = None
+    looked = 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(work, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(_TICK)
+            data = work.read() if ready else None
+            if data:
+                output.feed(data)
+            elif data == b"":
+                selector.unregister(work)
+                if ended is None:  # its end is near; nothing else wakes this loop
+                    time.sleep(0.01)
+            now = time.monotonic()
+            if data and now - looked < _TICK:
+                continue
+            looked = now
+            tick()
+            output.tick()
+            status = work.poll()
+            if status is None:
+                continue
+            ended = now if ended is None else ended
+            if not selector.get_map() or now - ended > _LAST_WORDS:
+                return status
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return (str(error.what if isinstance(error, UserError) else error) or type(error).__name__).splitlines()[0]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False

@@ -1,0 +1,78 @@
+"""The job directory on this machine: what is put there before the job script starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.pack import pack, unpack
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.script import JobLayout
+from nemo_runspec.supervise.submission import Again
+
+ARCHIVE = "code.tar.gz"
+"""The code package in a job's folder: what a retry runs from."""
+
+
+def layout_of(plan: Plan) -> JobLayout:
+    """Where the job's files lie on this machine, whatever the job itself calls that place."""
+    return JobLayout(plan.job_dir)
+
+
+def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
+    """The rendered texts; `train.yaml`, what the script reads; `job.yaml`, the same with the `run` section."""
+    rendered = {file.name: file.text for file in rendering.files}
+    return rendered | {"train.yaml": _yaml(plan.config), "job.yaml": _yaml({"run": plan.run, **plan.config})}
+
+
+def make_folders(layout: JobLayout) -> None:
+    """Folders of the job script, and the file its metrics are appended to."""
+    for folder in (layout.status, layout.logs):
+        paths.private_dir(Path(folder))
+    Path(layout.metrics).touch(mode=0o600)
+
+
+def packed(plan: Plan, again: Again | None, say: Callable[[str], None]) -> Path | None:
+    """The archive of the plan's code package, None where it has none. A retry takes the one of the job before.
+
+    Raises:
+        UserError: it cannot be made, is not what was planned, or is gone.
+    """
+    if plan.package.kind == "none":
+        return None
+    archive = again.archive if again else pack(plan.package, say).archive
+    if archive is None or not archive.is_file():
+        raise UserError(f"the code package of '{plan.name}' is gone", where=str(archive), remedy="make the plan again")
+    return archive
+
+
+def place_package(archive: Path | None, layout: JobLayout) -> None:
+    """Puts the code package into the job directory, packed and unpacked.
+
+    Raises:
+        UserError: it cannot be unpacked.
+    """
+    if archive is not None:
+        own = Path(layout.root) / ARCHIVE
+        _link(archive, own)
+        unpack(own, Path(layout.code))
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for the file; a copy where the file system has none."""
+    with suppress(OSError):
+        os.link(source, target)
+        return
+    shutil.copyfile(source, target)
+
+
+def _yaml(tree: dict[str, object]) -> str:
+    import yaml
+
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=120)

@@ -1,0 +1,48 @@
+"""One run of a sweep: several of them go on in threads of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from nemo_runspec.jobs import JobRecord
+from nemo_runspec.planning.build import Planned
+from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.supervise.interrupts import Interrupts
+from nemo_runspec.supervise.job import SupervisedJob
+from nemo_runspec.supervise.submission import Submission
+
+
+def run_member(
+    planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
+) -> JobRecord:
+    """Runs one plan of a sweep to its end, in the calling thread; its output goes to its own log only.
+
+    Args:
+        group: the sweep's name. `interrupts`: entered in the main thread; a signal that came ends this job too.
+
+    Returns: the record of the ended job.
+
+    Raises:
+        UserError: the job could not be recorded, made ready or started. Where it was recorded, its record says so too.
+    """
+    plan = planned.plan
+    submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group)
+    job = SupervisedJob(submission, say, show=False)
+    job.record_job()
+    job.run_to_its_end(_InThread(interrupts))
+    return job.record
+
+
+class _InThread(Interrupts):
+    """The main thread's signals as another thread sees them: never raised in the middle of something."""
+
+    def __init__(self, main: Interrupts) -> None:
+        super().__init__()
+        self.seen = main.seen
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raises `Interrupted` if a signal has come before; one that comes meanwhile is found by the next check."""
+        self.check()
+        yield

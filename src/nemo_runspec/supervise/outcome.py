@@ -1,0 +1,62 @@
+"""How a job ended, from what was seen of it: its status, its exit marker, and who asked it to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemo_runspec.jobs import JobRecord
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, signal_name
+from nemo_runspec.source import display_path
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Why a job was asked to stop. `words`: as in "cancelled by Ctrl-C"; `exit_code`: what nemotron exits with."""
+
+    words: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: its state, what nemotron exits with, and why."""
+
+    state: str
+    exit_code: int
+    signal: int | None = None
+    cause: str = ""
+
+
+def outcome_of(status: int, marker: NodeMarker | None, asked: Asked | None = None, known: str = "") -> Outcome:
+    """How the job ended.
+
+    Args:
+        status: the job script's own exit status, negative after a signal.
+        marker: what the script left. `known`: a cause the backend knows better, such as a container that was removed.
+    """
+    if asked is not None:
+        return Outcome("cancelled", asked.exit_code, cause=f"cancelled by {asked.words}")
+    code = status if status >= 0 else 128 - status
+    if known:
+        return Outcome("failed", code or 1, -status if status < 0 else None, known)
+    if status == 0 and marker is not None and command_ran([marker]):
+        return Outcome("succeeded", 0)
+    if status == 0:
+        return Outcome("failed", 1, cause="the job script ended without running the command")
+    if marker is not None and marker.exit_code == code:
+        return Outcome("failed", code, marker.signal, cause(marker))
+    if status < 0:
+        return Outcome("failed", code, -status, f"the job script was killed by signal {signal_name(-status)}")
+    return Outcome("failed", code, cause=f"exit code {code}")
+
+
+def closing_lines(record: JobRecord, log: Path, outputs: Mapping[str, str]) -> list[str]:
+    """What is said when the job has ended."""
+    took = f" after {record.elapsed:.1f} s" if record.elapsed is not None else ""
+    why = f": {record.cause}" if record.cause else ""
+    lines = [f"{record.name}: {record.state}{took}, exit code {record.exit_code}{why}"]
+    if log.exists() and record.state != "succeeded":
+        lines.append(f"  log: {display_path(log)}")
+    return lines + [f"  {name}: {path}" for name, path in outputs.items()]

@@ -1,0 +1,29 @@
+"""The repositories mounted into a job at the commits they had: kept, so that a retry has the same ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.planning.model import AutoMount
+
+_FILE = "mounts.json"
+
+
+def write_mounts(folder: Path, mounts: Sequence[AutoMount]) -> None:
+    """Keeps the commits in a job's folder; nothing is written where nothing is mounted."""
+    if mounts:
+        paths.write_private(folder / _FILE, json.dumps([dataclasses.asdict(m) for m in mounts], indent=1) + "\n")
+
+
+def pinned(mounts: Sequence[AutoMount], folder: Path) -> tuple[AutoMount, ...]:
+    """The plan's mounts at the commits that the job in `folder` had; as they are where it had got none yet."""
+    try:
+        stored = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        commits = {(m["url"], m["ref"]): m["commit"] for m in stored}
+    except (OSError, ValueError, KeyError, TypeError):
+        return tuple(mounts)
+    return tuple(dataclasses.replace(m, commit=commits.get((m.url, m.ref), m.commit)) for m in mounts)

@@ -1,0 +1,36 @@
+"""What is handed to the supervisor: a plan, and what is no part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nemo_runspec.planning.model import Plan
+
+
+@dataclass(frozen=True)
+class Again:
+    """The job that is run once more. `archive`: its code package, None where it had none."""
+
+    name: str
+    archive: Path | None = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One job to be run on this machine.
+
+    Args:
+        plan_text: the plan's JSON, to be kept.
+        secrets: by variable; only the job's own processes get them.
+        argv: the command line, to be kept redacted.
+        group: the sweep it belongs to. `again`: set for a retry.
+    """
+
+    plan: Plan
+    plan_text: str
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    argv: tuple[str, ...] = ()
+    group: str | None = None
+    again: Again | None = None

@@ -1,0 +1,134 @@
+"""What is known of a sweep: its members, and how it was to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nemo_runspec.jobs.record import JobRecord, Launcher
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.names import new_name
+
+SWEEP_SCHEMA = 1
+NOT_RUN = "not run"
+"""The state of a member that has no job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the members are run and compared.
+
+    Args:
+        max_parallel: how many run at the same time.
+        metric: what they are compared by; None for `val_loss`, else `loss`, else the first that all have.
+        maximize: True where a higher metric is the better one.
+        stop_on_failure: start no more once one has failed.
+    """
+
+    max_parallel: int = 1
+    metric: str | None = None
+    maximize: bool = False
+    stop_on_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One run of a sweep.
+
+    Args:
+        index: its place, from 0. `name`: of its job. `job_dir`: where that lies.
+        overrides: key → value, as text, without secrets. A deleted key is there as `~key` with an empty value.
+        record: its job, once that has ended. `problem`: why it could not even be recorded.
+        exit_code: of a member without a record that has a problem.
+    """
+
+    index: int
+    name: str
+    job_dir: str
+    overrides: Mapping[str, str]
+    record: JobRecord | None = None
+    problem: str = ""
+    exit_code: int | None = None
+
+    @property
+    def state(self) -> str:
+        """Its job's state, or that it has not been run."""
+        if self.record is not None:
+            return self.record.state
+        return "failed" if self.problem else NOT_RUN
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, None where there is none."""
+        return self.record.exit_code if self.record else self.exit_code
+
+    @property
+    def cause(self) -> str:
+        """Why it ended as it did, in words."""
+        return self.record.cause if self.record else self.problem
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """The last value of each metric."""
+        return self.record.metrics if self.record else {}
+
+    @property
+    def log(self) -> Path:
+        """What it printed."""
+        return Path(self.job_dir) / "logs" / "job.log"
+
+    @property
+    def metrics_file(self) -> Path:
+        """The JSON lines it appends its metrics to."""
+        return Path(self.job_dir) / "metrics.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One sweep.
+
+    Args:
+        group: its name, which the record of each of its jobs has as `group`.
+        argv: the command line, redacted.
+        created: when it was recorded, UTC, ISO 8601. `ended`: when it ended, None before.
+        launcher: the process that runs it.
+        sweeper: of Hydra's, which chooses the values; None for a plain grid.
+    """
+
+    group: str
+    recipe: str
+    created: str
+    argv: tuple[str, ...] = ()
+    options: Options = field(default_factory=Options)
+    members: tuple[Member, ...] = ()
+    launcher: Launcher | None = None
+    ended: str | None = None
+    sweeper: str | None = None
+    schema: int = SWEEP_SCHEMA
+
+    @property
+    def succeeded(self) -> int:
+        """How many members have succeeded."""
+        return sum(member.state == "succeeded" for member in self.members)
+
+
+def new_group(recipe: str) -> str:
+    """`sweep-<recipe>-<MMDD>-<8 random characters>`: valid wherever a job's name is."""
+    return new_name(f"sweep-{recipe}")
+
+
+def member_of(index: int, plan: Plan) -> Member:
+    """The member that a plan is for."""
+    return Member(index, plan.name, plan.job_dir, overrides_of(plan.overrides))
+
+
+def overrides_of(texts: Sequence[str]) -> dict[str, str]:
+    """Key → value of overrides; `+` and `++` are left out, quotes around the value too."""
+    pairs = (text.partition("=") for text in texts)
+    return {key.lstrip("+"): _unquoted(value) for key, _, value in pairs}
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value

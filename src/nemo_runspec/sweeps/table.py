@@ -1,0 +1,168 @@
+"""The end of a sweep as a table: what was different, what came of it, the best first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.errors import UserError, suggest
+from nemo_runspec.sweeps.model import Member, Options, Sweep
+
+PREFERRED = ("val_loss", "loss")
+"""What members are compared by where nothing is said: the first of these that all which succeeded have."""
+
+_COUNTERS = frozenset({"step", "total_steps", "time", "epoch", "rank"})
+"""Numbers a recipe writes that say how far it got, not how well it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One member. `values`: in the order of the table's keys; `best`: the one to look at first."""
+
+    member: Member
+    values: tuple[str, ...]
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Members compared.
+
+    Args:
+        keys: the overrides that differ. `fixed`: those that all members have.
+        metric: what decides which is best, None where there is no common metric. `maximize`: a higher one is better.
+        metrics: all there are to show, that one first.
+    """
+
+    keys: tuple[str, ...]
+    fixed: Mapping[str, str]
+    metric: str | None
+    maximize: bool
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def best(self) -> Row | None:
+        """The best member, None where none can be compared."""
+        return next((row for row in self.rows if row.best), None)
+
+
+def make_table(sweep: Sweep, sort: str | None = None) -> Table:
+    """The table of a sweep.
+
+    Args:
+        sort: a metric, an override's key (or the end of one), `time` or `index`; None for what decides which is best.
+
+    Raises:
+        UserError: there is nothing of that name to sort by.
+    """
+    keys = varying_keys(sweep.members)
+    metric = metric_of(sweep.options, sweep.members)
+    maximize = sweep.options.maximize
+    best = _best(sweep.members, metric, maximize)
+    members = sorted(sweep.members, key=_order(sweep, keys, metric, sort))
+    rows = tuple(Row(m, tuple(m.overrides.get(key, "") for key in keys), m is best) for m in members)
+    fixed = {k: v for m in sweep.members[:1] for k, v in m.overrides.items() if k not in keys}
+    return Table(keys, fixed, metric, maximize, shown_metrics(sweep.members, metric), rows)
+
+
+def varying_keys(members: Sequence[Member]) -> tuple[str, ...]:
+    """The overrides that are not the same in all members; all of them where there is one member only."""
+    keys = dict.fromkeys(key for member in members for key in member.overrides)
+    if len(members) < 2:
+        return tuple(keys)
+    return tuple(key for key in keys if len({member.overrides.get(key) for member in members}) > 1)
+
+
+def metric_of(options: Options, members: Sequence[Member]) -> str | None:
+    """What members are compared by: what was asked for, else the preferred, else the first that all have."""
+    if options.metric:
+        return options.metric
+    with_metrics = [set(m.metrics) for m in members if m.state == "succeeded"] or [set(m.metrics) for m in members]
+    common = set.intersection(*with_metrics) if with_metrics else set()
+    return next((name for name in (*PREFERRED, *sorted(common - _COUNTERS)) if name in common), None)
+
+
+def shown_metrics(members: Iterable[Member], first: str | None = None) -> tuple[str, ...]:
+    """Every metric some member has, counters left out: `first`, then the preferred, then by name."""
+    found = {name for member in members for name in member.metrics} - _COUNTERS
+    order = [name for name in dict.fromkeys((first, *PREFERRED, *sorted(found))) if name in found]
+    return tuple(str(name) for name in order)
+
+
+def short_names(keys: Sequence[str]) -> dict[str, str]:
+    """The shortest ends of dotted keys that tell them apart: `train.lr` → `lr`."""
+    parts = {key: key.split(".") for key in keys}
+    names = {}
+    for key, words in parts.items():
+        ends = (".".join(words[-count:]) for count in range(1, len(words) + 1))
+        names[key] = next((e for e in ends if sum(f".{other}".endswith(f".{e}") for other in keys) == 1), key)
+    return names
+
+
+def label(member: Member, names: Mapping[str, str]) -> str:
+    """A member's overrides in few words: `lr=0.001 seed=1`. `names`: the keys to show, and what to call them."""
+    pairs = [f"{names[key]}={value}" for key, value in member.overrides.items() if key in names]
+    return " ".join(pairs) or f"run {member.index}"
+
+
+def number(value: float | None) -> str:
+    """A metric in few characters: four digits that mean something; nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, int) or (abs(value) >= 10_000 and math.isfinite(value)):
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def as_number(text: str) -> float | None:
+    """The number an override's value is, None where it is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _best(members: Sequence[Member], metric: str | None, maximize: bool) -> Member | None:
+    sign = -1.0 if maximize else 1.0
+    able = [m for m in members if m.state == "succeeded" and math.isfinite(m.metrics.get(metric or "", math.nan))]
+    return min(able, key=lambda m: sign * m.metrics[str(metric)], default=None)
+
+
+def _order(sweep: Sweep, keys: Sequence[str], metric: str | None, sort: str | None) -> Callable[[Member], Any]:
+    """A sort key: members without a value come last, whichever way it is sorted."""
+    metrics = {name for member in sweep.members for name in member.metrics}
+    if sort is None or sort == metric:
+        return _by_metric(metric, sweep.options.maximize)
+    if sort in metrics:
+        return _by_metric(sort, False)
+    if sort == "index":
+        return lambda member: member.index
+    if sort == "time":
+        return lambda m: (m.record is None or m.record.elapsed is None, (m.record and m.record.elapsed) or 0.0, m.index)
+    key = {**{end: key for key, end in short_names(keys).items()}, **{key: key for key in keys}}.get(sort)
+    if key is None:
+        known = [*sorted(metrics), *keys, "time", "index"]
+        near = suggest(sort, known)
+        have = f"there are: {', '.join(known)}"
+        raise UserError(
+            f"the sweep has nothing called '{sort}' to sort by", remedy=f"did you mean '{near}'? {have}" if near else have
+        )
+    return lambda m: (*_natural(m.overrides.get(key, "")), m.index)
+
+
+def _by_metric(metric: str | None, maximize: bool) -> Callable[[Member], Any]:
+    def order(member: Member) -> tuple[bool, bool, float, int]:
+        value = member.metrics.get(metric or "", math.nan)
+        usable = math.isfinite(value)
+        return (not usable, member.record is None, (-value if maximize else value) if usable else 0.0, member.index)
+
+    return order
+
+
+def _natural(text: str) -> tuple[bool, float, str]:
+    value = as_number(text)
+    return (value is None, value or 0.0, text)

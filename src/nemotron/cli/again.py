@@ -1,0 +1,78 @@
+"""A job run once more: its stored plan, its stored recipe files, its stored code package."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.planning.build import Planned
+from nemo_runspec.planning.codec import load_plan
+from nemo_runspec.planning.model import Artifact, Bundle, Plan
+from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.rename import rename
+
+
+def retry(store: JobStore, record: JobRecord) -> int:
+    """Runs the job again under a new name, attached or detached as it was; the return value is the exit code.
+
+    Raises:
+        UserError: it has not ended, its stored plan or package is gone or cannot be read, a secret it had is gone, or
+            the directory it was started in is.
+    """
+    from nemo_runspec.supervise.layout import ARCHIVE
+    from nemo_runspec.supervise.pinned import pinned
+    from nemo_runspec.supervise.submission import Again
+    from nemotron.cli.execute import ready_client, submit, values_of
+    from nemotron.cli.inputs import require_inputs
+
+    if not record.ended and record.state != "lost":
+        raise UserError(
+            f"job '{record.name}' is {record.state}", remedy=f"end it first: nemotron jobs cancel {record.name}"
+        )
+    folder = store.folder(record.name)
+    saved = load_plan(folder / "plan.json")
+    stored = rename(saved, new_name(saved.recipe.path))
+    plan = dataclasses.replace(
+        stored,
+        bundle=_stored_bundle(saved, folder),
+        auto_mounts=pinned(stored.auto_mounts, folder),
+        consumes=looked_at_again(stored.consumes),
+    )
+    client = ready_client(plan)
+    require_inputs(plan)
+    _stand_where_it_stood(record, plan)
+    print(f"{record.name}: run again as {plan.name}", file=sys.stderr)
+    again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
+    return submit(Planned(plan, values_of(plan)), client, argv=sys.argv, again=again)
+
+
+def looked_at_again(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+    """The inputs, with whether they are there now."""
+    return tuple(
+        dataclasses.replace(a, ready=Path(a.path).exists()) if a.ready is not None and a.path else a for a in artifacts
+    )
+
+
+def _stored_bundle(plan: Plan, folder: Path) -> Bundle:
+    """The recipe's files as that job had them."""
+    files = tuple(dataclasses.replace(f, source=str(folder / "bundle" / f.path)) for f in plan.bundle.files)
+    missing = [f.path for f in files if not Path(f.source).is_file()]
+    if missing:  # it ended before they were laid out; the plan still knows what they were
+        return plan.bundle
+    return dataclasses.replace(plan.bundle, files=files)
+
+
+def _stand_where_it_stood(record: JobRecord, plan: Plan) -> None:
+    """A local job without a code package runs in the directory of the call."""
+    if plan.executor != "local" or plan.package.kind != "none":
+        return
+    try:
+        os.chdir(record.cwd)
+    except OSError as error:
+        raise UserError(
+            f"the job ran in {record.cwd}, which cannot be entered: {error.strerror}", where=record.cwd
+        ) from None

@@ -52,6 +52,14 @@ def nemotron_process(project: Project) -> Callable[..., Outcome]:
     return run
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Notes how the behaviours of tests/behaviour fared: from here, as a parallel run's controller loads no other."""
+    if (Path(__file__).parent / "behaviour").is_dir():
+        from behaviour.results import Results
+
+        config.pluginmanager.register(Results(config.rootpath / ".pytest_cache" / "behaviours.json"))
+
+
 # A lab suite is marked lab("slurm", how="what to do to get it") and left out unless REQUIRE_LAB=1.
 
 

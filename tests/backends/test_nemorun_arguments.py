@@ -215,22 +215,20 @@ def test_a_profile_without_required_keys_still_makes_a_plan(make_plan, executor)
     assert make_plan(executor, {}).target is not None
 
 
-def test_packagers():
-    none = make_packager(Package())
-    assert type(none).__name__ == "Packager"
-    git = make_packager(Package("git", "/repo", {"packager_subpath": "src", "packager_include_submodules": False}))
-    assert (git.basepath, git.subpath, git.include_submodules, git.include_pattern) == ("/repo", "src", False, "")
-    extra = make_packager(Package("git", "/repo", {"packager_include_pattern": "build/*.so"}))
-    assert (extra.include_pattern, extra.include_pattern_relative_path) == (["/repo/build/*.so"], ["/repo"])
-    pattern = make_packager(
-        Package("pattern", "/repo", {"packager_include_pattern": ["a/*", "b/*"], "packager_relative_path": "src"})
-    )
-    assert pattern.include_pattern == ["/repo/src/a/*", "/repo/src/b/*"]
-    assert pattern.relative_path == ["/repo/src", "/repo/src"]
-    parts = {"code": {"packager": "git", "subpath": "src"}, "configs": {"include_pattern": "configs/*.yaml"}}
-    hybrid = make_packager(Package("hybrid", "/repo", {"packager_sub_packagers": parts}))
+def test_packagers(tmp_path):
+    for name in ("src/a/x.py", "src/b/y.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1\n")
+    assert type(make_packager(Package())).__name__ == "Packager"
+    assert type(make_packager(Package("git", str(tmp_path)))).__name__ == "ArchivePackager"
+    options = {"packager_include_pattern": ["a/*", "b/*"], "packager_relative_path": "src"}
+    pattern = make_packager(Package("pattern", str(tmp_path), options))
+    assert pattern.include_pattern == [f"{tmp_path}/src/a/*", f"{tmp_path}/src/b/*"]
+    assert pattern.relative_path == [f"{tmp_path}/src", f"{tmp_path}/src"]
+    parts = {"code": {"include_pattern": "src/a/*"}, "configs": {"include_pattern": "src/b/*"}}
+    hybrid = make_packager(Package("hybrid", str(tmp_path), {"packager_sub_packagers": parts}))
     assert {name: type(p).__name__ for name, p in hybrid.sub_packagers.items()} == {
-        "code": "GitArchivePackager", "configs": "PatternPackager",
+        "code": "PatternPackager", "configs": "PatternPackager",
     }  # fmt: skip
 
 
@@ -240,7 +238,7 @@ def test_packagers():
         ("pattern", {}, "needs packager_include_pattern"),
         ("pattern", {"packager_include_pattern": ["a", "b", "c"], "packager_relative_path": ["x", "y"]}, "3 patterns"),
         ("hybrid", {}, "needs packager_sub_packagers"),
-        ("hybrid", {"packager_sub_packagers": {"a": {"packager": "zip"}}}, "must be one of"),
+        ("hybrid", {"packager_sub_packagers": {"a": {"packager": "zip"}}}, "must be git or pattern"),
     ],
 )
 def test_packagers_without_what_they_need(kind, options, wrong):

@@ -7,8 +7,13 @@ import subprocess
 import pytest
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.options import parts_of
 from nemo_runspec.packaging.patterns import matched_files
 from nemo_runspec.packaging.summary import summarise_package
+
+
+def matched(folder, **options):
+    return list(matched_files(folder, parts_of("pattern", options)[0].patterns))
 
 
 @pytest.fixture
@@ -29,10 +34,8 @@ def test_two_stars_go_into_folders(tree):
 
 
 def test_paths_are_relative_to_their_folder_and_git_stays(tree):
-    assert list(matched_files(tree, {"packager_include_pattern": "*", "packager_relative_path": "src"})) == [
-        "a.py", "deep/b.py"
-    ]  # fmt: skip
-    assert ".git/config" not in matched_files(tree, {"packager_include_pattern": "*"})
+    assert matched(tree, packager_include_pattern="*", packager_relative_path="src") == ["a.py", "deep/b.py"]
+    assert ".git/config" not in matched(tree, packager_include_pattern="*")
 
 
 @pytest.mark.parametrize(
@@ -41,11 +44,12 @@ def test_paths_are_relative_to_their_folder_and_git_stays(tree):
         ({}, "needs packager_include_pattern"),
         ({"packager_include_pattern": "*.cpp"}, r"'\*.cpp' matches no file"),
         ({"packager_include_pattern": ["a", "b", "c"], "packager_relative_path": ["x", "y"]}, "3 patterns and"),
+        ({"packager_include_pattern": "../*", "packager_relative_path": "src"}, "is not below"),
     ],
 )
 def test_what_would_be_empty_is_refused(tree, options, words):
     with pytest.raises(UserError, match=words):
-        matched_files(tree, options)
+        matched(tree, **options)
 
 
 def test_a_hybrid_adds_up(tree):
@@ -56,6 +60,9 @@ def test_a_hybrid_adds_up(tree):
     parts = {"code": {"packager": "git", "subpath": "src"}, "data": {"include_pattern": "data/*.json"}}
     package = summarise_package({"packager": "hybrid", "packager_sub_packagers": parts}, "slurm", tree)
     assert (package.kind, package.files, package.bytes) == ("hybrid", 3, 5)
-    assert "n.txt" in package.untracked
+    assert package.untracked == ()
+    (tree / "src/new.py").write_text("")
+    again = summarise_package({"packager": "hybrid", "packager_sub_packagers": parts}, "slurm", tree)
+    assert again.untracked == ("src/new.py",), "what is outside the subpath could not travel anyway"
     with pytest.raises(UserError, match="must be git or pattern"):
         summarise_package({"packager": "hybrid", "packager_sub_packagers": {"a": {"packager": "x"}}}, "slurm", tree)

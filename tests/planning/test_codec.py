@@ -39,7 +39,7 @@ def of_type(hint: Any, name: str) -> st.SearchStrategy[Any]:
         return st.just(model.PLAN_SCHEMA)
     if name == "executor":
         return st.just("slurm")
-    if name == "target":
+    if name == "target" and hint is Any:
         return a(SlurmTarget)
     if hint == dict[str, Any]:
         return JSON_TABLES

@@ -337,7 +337,7 @@ def test_exit_codes(tmp_path, code):
     [
         ("false; python {script}", 1),
         ("(exit 3) | cat; python {script}", 3),
-        ("python {script} | (exit 4) | cat", 4),
+        ("python {script} > /dev/null | (exit 4) | cat", 4),
         ("{{ false; python {script}; }} && true", 0),
         ("f() { (exit 5); echo reached; }; f", 5),
         ("if false; then :; fi; false || python {script}", 0),

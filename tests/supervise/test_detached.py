@@ -227,7 +227,10 @@ def test_a_restarted_machine_is_found_out(box):
     """The record of a job that was running says another boot: as if the machine had been switched off under it."""
     name = box.start()
     box.begun()
+    supervisor = box.store.get(name).launcher.pid
+    os.kill(supervisor, signal.SIGKILL)
     processes.kill_all(str(box.store.folder(name)), 0)
+    until(lambda: not alive(supervisor))
     file = box.store.folder(name) / "record.json"
     data = json.loads(file.read_text())
     boot, _, rest = data["launcher"]["machine"].partition(" ")

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class TargetRequest:
     """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call.
 
-    `given` names the keys of `env` that were set on the command line.
+    `given` names the keys of `env` that were set on the command line; `provided` the paths of this machine that will be
+    there before the job starts, though they may not be now.
     """
 
     name: str
@@ -32,6 +33,7 @@ class TargetRequest:
     launch: str
     env: Mapping[str, Any]
     given: frozenset[str] = frozenset()
+    provided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

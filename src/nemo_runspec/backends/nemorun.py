@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec import paths
@@ -33,13 +32,14 @@ def import_nemo_run(home: str | None = None) -> Any:
 
 
 def make_packager(package: Package) -> Any:
-    """The NeMo-Run packager of a plan's code package.
+    """The NeMo-Run packager of a plan's code package: its own, or one that gives it the archive nemotron makes.
 
     Raises:
         UserError: options that packager does not have, or without those it needs.
     """
-    options = {key.removeprefix("packager_"): value for key, value in package.options.items()}
-    return _packager(package.kind, options, Path(package.root or "."), "packager")
+    from nemo_runspec.packaging.nemorun import packager_of
+
+    return packager_of(package)
 
 
 def plain_environment(plan: Plan) -> dict[str, str]:
@@ -77,80 +77,3 @@ def need(secrets: Mapping[str, str] | None, plan: Plan, key: str) -> str:
             remedy=f'set {key} = "${{oc.env:…}}" in the profile',
         )
     return value
-
-
-def _packager(kind: str, options: Mapping[str, Any], root: Path, key: str) -> Any:
-    makers = {"none": _no_packager, "git": _git_packager, "pattern": _pattern_packager, "hybrid": _hybrid_packager}
-    if kind not in makers:
-        raise UserError(f"{key} must be one of {', '.join(makers)}, not {kind!r}")
-    return makers[kind](options, root, key)
-
-
-def _no_packager(options: Mapping[str, Any], root: Path, key: str) -> Any:
-    from nemo_run import Packager
-
-    return Packager()
-
-
-def _git_packager(options: Mapping[str, Any], root: Path, key: str) -> Any:
-    from nemo_run import GitArchivePackager
-
-    patterns, folders = _patterns(options, root, key) if options.get("include_pattern") else ("", "")
-    return GitArchivePackager(
-        basepath=str(root),
-        subpath=str(options.get("subpath") or ""),
-        include_submodules=bool(options.get("include_submodules", True)),
-        include_pattern=patterns,
-        include_pattern_relative_path=folders,
-    )
-
-
-def _pattern_packager(options: Mapping[str, Any], root: Path, key: str) -> Any:
-    from nemo_run import PatternPackager
-
-    if not options.get("include_pattern"):
-        raise UserError(
-            f'{key} = "pattern" needs packager_include_pattern', remedy='packager_include_pattern = "src/*.py"'
-        )
-    patterns, folders = _patterns(options, root, key)
-    return PatternPackager(include_pattern=patterns, relative_path=folders)
-
-
-def _hybrid_packager(options: Mapping[str, Any], root: Path, key: str) -> Any:
-    from nemo_run import HybridPackager
-
-    parts = options.get("sub_packagers") or {}
-    if not parts or not all(isinstance(part, dict) for part in parts.values()):
-        raise UserError(
-            f'{key} = "hybrid" needs packager_sub_packagers, a table of tables',
-            remedy='[my-profile.packager_sub_packagers] code = { packager = "git", subpath = "src" }',
-        )
-    made = {
-        folder: _packager(
-            str(part.get("packager", "pattern")),
-            {name.removeprefix("packager_"): value for name, value in part.items()},
-            root,
-            f"packager_sub_packagers.{folder}.packager",
-        )
-        for folder, part in parts.items()
-    }
-    return HybridPackager(sub_packagers=made, extract_at_root=bool(options.get("extract_at_root")))
-
-
-def _patterns(options: Mapping[str, Any], root: Path, key: str) -> tuple[list[str], list[str]]:
-    """Patterns and their folders as lists of one length and absolute, as NeMo-Run's `find` and `tar` want them."""
-    patterns = _listed(options["include_pattern"])
-    folders = _listed(options.get("relative_path") or ".")
-    if len(folders) == 1:
-        folders = folders * len(patterns)
-    if len(folders) != len(patterns):
-        raise UserError(
-            f"{key}: {len(patterns)} patterns but {len(folders)} folders they are relative to",
-            remedy="give packager_relative_path once, or once for each packager_include_pattern",
-        )
-    absolute = [os.path.normpath(root / folder) for folder in folders]
-    return [str(Path(folder) / pattern) for pattern, folder in zip(patterns, absolute, strict=True)], absolute
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(item) for item in value]

@@ -25,7 +25,7 @@ from hydra.errors import ConfigCompositionException, HydraException, MissingConf
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_sweep
+from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_hydra, refuse_sweep
 from nemo_runspec.config.yaml_lines import read_yaml_text
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.layers import flatten
@@ -69,6 +69,7 @@ class Composition:
         """
         parsed = [parse_override(canonical_override(text, self.executor)) for text in overrides]
         for override in parsed:
+            refuse_hydra(override)
             refuse_sweep(override)
         if choice is None:
             self._pending = parsed

@@ -52,6 +52,21 @@ def canonical_override(text: str, executor: str) -> str:
     return f"{match.group(1) or ''}run.env.{name}{text[match.end() :]}"
 
 
+def is_hydra_override(text: str) -> bool:
+    """True for an override of Hydra's own settings: `hydra/sweeper=optuna`, `hydra.sweeper.n_trials=6`."""
+    return text.lstrip("+~").startswith(("hydra/", "hydra."))
+
+
+def refuse_hydra(override: Override) -> None:
+    """Raises `UserError` for an override of Hydra's own settings."""
+    if is_hydra_override(override.input_line or ""):
+        raise UserError(
+            f"'{override.input_line}' belongs to a sweep",
+            where="command line",
+            remedy="add -m; hydra/sweeper=… and hydra.sweeper.… say how the values of its runs are chosen",
+        )
+
+
 def refuse_sweep(override: Override) -> None:
     """Raises `UserError` where an override names several values and no sweep was asked for."""
     if not override.is_sweep_override():

@@ -1,4 +1,4 @@
-"""OmegaConf resolvers that know the job: `${oc.env:…}` sees the job's own variables first, `${art:…}` its artifacts.
+"""OmegaConf resolvers that know the job: `${oc.env:…}` sees its variables first, `${art:…}`, `${auto_mount:…}`.
 
 OmegaConf keeps resolvers for the whole process. They are put in place for the making of one plan and taken back after
 it, so that neither another plan nor a program that calls this library sees them.
@@ -18,13 +18,16 @@ _MISSING = "_nemotron_missing_"
 
 
 @contextmanager
-def job_resolvers(variables: Mapping[str, str]) -> Iterator[None]:
+def job_resolvers(variables: Mapping[str, str], auto_mount: Callable[..., str] | None = None) -> Iterator[None]:
     """While it lasts, `${oc.env:NAME,default}` answers with `variables`, then with this process's environment.
 
     `variables` may grow meanwhile. As with OmegaConf's own resolver, a default is text.
+
+    Args:
+        auto_mount: what `${auto_mount:git+URL@ref,target}` calls with the text between its commas.
     """
     resolvers: dict[str, Callable[..., Any]] = BaseContainer._resolvers
-    before = {name: resolvers.get(name) for name in ("oc.env", "art")}
+    before = {name: resolvers.get(name) for name in ("oc.env", "art", "auto_mount")}
 
     def env(name: str, default: Any = _MISSING) -> Any:
         value = variables.get(name, os.environ.get(name))
@@ -36,6 +39,8 @@ def job_resolvers(variables: Mapping[str, str]) -> Iterator[None]:
 
     OmegaConf.register_new_resolver("oc.env", env, replace=True)
     OmegaConf.register_new_resolver("art", _artifact, replace=True)
+    if auto_mount is not None:
+        OmegaConf.register_new_resolver("auto_mount", auto_mount, replace=True)
     try:
         yield
     finally:

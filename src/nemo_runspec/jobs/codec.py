@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from datetime import datetime
 from typing import Any
 
@@ -24,8 +24,13 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 """What a record's fields may be, so that whoever shows them need not ask."""
 
-_FIELDS = {kind: tuple(f.name for f in fields(kind)) for kind in (JobRecord, Transition, Launcher)}
+_FIELDS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(f.name for f in fields(kind)) for kind in (JobRecord, Transition, Launcher)
+}
+_NEEDED = tuple(f.name for f in fields(JobRecord) if f.default is MISSING and f.default_factory is MISSING)
+_NOT_IN_JSON = ("nan", "inf", "-inf")
 _EMPTY = "it is empty"
+_DAMAGED = "it is damaged: a part of it is not what it should be"
 _NOT_A_RECORD = "it holds something else than a job record"
 
 
@@ -45,7 +50,7 @@ def to_dict(record: JobRecord) -> dict[str, Any]:
     for name in ("launcher", "process"):
         plain[name] = plain[name] and _table(plain[name])
     plain["states"] = [_table(step) for step in record.states]
-    plain["metrics"] = {name: v if math.isfinite(v) else str(float(v)) for name, v in record.metrics.items()}
+    plain["metrics"] = {name: v if math.isfinite(v) else str(v) for name, v in record.metrics.items()}
     return plain
 
 
@@ -59,13 +64,16 @@ def from_json(text: str) -> JobRecord:
     if not isinstance(data, dict) or type(data.get("schema")) is not int:
         raise ValueError(_NOT_A_RECORD)
     if data["schema"] > RECORD_SCHEMA:
-        raise ValueError(f"a later version of nemotron wrote it (schema {data['schema']}, this one reads 1)")
+        raise ValueError(
+            f"a later version of nemotron wrote it (schema {data['schema']}, this one reads {RECORD_SCHEMA})"
+        )
+    for name in _NEEDED:
+        if name not in data:
+            raise ValueError(f"it lacks '{name}'")
     try:
         record = _record(data)
-    except KeyError as error:
-        raise ValueError(f"it lacks {error}") from None
-    except (TypeError, AttributeError, IndexError):
-        raise ValueError("it is damaged: a part of it is not what it should be, or missing") from None
+    except (TypeError, AttributeError, KeyError, OverflowError):
+        raise ValueError(_DAMAGED) from None
     _check(record)
     return record
 
@@ -84,10 +92,16 @@ def _record(data: Mapping[str, Any]) -> JobRecord:
     values["argv"] = tuple(data["argv"])
     values["states"] = tuple(_transition(step) for step in data["states"])
     values["overrides"] = tuple(data.get("overrides") or ())
-    values["metrics"] = {name: float(value) for name, value in (data.get("metrics") or {}).items()}
+    values["metrics"] = {name: _number(value) for name, value in (data.get("metrics") or {}).items()}
     for key in ("launcher", "process"):
         values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
     return JobRecord(**values)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str) and value not in _NOT_IN_JSON:
+        raise TypeError
+    return float(value)
 
 
 def _transition(data: Mapping[str, Any]) -> Transition:
@@ -110,6 +124,8 @@ def _check(record: JobRecord) -> None:
         value = getattr(record, name)
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise ValueError(f"its {name} cannot be {value!r}")
+    if not all(type(value) in (int, float) for value in record.metrics.values()):
+        raise ValueError("its metrics hold something else than numbers")
     texts = (*record.argv, *record.overrides, *record.outputs, *record.outputs.values(), *record.metrics)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it holds something else where a text should be")

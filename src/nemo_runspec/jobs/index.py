@@ -110,11 +110,11 @@ class Index:
 
     def _load(self) -> dict[str, tuple[Stamp, Entry]]:
         try:
-            lines = self._file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            lines = [line for line in self._file.read_text(encoding="ascii", errors="replace").split("\n") if line]
         except OSError:
             return {}
         self._lines = len(lines)
-        return {row[0]: ((row[-2], row[-1]), Entry._make(row[:-2])) for row in _rows(lines) if _is_whole(row)}
+        return {row[0]: ((row[-2], row[-1]), Entry(*row[:-2])) for row in _rows(lines) if _is_whole(row)}
 
 
 def _rows(lines: list[str]) -> Iterable[Any]:
@@ -141,13 +141,13 @@ def _is_whole(row: Any) -> bool:
 
 
 def _text(entries: Iterable[tuple[Stamp, Entry]]) -> str:
-    return "".join(json.dumps([*entry[:-1], *stamp], ensure_ascii=False) + "\n" for stamp, entry in entries)
+    return "".join(json.dumps([*entry[:-1], *stamp]) + "\n" for stamp, entry in entries)
 
 
 def _append(file: Path, text: str) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         # A line that a killed process left unfinished must not swallow the next one.
-        os.write(descriptor, ("\n" + text).encode("utf-8", "surrogateescape"))
+        os.write(descriptor, ("\n" + text).encode("ascii"))
     finally:
         os.close(descriptor)

@@ -39,7 +39,7 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
 
     marker = decisive(read_markers(folder / "status"))
     if marker is not None:
-        return _as_marked(record, marker)
+        return _as_marked(record, marker, folder)
     if life is Life.RESTARTED:
         return _with(record, "lost", f"the machine was restarted, and the job had left no exit marker ({record.host})")
     seen = _look(record, folder)
@@ -47,8 +47,9 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
     return _with(dataclasses.replace(record, exit_code=seen.exit_code, cause=why), seen.state, seen.reason)
 
 
-def _as_marked(record: JobRecord, marker: NodeMarker) -> JobRecord:
+def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
     from nemo_runspec.script.markers import cause
+    from nemo_runspec.supervise.request import read_request
 
     why = cause(marker)
     elapsed = marker.ended - marker.started
@@ -60,6 +61,13 @@ def _as_marked(record: JobRecord, marker: NodeMarker) -> JobRecord:
         elapsed=elapsed if math.isfinite(elapsed) else None,
     )
     reason = "; ".join(filter(None, (why, "nemotron itself was killed before the job's end")))
+    request = read_request(folder) if marker.received else None
+    if request is not None:
+        return _with(dataclasses.replace(known, cause=f"cancelled by {request.by}"), "cancelled", "")
+    if marker.received and record.container is None:  # the kernel tells the job of a dead supervisor by a signal
+        return _with(
+            known, "lost", f"nemotron itself was killed, and the job was stopped with it (SIG{marker.received})"
+        )
     return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(marker.ended))
 
 

@@ -20,12 +20,13 @@ from nemo_runspec.jobs.codec import from_json, to_json
 from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
 from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.jobs.planned import planned_record
 from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Package, Plan
+    from nemo_runspec.planning.model import Plan
 
 RECORD = "record.json"
 
@@ -78,7 +79,7 @@ class JobStore:
         Raises:
             UserError: a job of that name exists, or its folder cannot be written.
         """
-        record = _planned(plan, argv, tuple(secret_values), launcher, group, retry_of)
+        record = planned_record(plan, argv, secret_values, launcher=launcher, group=group, retry_of=retry_of)
         scratch = self.root / f"{NEW}{plan.name}-{os.getpid()}"
         try:
             if self.exists(plan.name):
@@ -141,7 +142,7 @@ class JobStore:
             "signal": signal,
             "cause": cause,
             "outputs": dict(outputs or {}),
-            "metrics": dict(metrics or {}),
+            "metrics": _numbers(metrics or {}),
         }
         return self._change(record, Transition(state, now(), cause), values, timed=True)
 
@@ -149,7 +150,7 @@ class JobStore:
         """All jobs, the newest first. One small file is read for each; `entries` is the fast way."""
         return sorted((self._read(name) for name in self._names()), key=lambda r: (r.created, r.name), reverse=True)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> Sequence[Entry]:
         """What a list needs of all jobs, the newest first. Only records of jobs that are not over are read."""
         names = self._names()
         index = Index(self.root)
@@ -167,7 +168,15 @@ class JobStore:
         Raises:
             UserError: none or several such jobs, or its record cannot be read.
         """
-        found = self._read(name) if self._is_name(name) else self.read(find_one(self.entries(), name, self.root))
+        return self.by_name(name if self._is_name(name) else find_one(self.entries(), name, self.root).name)
+
+    def by_name(self, name: str) -> JobRecord:
+        """One job by its whole name.
+
+        Raises:
+            UserError: its record cannot be read, or is gone.
+        """
+        found = self._read(name)
         if isinstance(found, Unreadable):
             raise UserError(
                 f"the record of job '{found.name}' cannot be read: {found.problem}",
@@ -255,12 +264,12 @@ class JobStore:
             left.unlink(missing_ok=True)
         paths.write_private(folder / RECORD, to_json(record))
 
-    def _names(self) -> list[str]:
+    def _names(self) -> Sequence[str]:
         """Folders of jobs. What killed processes left beside them is cleaned up on the way."""
         try:
             with os.scandir(self.root) as found:
                 entries = [(entry.name, entry.is_dir()) for entry in found]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         for name, _ in entries:
             if name.startswith((NEW, OLD)):
@@ -287,46 +296,13 @@ class JobStore:
         return UserError(f"cannot record the job: {error.strerror}", where=where)
 
 
-def _planned(
-    plan: Plan,
-    argv: Sequence[str],
-    secret_values: tuple[str, ...],
-    launcher: Launcher | None,
-    group: str | None,
-    retry_of: str | None,
-) -> JobRecord:
-    from nemo_runspec.redact import redact_argv
-
-    return JobRecord(
-        name=plan.name,
-        recipe=plan.recipe.path,
-        config=plan.config_name,
-        profile=plan.profile,
-        executor=plan.executor,
-        mode=plan.mode,
-        argv=tuple(redact_argv(argv, secret_values)),
-        cwd=str(Path.cwd()),
-        user=_user(),
-        host=os.uname().nodename,
-        commit=plan.package.commit,
-        states=(Transition("planned", now()),),
-        launcher=launcher,
-        group=group,
-        overrides=tuple(redact_argv(plan.overrides, secret_values)),
-        package=_package(plan.package),
-        retry_of=retry_of,
-    )
-
-
-def _package(package: Package) -> dict[str, Any]:
-    return {
-        "kind": package.kind,
-        "digest": package.digest,
-        "commit": package.commit,
-        "root": package.root,
-        "uncommitted": len(package.uncommitted),
-        "untracked": len(package.untracked),
-    }
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics that are numbers: a recipe may write anything, and the end of its job has to be written down."""
+    found = {}
+    for name, value in metrics.items():
+        with suppress(TypeError, ValueError, OverflowError):
+            found[str(name)] = float(value)
+    return found
 
 
 def _elapsed(record: JobRecord) -> float | None:
@@ -339,12 +315,3 @@ def _changed(folder: Path) -> str:
         return moment(folder.stat().st_mtime) or ""
     except OSError:
         return ""
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -2,149 +2,150 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
+import shutil
 from collections.abc import Mapping
-from glob import glob
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.patterns import PATTERN, RELATIVE, listed, matched_files, measure
+from nemo_runspec.packaging.contents import algorithm_of, contents_of
+from nemo_runspec.packaging.git import GitError, Repository
+from nemo_runspec.packaging.gitpart import head_of
+from nemo_runspec.packaging.model import LINK, Contents, Entry, Unready
+from nemo_runspec.packaging.options import DIRTY, PREFIX, Part, parts_of
+from nemo_runspec.packaging.patterns import with_id
+from nemo_runspec.packaging.said import names_in_words
+from nemo_runspec.packaging.workbench import workbench
 from nemo_runspec.planning.model import Package
 
 _AUTO_GIT = frozenset({"slurm", "docker"})
-_OPTIONS = "packager_"
+_HASHED = 256_000_000
+"""Bytes up to which a dry run reads files for the digest; a larger package gets its digest when it is packed."""
 
 
 def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Package:
-    """The package of the repository around `folder`. Reads git, writes nothing. The commit is noted in any case.
+    """The package of the repository around `folder`. Reads, writes nothing. The commit is noted in any case.
 
-    Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one.
+    Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one. What is
+    not there yet (a file that a pattern matches, a submodule) is one of the package's `problems`.
 
     Raises:
-        UserError: `packager = "git"` outside a git repository or in one without a commit; patterns that match nothing.
+        UserError: `packager = "git"` outside a git repository or in one without a commit; options that make no sense.
     """
     kind = env.get("packager")
-    options = {
-        k: v for k, v in env.items() if isinstance(k, str) and k.startswith(_OPTIONS) and v not in (None, [], "", {})
-    }
-    head = _head(folder)
+    around = head_of(folder) if kind or executor in _AUTO_GIT else _head_if_readable(folder)
+    head = around[1] if around else None
     if kind is None:
         kind = "git" if executor in _AUTO_GIT and head else "none"
-    makers = {"git": _git_package, "pattern": _pattern_package, "hybrid": _hybrid_package}
-    return makers[kind](folder, head, options) if kind in makers else Package("none", commit=head)
+    if kind == "none":
+        return Package("none", commit=head)
+    package = Package(kind, str(around[0] if around and kind == "git" else folder), _options(env, kind), commit=head)
+    try:
+        return _summed_up(package)
+    except Unready as error:
+        return replace(package, problems=(_line(error),))
+    except GitError as error:
+        raise UserError(f"git fails in {package.root}: {error}", where=package.root) from None
 
 
-def _git_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
-    if head is None:
+def _options(env: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The keys that were set. `dirty` is one of them where there is a git part and it is not the default."""
+    given = {
+        k: v for k, v in env.items() if isinstance(k, str) and k.startswith(PREFIX) and v not in (None, [], "", {})
+    }
+    dirty = env.get(DIRTY) or "warn"
+    return given | ({DIRTY: dirty} if dirty != "warn" and kind in ("git", "hybrid") else {})
+
+
+def _summed_up(package: Package) -> Package:
+    parts = parts_of(package.kind, package.options)
+    if package.commit is None and any(part.kind == "git" for part in parts):
+        missing = shutil.which("git") is None
         raise UserError(
-            f'packager = "git" needs a git repository with a commit around {folder}',
+            'packager = "git" needs git, which is not installed'
+            if missing
+            else f'packager = "git" needs a git repository with a commit around {package.root}',
             remedy='commit first, or choose packager = "none" or "pattern"',
         )
-    root = Path(_git(folder, "rev-parse", "--show-toplevel") or folder)
-    subpath = str(options.get("packager_subpath", "")).strip("/")
-    tree = (_git(root, "rev-parse", f"HEAD:{subpath}") or "").strip()
-    if not tree:
-        raise UserError(f"packager_subpath '{subpath}' is not in the commit {head[:12]} of {root}")
-    sizes = [
-        int(row.split()[3]) for row in _records(root, "ls-tree", "-r", "-l", "-z", tree) if row.split()[1] == "blob"
-    ]
-    added = _added(root, options)
-    uncommitted, untracked = (
-        tuple(name for name in names if not (added and _is_added(root / name, added)))
-        for names in _status(root, every_file=bool(added))
+    with workbench() as bench:
+        try:
+            contents = _read(contents_of(package, bench, sizes=True), package.commit)
+        except Unready as error:
+            return _with_changes(replace(package, problems=(_line(error),)), parts, Contents())
+    found = replace(
+        package,
+        files=contents.files,
+        bytes=contents.bytes,
+        digest=contents.digest(),
+        pointers=tuple(contents.pointers),
     )
-    return Package("git", str(root), options, len(sizes), sum(sizes), tree, head, uncommitted, untracked)
+    return _with_changes(found, parts, contents)
 
 
-def _pattern_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
-    files = matched_files(folder, options)
-    size, digest = measure(files)
-    return Package("pattern", str(folder), options, len(files), size, digest, head)
+def _line(error: UserError) -> str:
+    return f"{error.what}: {error.remedy}" if error.remedy else error.what
 
 
-def _hybrid_package(folder: Path, head: str | None, options: dict[str, Any]) -> Package:
-    """Each part in a folder of its own; the digest is over the parts' names and digests."""
-    parts = options.get("packager_sub_packagers") or {}
-    if not parts or not all(isinstance(part, Mapping) for part in parts.values()):
-        raise UserError(
-            'packager = "hybrid" needs packager_sub_packagers, a table of tables',
-            remedy='packager_sub_packagers = { code = { packager = "git", subpath = "src" } }',
-        )
-    made = {name: _part(folder, head, name, part) for name, part in parts.items()}
-    digest = hashlib.sha256("".join(f"{name}\0{part.digest}\n" for name, part in made.items()).encode()).hexdigest()
-    return Package(
-        "hybrid",
-        str(folder),
-        options,
-        sum(part.files for part in made.values()),
-        sum(part.bytes for part in made.values()),
-        digest,
-        head,
-        tuple(dict.fromkeys(name for part in made.values() for name in part.uncommitted)),
-        tuple(dict.fromkeys(name for part in made.values() for name in part.untracked)),
-    )
+def _read(contents: Contents, commit: str | None) -> Contents:
+    """The contents with the ids of all files, unless there is more to read than a dry run may."""
+    files = {path: entry for path, entry in contents.entries.items() if isinstance(entry.source, Path)}
+    if sum(entry.size for entry in files.values() if entry.mode != LINK) > _HASHED:
+        return contents
+    algorithm = algorithm_of(commit)
+    known: dict[str, Entry] = {path: with_id(entry, algorithm) for path, entry in files.items()}
+    return replace(contents, entries={**contents.entries, **known})
 
 
-def _part(folder: Path, head: str | None, name: str, part: Mapping[str, Any]) -> Package:
-    options = {
-        f"{_OPTIONS}{str(key).removeprefix(_OPTIONS)}": value for key, value in part.items() if key != "packager"
-    }
-    kind = part.get("packager", "pattern")
-    if kind == "git":
-        return _git_package(folder, head, options)
-    if kind == "pattern":
-        return _pattern_package(folder, head, options)
-    raise UserError(f"packager_sub_packagers.{name}: packager must be git or pattern, not {kind!r}")
-
-
-def _added(root: Path, options: Mapping[str, Any]) -> frozenset[str]:
-    """Files and folders that packager_include_pattern adds to the commit, as they are now: what a shell makes of it."""
-    patterns = listed(options.get(PATTERN) or [])
-    folders = listed(options.get(RELATIVE) or ".")
-    if len(folders) == 1:
-        folders = folders * len(patterns)
-    return frozenset(
-        os.path.normpath(root / folder / name)
-        for folder, pattern in zip(folders, patterns, strict=False)
-        for name in glob(pattern, root_dir=root / folder)  # noqa: PTH207 (Path.glob refuses absolute patterns)
+def _with_changes(package: Package, parts: tuple[Part, ...], contents: Contents) -> Package:
+    """The package with what is not committed: what stays behind, what travels, and what is refused for it."""
+    sent = {str(entry.source) for entry in contents.entries.values() if isinstance(entry.source, Path)}
+    behind: tuple[dict[str, None], dict[str, None]] = ({}, {})
+    included: dict[str, None] = {}
+    problems = list(package.problems)
+    every_file = bool(sent)
+    for part in (part for part in parts if part.kind == "git"):
+        changes = _changes(package, part, sent, every_file)
+        if part.dirty == "include":
+            included.update(dict.fromkeys([*changes[0], *changes[1]]))
+            continue
+        for names, found in zip(behind, changes, strict=True):
+            names.update(dict.fromkeys(found))
+        if part.dirty == "refuse" and (changes[0] or changes[1]):
+            problems.append(f'dirty = "refuse": {names_in_words("changed or new file", [*changes[0], *changes[1]])}')
+    return replace(
+        package,
+        uncommitted=tuple(behind[0]),
+        untracked=tuple(behind[1]),
+        included=tuple(included),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
-def _is_added(path: Path, added: frozenset[str]) -> bool:
-    """True for what NeMo-Run's `find … -type f` takes: a file that is there, or one of a folder that is named."""
-    return path.exists() and not path.is_symlink() and any(str(p) in added for p in (path, *path.parents))
+def _changes(package: Package, part: Part, sent: set[str], every_file: bool) -> tuple[list[str], list[str]]:
+    """Uncommitted and untracked paths below the part's subpath, without those that its patterns add.
 
-
-def _status(root: Path, *, every_file: bool) -> tuple[list[str], list[str]]:
-    """Uncommitted and untracked paths; a folder with only untracked files is one of them unless all are asked for."""
+    A folder with only untracked files is one path, unless single files of it may travel.
+    """
+    root = Path(Repository(Path(package.root or ".")).line("rev-parse", "--show-toplevel"))
+    shown = "all" if every_file else "normal"
+    modules = "none" if part.submodules else "all"
+    words = ["--porcelain=v1", "-z", f"--untracked-files={shown}", f"--ignore-submodules={modules}"]
+    rows = iter(Repository(root).records("status", *words, "--", part.subpath or "."))
     uncommitted: list[str] = []
     untracked: list[str] = []
-    shown = "all" if every_file else "normal"
-    rows = iter(_records(root, "status", "--porcelain=v1", "-z", f"--untracked-files={shown}"))
     for row in rows:
-        (untracked if row.startswith("??") else uncommitted).append(row[3:])
+        name = row[3:]
+        if str(root / name) not in sent:
+            (untracked if row.startswith("??") else uncommitted).append(name)
         if row[0] in "RC":
             next(rows, None)
     return uncommitted, untracked
 
 
-def _head(folder: Path) -> str | None:
-    text = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
-    return text.strip() if text else None
-
-
-def _records(folder: Path, *arguments: str) -> list[str]:
-    return [row for row in (_git(folder, *arguments) or "").split("\0") if row]
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+def _head_if_readable(folder: Path) -> tuple[Path, str] | None:
+    """The commit of a job that does not ship it: only noted."""
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except OSError:
+        return head_of(folder)
+    except UserError:
         return None
-    text = done.stdout.decode("utf-8", "surrogateescape")
-    return (text if "-z" in arguments else text.rstrip("\n")) if done.returncode == 0 else None

@@ -14,13 +14,15 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition, YamlChoice
 from nemo_runspec.config.resolvers import job_resolvers
 from nemo_runspec.errors import Problems, UserError, did_you_mean
+from nemo_runspec.packaging.addresses import MountRequests
 from nemo_runspec.packaging.bundle import script_in_bundle
-from nemo_runspec.paths import expanded
+from nemo_runspec.packaging.said import left_behind
+from nemo_runspec.paths import expanded, home
 from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
-from nemo_runspec.planning.model import Artifact, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.planning.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.run_section import DEFAULT, as_artifact, join_run_section
@@ -33,6 +35,7 @@ from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import (
     Profile,
     placeholders,
+    system_section,
     unfilled_values,
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
@@ -140,10 +143,11 @@ class _Builder:
         self.composition = Composition(self.executor)
         self.warnings: list[str] = list(request.profile.warnings) if request.profile else []
         self.unfilled: tuple[str, ...] = ()
+        self.mounts = MountRequests(self.name, self._git_dir)
 
     def build(self) -> Planned:
         variables: dict[str, str] = {}
-        with job_resolvers(variables):
+        with job_resolvers(variables, self.mounts):
             return self._build(variables)
 
     def _build(self, variables: dict[str, str]) -> Planned:
@@ -152,6 +156,7 @@ class _Builder:
         # The job's own variables first: what follows may refer to them.
         variables.update({k: as_text(v) for k, v in composition.resolved("run.env.env_vars").items()})
         env = composition.resolved("run.env")
+        self._require_mounts()
         check_types(composition, env, self.executor)
         run_dir = self._run_dir(env)
         wandb = composition.resolved("run.wandb")
@@ -286,7 +291,8 @@ class _Builder:
         unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
         unfilled += [line for line in getattr(target, "unfilled", ()) if not _said(line, unfilled)]
         unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
-        package = self._package(env, unfilled)
+        package = self.shared.package(env, self.executor, self.request.folder)
+        unfilled += package.problems
         return Plan(
             name=self.name,
             recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
@@ -303,6 +309,7 @@ class _Builder:
             secrets=tuple(environment.secrets),
             bundle=self.shared.bundle(self.recipe),
             package=package,
+            auto_mounts=tuple(self.mounts.found.values()),
             consumes=consumes,
             produces=produces,
             run=run,
@@ -310,19 +317,27 @@ class _Builder:
             sources=sources,
             target=target,
             overrides=tuple(redact_argv(request.overrides, environment.values.values())),
-            warnings=(*self.warnings, *_process_warnings(env, launch.kind), *getattr(target, "warnings", ())),
+            warnings=(
+                *self.warnings,
+                *_process_warnings(env, launch.kind),
+                *getattr(target, "warnings", ()),
+                *left_behind(package),
+            ),
             unfilled=tuple(unfilled),
         )
 
-    def _package(self, env: Mapping[str, Any], unfilled: list[str]) -> Package:
-        """What would travel. Patterns that are missing or match nothing yet are for the site to fill in."""
-        try:
-            return self.shared.package(env, self.executor, self.request.folder)
-        except UserError as error:
-            if env.get("packager") not in ("pattern", "hybrid"):
-                raise
-            unfilled.append(error.what)
-            return Package(env["packager"], str(self.request.folder))
+    def _git_dir(self) -> Path:
+        """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""
+        file = self.request.env_file
+        named = system_section(file, "cache").get("git_dir") if file else None
+        return expanded(str(named)).absolute() if named else home() / "git"
+
+    def _require_mounts(self) -> None:
+        """Raises what was wrong with an `${auto_mount:…}`, with its place."""
+        problem = self.mounts.problem
+        if problem is not None:
+            where = self.composition.place("run.env.mounts")
+            raise UserError(problem.what, where=where, remedy=problem.remedy)
 
     def _target(self, env: Mapping[str, Any], launch: str) -> Any:
         """The backend's own value; what it refuses gets the place where the key was written."""

@@ -115,9 +115,12 @@ class Package:
         kind: `git`, `pattern`, `hybrid` or `none`.
         root: the directory packaged, on the submitting machine.
         files: how many files, `bytes`: their size before compression.
-        digest: git's tree id where there is one.
-        commit: the commit checked out around the working directory, if any.
+        digest: git's tree id where the package is exactly a git tree, else sha256 over modes, paths and contents; ''
+            where there was too much to read for it.
+        commit: the commit checked out around the working directory, if any; what a git package is made of.
         uncommitted: tracked files whose changes would NOT travel. `untracked`: files git does not know.
+        included: changes that travel without being in a commit. `pointers`: files of Git LFS, sent as pointers.
+        problems: what keeps it from being packed, one line each.
     """
 
     kind: str = "none"
@@ -129,6 +132,14 @@ class Package:
     commit: str | None = None
     uncommitted: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    pointers: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def digest_kind(self) -> str:
+        """`tree` for git's id of a tree, else `sha256`. A tree's id in a repository of git's newer kind is as long."""
+        return "tree" if self.commit and self.kind == "git" and len(self.digest) == len(self.commit) else "sha256"
 
 
 @dataclass(frozen=True, slots=True)

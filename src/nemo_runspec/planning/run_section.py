@@ -82,6 +82,8 @@ def _join_env(
     if profile is not None:
         before = layer.values
         values: dict[str, Any] = escape(profile.values)
+        if "mounts" in values:
+            values["mounts"] = escape(profile.values["mounts"], keep="auto_mount:")
         _put(layer, _Layer(values, dict(profile.sources)))
         joined = overlay(before, {k: v for k, v in values.items() if k in JOINED_KEYS})
         layer.values.update({k: joined[k] for k in JOINED_KEYS if k in joined})

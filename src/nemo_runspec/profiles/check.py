@@ -10,6 +10,7 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile, placeholders, resolve_profile, system_section
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Source
@@ -52,7 +53,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
 def _backend_says(env: EnvFile, profile: Profile) -> tuple[list[UserError], tuple[str, ...]]:
     """What the backend itself would refuse, and what a submission would lack, for a run of this profile alone."""
     defaults = {name: field.default for name, field in fields_of(profile.executor).fields.items()}
-    values = {**defaults, "container_image": "image", **profile.values}
+    values = {**defaults, "container_image": "image", **settled_mounts(profile.values)}
     try:
         target = get_backend(profile.executor).make_target(
             TargetRequest(name="check", mode="run", kind="", launch="torchrun", env=values)

@@ -1,13 +1,17 @@
-"""`${oc.env:VAR}` and `${oc.env:VAR,default}` in profile values. Everything else in `${…}` is the user's own text."""
+"""`${oc.env:VAR}` and `${oc.env:VAR,default}` in profile values. Everything else in `${…}` is the user's own text.
+
+In `mounts` there is `${auto_mount:git+URL@ref,target}` too, which is left for the plan to resolve.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:,((?:[^{}]|\{[^{}]*\})*))?\}")
+_AUTO_MOUNT = re.compile(r"\$\{auto_mount:[^{}]*,([^{},]*)\}")
 _LITERALS = {"true": True, "false": False}
 _BARE_TYPES = frozenset({"int", "count", "positive", "number", "bool", "bool|str", "int|str"})
 
@@ -52,15 +56,27 @@ def retype(value: Any, field_type: str) -> Any:
     return value
 
 
-def escape(value: Any) -> Any:
-    """A value whose text OmegaConf will not take for an interpolation, at any depth."""
+def escape(value: Any, keep: str | None = None) -> Any:
+    """A value whose text OmegaConf will not take for an interpolation, at any depth.
+
+    Args:
+        keep: how an interpolation begins that is meant as one, such as `auto_mount:`.
+    """
     if isinstance(value, str):
-        return _escape_text(value)
+        return _escape_text(value, keep)
     if isinstance(value, (list, tuple)):
-        return [escape(item) for item in value]
+        return [escape(item, keep) for item in value]
     if isinstance(value, dict):
-        return {key: escape(item) for key, item in value.items()}
+        return {key: escape(item, keep) for key, item in value.items()}
     return value
+
+
+def settled_mounts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A profile's values for a look at them before there is a job: a mount of a repository has some place here."""
+    mounts = values.get("mounts")
+    if not isinstance(mounts, list):
+        return dict(values)
+    return {**values, "mounts": [_AUTO_MOUNT.sub(_some_place, m) if isinstance(m, str) else m for m in mounts]}
 
 
 def _resolve_text(text: str, missing: Callable[[str], None]) -> str:
@@ -82,12 +98,19 @@ def _lookup(match: re.Match[str], missing: Callable[[str], None]) -> str:
     return default
 
 
-def _escape_text(text: str) -> str:
+def _some_place(match: re.Match[str]) -> str:
+    return f"/auto_mount:{match.group(1).strip()}"
+
+
+def _escape_text(text: str, keep: str | None) -> str:
     if "${" not in text:
         return text
     parts = text.split("${")
     escaped = parts[0]
     for part in parts[1:]:
+        if keep is not None and part.startswith(keep) and not escaped.endswith("\\"):
+            escaped += "${" + part
+            continue
         slashes = len(escaped) - len(escaped.rstrip("\\"))
         escaped = escaped + "\\" * slashes + "\\${" + part
     return escaped

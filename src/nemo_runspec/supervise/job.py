@@ -95,7 +95,9 @@ class SupervisedJob:
             self._conclude(Outcome("failed", problem.exit_code, cause=first_line(problem)))
             raise problem from None
         except BaseException as error:
-            self._conclude(Outcome("failed", getattr(error, "exit_code", 1), cause=first_line(error)))
+            # A backend may know that nothing more can be known: a Docker engine that went away.
+            state = getattr(error, "state", "failed")
+            self._conclude(Outcome(state, getattr(error, "exit_code", 1), cause=first_line(error)))
             raise
         self._conclude(outcome)
         if outcome.state == "succeeded":

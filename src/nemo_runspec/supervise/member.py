@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
@@ -21,16 +22,17 @@ def run_member(
     Args:
         group: the sweep's name. `interrupts`: entered in the main thread; a signal that came ends this job too.
 
-    Returns: the record of the ended job.
+    Returns: the record of the ended job; `failed` too where it could not be made ready or started.
 
     Raises:
-        UserError: the job could not be recorded, made ready or started. Where it was recorded, its record says so too.
+        UserError: the job could not even be recorded.
     """
     plan = planned.plan
     submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group)
     job = SupervisedJob(submission, say, show=False)
     job.record_job()
-    job.run_to_its_end(_InThread(interrupts))
+    with suppress(UserError):  # its record says the same
+        job.run_to_its_end(_InThread(interrupts))
     return job.record
 
 

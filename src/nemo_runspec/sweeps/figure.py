@@ -134,9 +134,7 @@ def _colours(points: Sequence[_Point], axis: _Axis | None) -> dict[str, Any]:
     return {name: shades(0.88 * place / top) for name, place in zip(names, order, strict=True)}
 
 
-def _draw_values(
-    ax: Axes, table: Table, points: Sequence[_Point], axis: _Axis, colours: Mapping[str, Any]
-) -> None:
+def _draw_values(ax: Axes, table: Table, points: Sequence[_Point], axis: _Axis, colours: Mapping[str, Any]) -> None:
     names = short_names(table.keys)
     for group in sorted({_group(p, axis) for p in points}, key=_group_order):
         mine = sorted((p for p in points if _group(p, axis) == group), key=lambda p: _x(p, axis))
@@ -183,15 +181,15 @@ def _draw_ranking(
     for place, point in zip(places, points, strict=True):
         ink = _BEST if point.row.best else _FAINT
         ax.annotate(
-            number(point.y), (point.y, place), xytext=(8, 0), textcoords="offset points",
+            number(point.y), (point.y, place), xytext=(12 if point.row.best else 8, 0), textcoords="offset points",
             va="center", fontsize=8.5, color=ink, fontweight="bold" if point.row.best else "normal",
         )  # fmt: skip
     ax.set_yticks(places, [_cut(label(p.row.member, names), 44) for p in points], color=_INK)
     if points[0].row.best:
         ax.scatter(ys[:1], places[:1], s=150, facecolors="none", edgecolors=_BEST, linewidths=1.8, zorder=4)
         ax.get_yticklabels()[0].set_color(_BEST)
-    ax.invert_yaxis()
     ax.margins(x=0.16)
+    ax.set_ylim(len(points) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, Launcher
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.names import new_name
 
 SWEEP_SCHEMA = 1
 NOT_RUN = "not run"
-"""The state of a member that has no job."""
+"""The state of a member that never had a job."""
+REMOVED = "removed"
+"""The state of a member whose job has been removed (`nemotron jobs rm`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Member:
         overrides: key → value, as text, without secrets. A deleted key is there as `~key` with an empty value.
         record: its job, once that has ended. `problem`: why it could not even be recorded.
         exit_code: of a member without a record that has a problem.
+        was: how its job had ended when the sweep was written down last.
     """
 
     index: int
@@ -50,13 +54,14 @@ class Member:
     record: JobRecord | None = None
     problem: str = ""
     exit_code: int | None = None
+    was: str = ""
 
     @property
     def state(self) -> str:
-        """Its job's state, or that it has not been run."""
+        """Its job's state, or that there is no such job."""
         if self.record is not None:
             return self.record.state
-        return "failed" if self.problem else NOT_RUN
+        return "failed" if self.problem else REMOVED if self.was else NOT_RUN
 
     @property
     def code(self) -> int | None:
@@ -116,6 +121,22 @@ class Sweep:
 def new_group(recipe: str) -> str:
     """`sweep-<recipe>-<MMDD>-<8 random characters>`: valid wherever a job's name is."""
     return new_name(f"sweep-{recipe}")
+
+
+def options_of(plan: Plan, *, maximize: bool = False) -> Options:
+    """How a plan's profile and command line want the sweep to be run.
+
+    `sweep_metric` may end in `:max` where a higher value is better, as in `accuracy:max`, or in `:min`.
+    """
+    env = plan.run["env"]
+    metric, _, direction = (env.get("sweep_metric") or "").partition(":")
+    if direction not in ("", "min", "max"):
+        raise UserError(
+            f"sweep_metric ends in ':{direction}', and there are :min and :max",
+            where=plan.sources["run.env.sweep_metric"].place() if "run.env.sweep_metric" in plan.sources else None,
+        )
+    higher = maximize or direction == "max"
+    return Options(env.get("max_parallel") or 1, metric or None, higher, bool(env.get("stop_on_failure")))
 
 
 def member_of(index: int, plan: Plan) -> Member:

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.table import Table
 
+CSV, PNG = "results.csv", "results.png"
 _COLUMNS = ("index", "job", "state", "exit_code", "seconds", "best")
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Where they lie; None for a picture that there was nothing to draw in."""
-
-    csv: Path
-    png: Path | None
-
-
-def write_results(sweep: Sweep, table: Table, folder: Path) -> Results:
-    """Writes both files.
+def write_results(sweep: Sweep, table: Table, folder: Path) -> None:
+    """Writes both files; no picture where there is nothing to draw.
 
     Raises:
         OSError: one of them cannot be written.
@@ -31,11 +23,8 @@ def write_results(sweep: Sweep, table: Table, folder: Path) -> Results:
     from nemo_runspec.sweeps.figure import draw
 
     paths.private_dir(folder)
-    written = folder / "results.csv"
-    paths.write_private(written, as_csv(table))
-    picture = folder / "results.png"
-    drawn = draw(table, picture, title=f"{sweep.recipe}   {sweep.group}")
-    return Results(written, picture if drawn else None)
+    paths.write_private(folder / CSV, as_csv(table))
+    draw(table, folder / PNG, title=f"{sweep.recipe}   {sweep.group}")
 
 
 def as_csv(table: Table) -> str:

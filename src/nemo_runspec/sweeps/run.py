@@ -128,14 +128,7 @@ def failed_early(member: Member, error: UserError | OSError) -> Member:
     return dataclasses.replace(member, record=record, problem=str(error), exit_code=code)
 
 
-def exit_code(members: Sequence[Member], interrupts: Sequence[int], codes: dict[int, int]) -> int:
-    """What the whole sweep exits with: 0 where all succeeded, else the first failed member's own exit code.
-
-    Args:
-        interrupts: the signals that came; `codes`: what a signal's exit code is.
-    """
-    if interrupts:
-        return codes[interrupts[0]]
+def exit_code(members: Sequence[Member]) -> int:
+    """What the whole sweep exits with: 0 where all have succeeded, else the first failed member's own exit code."""
     failed = [member for member in members if member.state != "succeeded"]
-    known = next((member.code for member in failed if member.code), None)
-    return (known or 1) if failed else 0
+    return next((member.code for member in failed if member.code), 1) if failed else 0

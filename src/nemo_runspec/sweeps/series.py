@@ -30,10 +30,10 @@ def read_series(file: Path, metric: str) -> Series:
         with file.open("rb") as lines:
             for line in lines:
                 record = parse_metrics(line) or {}
-                value, said = record.get(metric), record.get("step")
-                step = float(said) if _is_number(said) else step + 1
-                if _is_number(value):
-                    points.append((step, float(value)))
+                value, said = _number(record.get(metric)), _number(record.get("step"))
+                step = step + 1 if said is None else said
+                if value is not None:
+                    points.append((step, value))
     except OSError:
         return Series()
     every = max(1, len(points) // POINTS)
@@ -41,5 +41,5 @@ def read_series(file: Path, metric: str) -> Series:
     return Series(tuple(x for x, _ in kept), tuple(y for _, y in kept))
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""Sweeps as they are kept: one folder each, `sweep.json` first. Of the members it has the names; their jobs have the rest."""
+"""Sweeps as they are kept: one folder each. `sweep.json` names the members; their jobs' records say the rest."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep
 
 _FILE = "sweep.json"
@@ -77,21 +78,31 @@ class SweepStore:
 
 
 def record_of(member: Member) -> JobRecord | None:
-    """The record of a member's job, None where it has none or it cannot be read."""
+    """The record of a member's job as it is now, None where it has none or it cannot be read.
+
+    While the job runs, the record has the metrics that it has written so far.
+    """
     folder = Path(member.job_dir)
     try:
-        return JobStore(folder.parent).get(folder.name) if (folder / "record.json").is_file() else None
+        record = JobStore(folder.parent).by_name(folder.name) if (folder / "record.json").is_file() else None
     except UserError:
         return None
+    if record is None or record.ended:
+        return record
+    return dataclasses.replace(record, metrics=last_metrics(member.metrics_file))
 
 
 def to_json(sweep: Sweep) -> str:
     """The sweep as it is stored: without the records of its members."""
-    bare = dataclasses.replace(sweep, members=tuple(dataclasses.replace(m, record=None) for m in sweep.members))
-    data = asdict(bare)
+    data = asdict(dataclasses.replace(sweep, members=tuple(_without_record(member) for member in sweep.members)))
     for member in data["members"]:
         del member["record"]
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _without_record(member: Member) -> Member:
+    was = member.record.state if member.record and member.record.ended else member.was
+    return dataclasses.replace(member, record=None, was=was)
 
 
 def from_json(text: str) -> Sweep:

@@ -80,8 +80,8 @@ def metric_of(options: Options, members: Sequence[Member]) -> str | None:
     """What members are compared by: what was asked for, else the preferred, else the first that all have."""
     if options.metric:
         return options.metric
-    with_metrics = [set(m.metrics) for m in members if m.state == "succeeded"] or [set(m.metrics) for m in members]
-    common = set.intersection(*with_metrics) if with_metrics else set()
+    able = [m for m in members if m.state == "succeeded"] or members
+    common = set.intersection(*(set(m.metrics) for m in able if m.metrics)) if any(m.metrics for m in able) else set()
     return next((name for name in (*PREFERRED, *sorted(common - _COUNTERS)) if name in common), None)
 
 
@@ -104,17 +104,22 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
 
 def label(member: Member, names: Mapping[str, str]) -> str:
     """A member's overrides in few words: `lr=0.001 seed=1`. `names`: the keys to show, and what to call them."""
-    pairs = [f"{names[key]}={value}" for key, value in member.overrides.items() if key in names]
+    pairs = [f"{names[key]}={short_value(value)}" for key, value in member.overrides.items() if key in names]
     return " ".join(pairs) or f"run {member.index}"
+
+
+def short_value(text: str) -> str:
+    """An override's value for a person: a number of many digits, as sweepers choose them, with four that count."""
+    value = as_number(text)
+    return text if value is None or len(text) < 9 else f"{value:.4g}"
 
 
 def number(value: float | None) -> str:
     """A metric in few characters: four digits that mean something; nothing for None."""
     if value is None:
         return ""
-    if isinstance(value, int) or (abs(value) >= 10_000 and math.isfinite(value)):
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    whole = math.isfinite(value) and (float(value).is_integer() or abs(value) >= 10_000)
+    return f"{value:,.0f}" if whole else f"{value:#.4g}"
 
 
 def as_number(text: str) -> float | None:
@@ -149,7 +154,8 @@ def _order(sweep: Sweep, keys: Sequence[str], metric: str | None, sort: str | No
         near = suggest(sort, known)
         have = f"there are: {', '.join(known)}"
         raise UserError(
-            f"the sweep has nothing called '{sort}' to sort by", remedy=f"did you mean '{near}'? {have}" if near else have
+            f"the sweep has nothing called '{sort}' to sort by",
+            remedy=f"did you mean '{near}'? {have}" if near else have,
         )
     return lambda m: (*_natural(m.overrides.get(key, "")), m.index)
 

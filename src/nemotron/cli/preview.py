@@ -7,18 +7,21 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.packaging.said import left_behind, sent_uncommitted
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.model import Package, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemotron.cli.text import clean, count, paint, size, table
 
-_NAMES_SHOWN = 8
+if TYPE_CHECKING:
+    from nemo_runspec.sweeps.search import Search
+
 _WIDE = 34
 _NOT_CHOICES = frozenset({"warnings", "unfilled"})
 _EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
@@ -47,6 +50,32 @@ def print_sweep(plans: list[Plan], *, as_json: bool) -> None:
     if all(cost is not None for cost in total):
         print(f"\nat most {sum(c or 0.0 for c in total):,.1f} GPU-hours together")
     print(f"\nThe first run, whole: leave -m out and give its overrides. {_nothing(plans[0])}")
+
+
+def print_search(search: Search, example: Plan, *, as_json: bool) -> None:
+    """Prints what a sweeper of Hydra's would be asked, and one plan of those it may lead to."""
+    if as_json:
+        rendering = get_backend(example.executor).make_rendering(example)
+        asked = {"sweeper": search.name, "settings": search.settings, "space": search.space}
+        print(json.dumps({**asked, "example": _as_json(example, rendering)}, indent=2, ensure_ascii=False))
+        return
+    runs = count(search.trials, "run") if search.trials is not None else "Runs"
+    print(paint(f"{runs} of {example.recipe.path}, chosen by {search.name}", "bold"))
+    print("It chooses the values of a run when those before it have ended, so that only their range is known now:")
+    print("\n".join(table((key, clean(value)) for key, value in search.space.items())))
+    fixed = ", ".join(clean(text) for text in example.overrides[: len(search.fixed)])
+    print(f"the same in all runs: {fixed or 'nothing'}")
+    settings = {key: value for key, value in search.settings.items() if value is not None and key != "params"}
+    print(paint("settings", "bold"))
+    print("\n".join(table((key, _setting(value)) for key, value in settings.items())))
+    print(f"\nOne run, whole: leave -m and hydra… out and give values: {clean(shlex.join(example.overrides))}")
+    print(_nothing(example))
+
+
+def _setting(value: Any) -> str:
+    """A sweeper's setting; of what is made from a class, such as Optuna's sampler, the class."""
+    made_from = value.get("_target_") if isinstance(value, dict) else None
+    return clean(str(made_from)) if made_from else _text(value)
 
 
 def _as_json(plan: Plan, rendering: Rendering | None) -> dict[str, Any]:
@@ -112,27 +141,21 @@ def _travel(plan: Plan) -> list[str]:
     )
     if package.kind == "none":
         lines.append("  code     none: no repository is packaged")
-        return lines
-    if package.kind != "git":
-        digest = f"sha256 {package.digest[:12]}" if package.digest else "digest when it is packed"
-        contents = f"{count(package.files, 'file')}, {size(package.bytes)}, {digest}"
-        lines.append(f"  code     {package.kind}, {contents}  ({package.root})")
-        return lines + _stays("uncommitted", package.uncommitted) + _stays("untracked", package.untracked)
-    commit = (package.commit or "")[:12]
-    lines.append(
-        f"  code     git commit {commit}, {count(package.files, 'file')}, {size(package.bytes)},"
-        f" tree {package.digest[:12]}  ({package.root})"
-    )
-    lines += _stays("uncommitted", package.uncommitted) + _stays("untracked", package.untracked)
+    else:
+        lines.append(f"  code     {_code(package)}  ({package.root})")
+    lines += [paint(f"  {clean(line)}", "yellow") for line in (*sent_uncommitted(package), *left_behind(package))]
+    lines += [f"  mount    {m.target}: {m.url} at {m.commit or m.ref}, cloned into {m.path}" for m in plan.auto_mounts]
     return lines
 
 
-def _stays(kind: str, names: tuple[str, ...]) -> list[str]:
-    if not names:
-        return []
-    shown = ", ".join(clean(name) for name in names[:_NAMES_SHOWN])
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return [paint(f"  NOT sent: {count(len(names), f'{kind} file')}: {shown}{more}", "yellow")]
+def _code(package: Package) -> str:
+    """What the package is made of, how much it is, and its digest."""
+    if package.problems and not package.files:
+        return f"{package.kind}, not known yet: see before submission"
+    base = f" commit {package.commit[:12]}" if package.kind == "git" and package.commit else ""
+    changed = " and changes" if package.included else ""
+    digest = f"{package.digest_kind} {package.digest[:12]}" if package.digest else "digest when it is packed"
+    return f"{package.kind}{base}{changed}, {count(package.files, 'file')}, {size(package.bytes)}, {digest}"
 
 
 def _cost(plan: Plan) -> list[str]:
@@ -146,7 +169,9 @@ def _cost(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    lines = [*plan.warnings, *(f"before submission: {line}" for line in plan.unfilled)]
+    said = left_behind(plan.package)
+    lines = [line for line in plan.warnings if line not in said]
+    lines += [f"before submission: {line}" for line in plan.unfilled]
     return [paint("warnings", "bold"), *(paint(f"  {clean(line)}", "yellow") for line in lines)] if lines else []
 
 

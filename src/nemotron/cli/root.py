@@ -18,7 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("nemotron.cli.commands.run:make", "Run a script of your own on a profile."),
     "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run."),
     "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, example, fields, schema."),
-    "jobs": ("nemotron.cli.commands.jobs:make", "Jobs of this user: list, show."),
+    "jobs": ("nemotron.cli.commands.jobs:make", "Jobs of this user: list, show, logs, wait, cancel, retry, rm."),
+    "docker": ("nemotron.cli.commands.docker:make", "Docker: build a recipe's image."),
     "apply": ("nemotron.cli.commands.apply:make", "Run a plan saved with --dry-run --out."),
     "diff": ("nemotron.cli.commands.diff:make", "What differs between two plans or runs."),
 }

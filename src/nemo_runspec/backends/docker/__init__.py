@@ -12,5 +12,7 @@ BACKEND = Backend(
     fields=FIELDS,
     target="nemo_runspec.backends.docker.fields:make_target",
     target_type="nemo_runspec.backends.docker.fields:DockerTarget",
+    render="nemo_runspec.backends.docker.render:render",
     executor="nemo_runspec.backends.docker.executor:make_executor",
+    worker="nemo_runspec.backends.docker.worker:DockerWorker",
 )

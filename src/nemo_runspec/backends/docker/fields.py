@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,11 @@ from nemo_runspec.backends.checks import (
     tables,
     texts,
 )
-from nemo_runspec.errors import UserError
+from nemo_runspec.backends.docker.arguments import wrong_arguments
+from nemo_runspec.backends.docker.health import HEALTH
+from nemo_runspec.backends.docker.identity import identity
+from nemo_runspec.backends.docker.sizes import size_in_bytes
+from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
@@ -50,11 +54,17 @@ FIELDS: tuple[Field, ...] = (
     Field("ulimits", "list[str]", "Limits, each name=soft[:hard], such as memlock=-1.", default=[], nemo_run="ulimits"),
     Field("network", "str", "Docker network; made if it does not exist.", default="nemo_run", nemo_run="network"),
     Field("privileged", "bool", "Give the container all of the host's devices.", default=False, nemo_run="privileged"),
+    Field(
+        "user",
+        "str",
+        "User the container runs as: root, uid[:gid], or a name the image knows; by default you, so that what it "
+        "writes is yours.",
+    ),
     Field("healthcheck", "table", "Health check, as docker-py takes it.", nemo_run="healthcheck"),
     Field(
         "additional_kwargs",
         "table",
-        'Further arguments of docker-py\'s containers.run, such as { entrypoint = "" }; they win over all others.',
+        'Further arguments of docker-py\'s containers.run, such as { mem_limit = "32g" }; they win over all others.',
         nemo_run="additional_kwargs",
     ),
 )
@@ -71,6 +81,8 @@ EXCLUDED: Mapping[str, str] = {
 _ULIMIT = re.compile(r"(?P<name>[a-z]+)[=:](?P<soft>-?\d+)(:(?P<hard>-?\d+))?")
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNSET = re.compile(r"\$(?:\{\w+\}|\w+)")
+_JOB_DIR = "/$nemo_run"
+"""What NeMo-Run replaces by the job's directory at the front of a volume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +91,19 @@ class DockerTarget:
 
     Args:
         container_image: empty where the profile must still name one.
+        user: who the container's processes are, as Docker takes it. `login`: the name of a user that the image need
+            not know, `home`: the folder that is home to it; both empty where the image says so itself.
         volumes: `source:target[:flags]` with the paths of this machine, the directory for jobs among them.
         ulimits: `name:soft[:hard]`, the form NeMo-Run takes apart.
         num_gpus: None for none, -1 for all.
+        unfilled: what is still missing before the job can run, such as the host's side of a mount.
         warnings: what is odd but not wrong.
     """
 
     container_image: str
+    user: str = ""
+    login: str = ""
+    home: str = ""
     volumes: tuple[str, ...] = ()
     num_gpus: int | None = None
     runtime: str | None = None
@@ -96,6 +114,7 @@ class DockerTarget:
     privileged: bool = False
     healthcheck: dict[str, Any] = field(default_factory=dict)
     additional_kwargs: dict[str, Any] = field(default_factory=dict)
+    unfilled: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def gpus(self, resources: Resources) -> int | None:
@@ -125,11 +144,18 @@ def make_target(request: TargetRequest) -> DockerTarget:
         )
     ulimits = _ulimits(env.get("ulimits") or (), problems)
     volumes = _volumes(env.get("mounts") or (), problems)
+    user = identity(env.get("user"), problems)
+    problems += _wrong_sizes(env) + _wrong_health(env.get("healthcheck") or {})
+    problems += wrong_arguments(env.get("additional_kwargs") or {})
     raise_problems("docker", problems)
     gpus = env.get("num_gpus")
     return DockerTarget(
         container_image=env.get("container_image") or "",
+        user=user.user,
+        login=user.login,
+        home=user.home,
         volumes=volumes,
+        unfilled=tuple(missing_sources(volumes, request.provided)),
         num_gpus=(env.get("gpus_per_node") if gpus is None else gpus) or None,
         ulimits=ulimits,
         network=env.get("network") or "nemo_run",
@@ -153,6 +179,13 @@ def _ulimits(given: Any, problems: list[UserError]) -> tuple[str, ...]:
 def _volumes(given: Any, problems: list[UserError]) -> tuple[str, ...]:
     mounts = [_here(mount, problems) for mount in read_mounts(given, "docker", problems)]
     folder = str(paths.run_dir())
+    if ":" in folder:
+        problems.append(
+            UserError(
+                f"Docker cannot mount a path with a colon: {folder}", remedy="set NEMOTRON_HOME to another folder"
+            )
+        )
+        return ()
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in mounts)
     own = () if seen else (Mount(folder, folder),)
     return tuple(map(str, one_per_target((*mounts, *own), problems)))
@@ -160,7 +193,7 @@ def _volumes(given: Any, problems: list[UserError]) -> tuple[str, ...]:
 
 def _here(mount: Mount, problems: list[UserError]) -> Mount:
     """The mount with its source as Docker wants it: absolute, or the name of a volume."""
-    if mount.source.startswith("/$nemo_run") or _VOLUME.fullmatch(mount.source):
+    if mount.source.startswith(_JOB_DIR) or _VOLUME.fullmatch(mount.source):
         return mount
     source = str(Path(os.path.expandvars(mount.source)).expanduser())
     unset = _UNSET.search(source)
@@ -171,3 +204,38 @@ def _here(mount: Mount, problems: list[UserError]) -> Mount:
             )
         )
     return Mount(os.path.normpath(Path.cwd() / source), mount.target, mount.flags)
+
+
+def missing_sources(volumes: Iterable[str], provided: Iterable[str] = ()) -> list[str]:
+    """A line for every mount whose path is not there: Docker would make it, empty and owned by root.
+
+    Args:
+        provided: paths that are made before the job starts. The directory for jobs is one.
+    """
+    made = {*provided, str(paths.run_dir())}
+    mounts = (Mount(*volume.split(":", 2)) for volume in volumes)
+    return [
+        f"mounts: {mount.source} of '{mount}' is not there"
+        for mount in mounts
+        if mount.source.startswith("/")
+        and not mount.source.startswith(_JOB_DIR)
+        and mount.source not in made
+        and not os.path.lexists(mount.source)
+    ]
+
+
+def _wrong_sizes(env: Mapping[str, Any]) -> list[UserError]:
+    size = env.get("shm_size")
+    if not size or size_in_bytes(size) is not None:
+        return []
+    return [UserError(f"shm_size: {size!r} is no size", remedy='write a number and a unit, such as "16g" or "512m"')]
+
+
+def _wrong_health(check: Mapping[str, Any]) -> list[UserError]:
+    unknown = [key for key in check if key not in HEALTH]
+    if not unknown:
+        return []
+    known = ", ".join(HEALTH)
+    return [
+        UserError(f"healthcheck has no '{unknown[0]}'", remedy=did_you_mean(unknown[0], HEALTH) or f"keys: {known}")
+    ]

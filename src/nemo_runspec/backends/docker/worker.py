@@ -1,0 +1,215 @@
+"""Docker jobs: one container on this machine, made from exactly the request that a dry run shows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec import paths
+from nemo_runspec.backends.docker.container import (
+    end_container,
+    find_container,
+    has_ended,
+    inspect,
+    note_place,
+    noted_place,
+    take_away,
+)
+from nemo_runspec.backends.docker.engine import connect, engine, is_gone, is_rootless, refusals, refused, words_of
+from nemo_runspec.backends.docker.fields import missing_sources
+from nemo_runspec.backends.docker.identity import is_root
+from nemo_runspec.backends.docker.images import ensure_image
+from nemo_runspec.backends.docker.networks import drop_network, ensure_network
+from nemo_runspec.backends.docker.render import request_body, request_query
+from nemo_runspec.backends.docker.stream import Output
+from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
+from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.jobs.record import JobRecord
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.script import JobLayout
+from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
+from nemo_runspec.supervise.worker import Say, Seen
+
+_TRIES = 3
+
+
+class DockerWorker:
+    """How a Docker job is made ready, started, found again and ended."""
+
+    def check(self, plan: Plan) -> None:
+        """Asks the engine for what the plan needs of it, and this machine for what is mounted.
+
+        Raises:
+            UserError: no engine, no permission, an unknown runtime, a mount whose path is not there.
+        """
+        _refuse_missing(plan)
+        body = request_body(plan)
+        with engine() as client, refusals("say what it is"):
+            info = client.info()
+        _refuse_runtime(body["HostConfig"].get("Runtime"), info)
+        if is_rootless(info) and not is_root(body.get("User", "0")):
+            raise UserError(
+                f"the Docker engine is rootless, where you are the container's root, not its user {body['User']}",
+                where=plan.env_file,
+                remedy='set user = "root" in the profile',
+            )
+
+    def prepare(self, plan: Plan, say: Say) -> None:
+        """Pulls the image where the engine does not have it. Raises `UserError`."""
+        with engine() as client:
+            image = plan.target.container_image
+            ensure_image(client, image, say, request_query(plan).get("platform"))
+
+    def start(self, plan: Plan, prepared: None, secrets: Mapping[str, str]) -> ContainerWork:
+        """Makes the container, attaches to it and starts it.
+
+        Raises:
+            UserError: the engine refuses; nothing is left behind then.
+        """
+        folder = Path(plan.job_dir)
+        client = connect()
+        made: dict[str, Any] = {}
+        try:
+            _make_folders(plan)
+            _write_secrets(JobLayout(plan.job_dir), secrets)
+            return _started(client, plan, folder, made)
+        except BaseException:
+            _undo(client, plan, made)
+            raise
+
+    def look(self, record: JobRecord, folder: Path) -> Seen:
+        """What the exit marker says, else what the engine knows of the container."""
+        marked = _seen_by_marker(folder)
+        if marked is not None:
+            return marked
+        place = noted_place(folder)
+        try:
+            with engine(place.host if place else None) as client:
+                known = find_container(client, record.name, folder, place)
+        except UserError as error:
+            return Seen("unknown", error.what.splitlines()[0])
+        if known is None:
+            return Seen("lost", "its supervisor and its container are gone, and it left no exit marker")
+        return _seen(known, JobLayout(str(folder)))
+
+    def end(self, record: JobRecord, folder: Path, grace: float) -> None:
+        """TERM, `grace` seconds, KILL; then the container and its network are removed. Raises `UserError`."""
+        place = noted_place(folder)
+        with engine(place.host if place else None) as client:
+            known = find_container(client, record.name, folder, place)
+            if known is not None:
+                with refusals("end the job's container"):
+                    end_container(client, known["Id"], grace)
+                take_away(client, known)
+        Path(JobLayout(str(folder)).secrets).unlink(missing_ok=True)
+
+
+def _refuse_missing(plan: Plan) -> None:
+    lines = missing_sources(plan.target.volumes, (mount.path for mount in plan.auto_mounts))
+    if lines:
+        raise Problems(
+            "what is to be mounted is not there; nothing was submitted",
+            [UserError(line) for line in lines],
+            remedy="make it, or correct mounts; Docker would make an empty folder owned by root",
+        )
+
+
+def _refuse_runtime(runtime: str | None, info: Mapping[str, Any]) -> None:
+    """An engine also takes the names of containerd's shims, which have dots and are not listed."""
+    have = info.get("Runtimes") or {}
+    if runtime and have and runtime not in have and "." not in runtime:
+        known = ", ".join(sorted(name for name in have if "." not in name))
+        raise UserError(
+            f"runtime: the Docker engine has no '{runtime}'", remedy=f"it has: {known}; or leave runtime out"
+        )
+
+
+def _make_folders(plan: Plan) -> None:
+    """Docker makes what is missing of a mount as root, so it is made here."""
+    for folder in (paths.run_dir(), plan.target.home):
+        if folder:
+            paths.private_dir(Path(folder))
+
+
+def _write_secrets(layout: JobLayout, secrets: Mapping[str, str]) -> None:
+    """The file that the job script reads and removes; a request is visible to all who may ask the engine."""
+    if secrets:
+        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
+        paths.write_private(Path(layout.secrets), "".join(lines))
+
+
+def _started(client: Any, plan: Plan, folder: Path, made: dict[str, Any]) -> ContainerWork:
+    """The running container. What the engine knows of it is put into `made` as soon as there is something."""
+    body = request_body(plan)
+    with refusals("make the container"):
+        made.update(_created(client, plan, body))
+        note_place(folder, made["Id"])
+        output = Output(client, made["Id"], terminal=bool(body.get("Tty")))
+        try:
+            _start(client, made["Id"], body["HostConfig"].get("NetworkMode", "default"), plan.target.container_image)
+        except BaseException:
+            output.close()
+            raise
+    return ContainerWork(client, made, output, folder)
+
+
+def _created(client: Any, plan: Plan, body: dict[str, Any]) -> dict[str, Any]:
+    from docker.errors import APIError
+
+    query = request_query(plan)
+    try:
+        created = client.create_container_from_config(body, query["name"], query.get("platform"))
+    except APIError as error:
+        raise refused("make the container", words_of(error), plan.target.container_image) from None
+    return inspect(client, created["Id"]) or {"Id": created["Id"]}
+
+
+def _start(client: Any, container: str, network: str, image: str) -> None:
+    """Starts it. Somebody else's last job may take the network away between our making it and joining it."""
+    from docker.errors import APIError
+
+    for attempt in range(_TRIES):
+        ensure_network(client, network)
+        try:
+            client.start(container)
+        except APIError as error:
+            words = words_of(error)
+            if is_gone(error) and "network" in words and attempt < _TRIES - 1:
+                continue
+            raise refused("start the container", words, image) from None
+        return
+
+
+def _undo(client: Any, plan: Plan, made: Mapping[str, Any]) -> None:
+    """Nothing of a start that failed stays behind."""
+    if made:
+        take_away(client, made)
+    else:
+        drop_network(client, plan.target.network)
+    with suppress(OSError):
+        Path(JobLayout(plan.job_dir).secrets).unlink(missing_ok=True)
+    client.close()
+
+
+def _seen_by_marker(folder: Path) -> Seen | None:
+    """How the job script says that it ended; None where it has not."""
+    marker = decisive(read_markers(Path(JobLayout(str(folder)).status)))
+    if marker is None:
+        return None
+    if marker.exit_code == 0 and command_ran([marker]):
+        return Seen("succeeded", exit_code=0)
+    return Seen("failed", cause(marker), marker.exit_code)
+
+
+def _seen(known: Mapping[str, Any], layout: JobLayout) -> Seen:
+    short = str(known["Id"])[:12]
+    if known["State"]["Status"] == "created":
+        return Seen("lost", f"its supervisor is gone, and container {short} was never started")
+    if not has_ended(known):
+        return Seen("running", f"its supervisor is gone; container {short} still runs")
+    status = int(known["State"]["ExitCode"])
+    why = cause_of(known, status, None, begun=has_begun(layout)) or f"container {short} ended with exit code {status}"
+    return Seen("failed", why, status or 1)

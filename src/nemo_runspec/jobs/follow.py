@@ -1,0 +1,115 @@
+"""A job's log, whole or its end, and on until the job is over. Bytes are passed on as they are, in large pieces."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_PIECE = 1 << 20
+_BLOCK = 1 << 16
+_SHORTEST, _LONGEST = 0.002, 0.25
+"""Seconds between two looks at a log that does not grow: at first, and at last."""
+
+Write = Callable[[bytes], object]
+
+
+def log_of(folder: Path) -> Path:
+    """The log of the job with this folder."""
+    return folder / "logs" / "job.log"
+
+
+def show(log: Path, write: Write, *, tail: int | None = None) -> None:
+    """What is in the log now.
+
+    Args:
+        tail: only that many lines at its end.
+
+    Raises:
+        FileNotFoundError: there is no log yet.
+    """
+    descriptor = _open_at(log, tail)
+    try:
+        _copy(descriptor, write)
+    finally:
+        os.close(descriptor)
+
+
+def follow(log: Path, write: Write, is_over: Callable[[], bool], *, tail: int | None = None) -> bool:
+    """What is in the log, then what is added to it, until the job is over and all of it has been written.
+
+    Args:
+        is_over: whether nothing will be added any more; asked whenever the end of the log is reached.
+
+    Returns: False where the job was over without ever having a log.
+    """
+    descriptor = _wait_for(log, is_over, tail)
+    if descriptor is None:
+        return False
+    pause = _SHORTEST
+    try:
+        while True:
+            over = is_over()  # before the last look: what is written after it is nobody's
+            if _copy(descriptor, write):
+                pause = _SHORTEST
+            elif over:
+                return True
+            else:
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST)
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(log: Path, is_over: Callable[[], bool], tail: int | None) -> int | None:
+    pause = _SHORTEST
+    while True:
+        over = is_over()
+        try:
+            return _open_at(log, tail)
+        except FileNotFoundError:
+            if over:
+                return None
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST)
+
+
+def _copy(descriptor: int, write: Write) -> int:
+    """Passes on what there is; how many bytes that was."""
+    total = 0
+    while data := os.read(descriptor, _PIECE):
+        write(data)
+        total += len(data)
+    return total
+
+
+def _open_at(log: Path, tail: int | None) -> int:
+    descriptor = os.open(log, os.O_RDONLY)
+    if tail is not None:
+        os.lseek(descriptor, _start_of_tail(descriptor, tail), os.SEEK_SET)
+    return descriptor
+
+
+def _start_of_tail(descriptor: int, lines: int) -> int:
+    """Where the last lines begin. A line that is not ended yet counts as one."""
+    end = os.fstat(descriptor).st_size
+    if lines == 0 or end == 0:
+        return end
+    wanted = lines + (os.pread(descriptor, 1, end - 1) == b"\n")
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        block = os.pread(descriptor, end - start, start)
+        found = block.count(b"\n")
+        if found >= wanted:
+            return start + _nth_from_end(block, wanted) + 1
+        wanted -= found
+        end = start
+    return 0
+
+
+def _nth_from_end(block: bytes, count: int) -> int:
+    place = len(block)
+    for _ in range(count):
+        place = block.rfind(b"\n", 0, place)
+    return place

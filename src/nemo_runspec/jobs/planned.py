@@ -1,0 +1,67 @@
+"""The first record of a job, made of its plan before anything is done for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, now
+
+if TYPE_CHECKING:
+    from nemo_runspec.planning.model import Package, Plan
+
+
+def planned_record(
+    plan: Plan,
+    argv: Sequence[str],
+    secret_values: Iterable[str],
+    *,
+    launcher: Launcher | None,
+    group: str | None,
+    retry_of: str | None,
+) -> JobRecord:
+    """The record in state `planned`. No secret value of `secret_values`, and none under a secret's name, is in it."""
+    from nemo_runspec.redact import redact_argv
+
+    secrets = tuple(secret_values)
+    return JobRecord(
+        name=plan.name,
+        recipe=plan.recipe.path,
+        config=plan.config_name,
+        profile=plan.profile,
+        executor=plan.executor,
+        mode=plan.mode,
+        argv=tuple(redact_argv(argv, secrets)),
+        cwd=str(Path.cwd()),
+        user=_user(),
+        host=os.uname().nodename,
+        commit=plan.package.commit,
+        states=(Transition("planned", now()),),
+        launcher=launcher,
+        group=group,
+        overrides=tuple(redact_argv(plan.overrides, secrets)),
+        package=_package(plan.package),
+        retry_of=retry_of,
+    )
+
+
+def _package(package: Package) -> dict[str, Any]:
+    return {
+        "kind": package.kind,
+        "digest": package.digest,
+        "commit": package.commit,
+        "root": package.root,
+        "uncommitted": len(package.uncommitted),
+        "untracked": len(package.untracked),
+    }
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,55 @@
+"""Waits until jobs are over, and says with which exit code that ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from nemo_runspec.jobs.record import JobRecord
+from nemo_runspec.jobs.store import JobStore
+
+_SHORTEST, _LONGEST = 0.02, 1.0
+"""Seconds between two looks, at first and at last."""
+
+
+def wait_for(
+    store: JobStore,
+    names: Iterable[str],
+    *,
+    seconds: float | None = None,
+    seen: Callable[[JobRecord], object] = lambda record: None,
+) -> list[JobRecord]:
+    """The records of the jobs, in their order, once all are over or the time is up; some are not over then.
+
+    Args:
+        seen: called with each record when its state has changed since the last look, the first one included.
+
+    Raises:
+        UserError: a job was removed meanwhile, or its record cannot be read.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    found: dict[str, JobRecord] = {}
+    pause = _SHORTEST
+    wanted = list(names)
+    while True:
+        for name in wanted:
+            _look(store, name, found, seen)
+        left = 0.0 if end is None else end - time.monotonic()
+        if all(record.over for record in found.values()) or (end is not None and left <= 0):
+            return [found[name] for name in wanted]
+        time.sleep(pause if end is None else min(pause, left))
+        pause = min(pause * 1.5, _LONGEST)
+
+
+def exit_code_of(record: JobRecord) -> int:
+    """What waiting for the job ends with: 0 for a success, else its own exit code, 1 where it has none."""
+    return 0 if record.state == "succeeded" else record.exit_code or 1
+
+
+def _look(store: JobStore, name: str, found: dict[str, JobRecord], seen: Callable[[JobRecord], object]) -> None:
+    before = found.get(name)
+    if before is not None and before.over:
+        return
+    found[name] = store.by_name(name)
+    if before is None or before.state != found[name].state:
+        seen(found[name])

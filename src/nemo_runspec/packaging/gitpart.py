@@ -1,0 +1,133 @@
+"""The git part of a package: exactly a commit with its submodules as recorded, or the working tree as it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.attributes import special_paths
+from nemo_runspec.packaging.git import GitError, Repository
+from nemo_runspec.packaging.model import FOLDER, Contents, Entry, Tree
+from nemo_runspec.packaging.options import Part
+from nemo_runspec.packaging.submodules import checked_out, submodule
+from nemo_runspec.packaging.workbench import Workbench
+
+_GITLINK = "160000"
+
+
+def git_contents(part: Part, root: Path, commit: str, bench: Workbench, *, sizes: bool) -> Contents:
+    """What the part brings of the repository at `root`.
+
+    Args:
+        commit: what travels unless the part includes what is not committed.
+        sizes: whether the files' sizes are wanted; git has to look at every object for them.
+
+    Raises:
+        UserError: the commit or the subpath is gone.
+        Unready: a submodule that is not here, or not at its recorded commit.
+    """
+    repository = Repository(root)
+    if repository.ask("cat-file", "-e", f"{commit}^{{commit}}") is None:
+        raise UserError(f"commit {commit[:12]} is not in {root}", where=str(root), remedy="make the plan again")
+    whole = _chosen_tree(repository, commit, bench, include=part.dirty == "include")
+    tree = _tree_at(whole, part.subpath, commit)
+    listing = _Listing(part, bench, sizes)
+    # A commit, where it is one, gives its time to the files of the archive.
+    listing.add(replace(whole, treeish=tree if part.subpath else whole.treeish, prefix=part.prefix), whole.treeish)
+    listing.contents.tree = tree if listing.exact and not part.patterns else ""
+    return listing.contents
+
+
+def _tree_at(whole: Tree, subpath: str, commit: str) -> str:
+    """The id of the tree of a folder."""
+    repository = whole.repository
+    named = f"{whole.treeish}:{subpath}" if subpath else f"{whole.treeish}^{{tree}}"
+    found = repository.ask("rev-parse", "--verify", "--quiet", named)
+    if not found or repository.ask("cat-file", "-t", found) != "tree":
+        raise UserError(
+            f"packager_subpath '{subpath}' is no folder of the commit {commit[:12]} of {repository.folder}",
+            remedy="name a folder of the commit; a submodule, or a folder in one, cannot be packaged alone",
+        )
+    return found
+
+
+def _chosen_tree(repository: Repository, commit: str, bench: Workbench, *, include: bool) -> Tree:
+    """The commit, or the working tree as it is now where that is something else and wanted."""
+    if not include:
+        return Tree(repository, commit)
+    now = bench.as_it_is(repository)
+    same = now.treeish == repository.ask("rev-parse", f"{commit}^{{tree}}")
+    return Tree(repository, commit) if same else now
+
+
+class _Listing:
+    """Goes through a tree and the submodules in it."""
+
+    def __init__(self, part: Part, bench: Workbench, sizes: bool) -> None:
+        self.part = part
+        self.bench = bench
+        self.sizes = ("-l",) if sizes else ()
+        self.contents = Contents()
+        self.exact = True
+
+    def add(self, tree: Tree, whole: str) -> None:
+        """Adds a tree: a repository's `whole` one, or at the top the folder of it that the part names."""
+        links: dict[str, str] = {}
+        entries: dict[str, Entry] = {}
+        rows = tree.repository.run("ls-tree", "-r", "-z", *self.sizes, tree.treeish).split(b"\0")
+        for row in filter(None, rows):
+            facts, _, name = row.partition(b"\t")
+            mode, _, identity, *size = facts.decode().split()
+            path = os.fsdecode(name)
+            if mode == _GITLINK:
+                links[path] = identity
+            else:
+                entries[path] = Entry(mode, identity, int(size[0]) if size else 0, tree)
+        self._put(tree, entries, links)
+        for path, commit in links.items():
+            self._add_submodule(tree, whole, path, commit)
+
+    def _put(self, tree: Tree, entries: dict[str, Entry], links: dict[str, str]) -> None:
+        special = special_paths(tree, entries, self.bench)
+        for path in special.left_out:
+            del entries[path]
+        for path in special.rewritten & entries.keys():
+            entries[path] = entries[path]._replace(id=f"{entries[path].id}@{tree.treeish}")
+        self.exact = self.exact and not (special.left_out or special.rewritten or links)
+        self.contents.trees[tree] = set()
+        self.contents.pointers += [tree.prefix + path for path in sorted(special.pointers & entries.keys())]
+        self.contents.entries.update({tree.prefix + path: entry for path, entry in entries.items()})
+
+    def _add_submodule(self, tree: Tree, whole: str, path: str, commit: str) -> None:
+        place = f"{tree.prefix}{path}"
+        if not self.part.submodules:
+            self.contents.entries[place] = Entry(FOLDER, "", 0, tree)
+            return
+        inside = path if tree.treeish == whole or not self.part.subpath else f"{self.part.subpath}/{path}"
+        here = checked_out(tree.repository, inside)
+        if self.part.dirty == "include" and here is not None:
+            found = _chosen_tree(here, commit, self.bench, include=True)
+        else:
+            found = Tree(submodule(tree.repository, whole, inside, commit), commit)
+        self.add(replace(found, prefix=f"{place}/"), found.treeish)
+
+
+def head_of(folder: Path) -> tuple[Path, str] | None:
+    """The root of the repository around a folder and the commit checked out there; None where there is none.
+
+    Raises:
+        UserError: git refuses to read the repository, as it belongs to somebody else.
+    """
+    repository = Repository(folder)
+    try:
+        root = os.fsdecode(repository.run("rev-parse", "--show-toplevel"))[:-1]
+        return Path(root), repository.line("rev-parse", "--verify", "--quiet", "HEAD")
+    except GitError as error:
+        if "dubious ownership" in str(error):
+            raise UserError(
+                f"git refuses to read the repository around {folder}: {error}",
+                remedy=f"git config --global --add safe.directory {folder}",
+            ) from None
+        return None

@@ -1,0 +1,83 @@
+"""git trees that are not in a repository: the working tree as it is now, a tree without some of its paths.
+
+git writes their index and objects into a folder of ours and reads the repository's objects as alternates, so that
+nothing is written into the repository (git's documentation, "Environment Variables": GIT_INDEX_FILE,
+GIT_OBJECT_DIRECTORY, GIT_ALTERNATE_OBJECT_DIRECTORIES).
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.git import GitError, Repository, joined
+from nemo_runspec.packaging.model import Tree
+
+
+class Workbench:
+    """A folder for indexes and objects. What is made here lasts as long as `workbench()` does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._numbers = itertools.count()
+
+    def as_it_is(self, repository: Repository) -> Tree:
+        """The working tree now, new files too unless git ignores them, as `git add --all` and a commit would have it.
+
+        Raises:
+            UserError: a file that git cannot read.
+        """
+        ours = self._place(repository)
+        index = repository.path("index")
+        with suppress(FileNotFoundError):
+            shutil.copy2(index, ours.extra["GIT_INDEX_FILE"])
+        try:
+            ours.run("add", "--all", "--", ".")
+            return Tree(ours, ours.line("write-tree", "--missing-ok"))
+        except GitError as error:
+            raise UserError(
+                f"the working tree cannot be packaged as it is: {error}", where=str(repository.folder)
+            ) from None
+
+    def without(self, tree: Tree, paths: Iterable[str]) -> Tree:
+        """The tree without these of its paths."""
+        ours = self._place(tree.repository)
+        ours.run("read-tree", tree.treeish)
+        ours.run("update-index", "--force-remove", "-z", "--stdin", given=joined(paths))
+        return Tree(ours, ours.line("write-tree", "--missing-ok"), tree.prefix)
+
+    def index_of(self, tree: Tree) -> Repository:
+        """The repository with an index of this tree, for questions that git asks of an index."""
+        ours = self._place(tree.repository)
+        ours.run("read-tree", tree.treeish)
+        return ours
+
+    def _place(self, repository: Repository) -> Repository:
+        number = next(self._numbers)
+        objects = self.folder / f"objects-{number}"
+        objects.mkdir()
+        known = [repository.extra.get("GIT_OBJECT_DIRECTORY"), repository.extra.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")]
+        before = [_quoted(known[0]), known[1] or ""] if known[0] else [_quoted(str(repository.path("objects")))]
+        return repository.with_variables(
+            GIT_INDEX_FILE=str(self.folder / f"index-{number}"),
+            GIT_OBJECT_DIRECTORY=str(objects),
+            GIT_ALTERNATE_OBJECT_DIRECTORIES=":".join(before),
+        )
+
+
+@contextmanager
+def workbench() -> Iterator[Workbench]:
+    """A workbench in the system's temporary folder (0700), gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="nemotron-package-") as folder:
+        yield Workbench(Path(folder))
+
+
+def _quoted(path: str | None) -> str:
+    """A path in the list of alternates: quoted as in C, since it may hold a colon."""
+    text = (path or "").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'

@@ -1,0 +1,132 @@
+"""`nemotron jobs list | show | logs | wait | cancel | retry | rm`: what has run and what runs, from any directory."""
+
+from __future__ import annotations
+
+from nemotron.cli.click import Command, Parameter, TyperOption
+from nemotron.cli.commands.build import argument, command, group, option
+from nemotron.cli.commands.jobs import act, complete, listing, logs, remove, show
+from nemotron.cli.text import literal
+
+_JOB = "A job's name, the beginning or the last part of it, or 'last'."
+_JOBS = "Names of jobs, beginnings or last parts of them, 'last', or a sweep's name for all of its jobs."
+
+_LIST = (
+    "Every job, the newest first; a sweep is one line.\n\n"
+    "With --state or --group each job of a sweep has a line of its own. --json lists every job unless --limit is "
+    "given."
+)
+
+_SHOW = "One job: states with times, cause of failure, metrics, where its files lie."
+
+_LOGS = (
+    "What a job has written.\n\n"
+    "With -f until the job is over; Ctrl-C only stops following. Exit code 0, 130 after Ctrl-C: how the job "
+    "itself ended is said on the error stream, and is the exit code of nemotron jobs wait."
+)
+
+_WAIT = (
+    "Waits until jobs are over.\n\n"
+    "Exit code: the job's own, of several the first that is not 0 in the order they are named; 1 for a job that "
+    "is lost or has none, 124 when the time of --timeout is up, 130 after Ctrl-C. The jobs go on in both cases."
+)
+
+_CANCEL = (
+    "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are.\n\n"
+    "Exit code: 0 when all are over, 2 where one could not be ended."
+)
+
+_RETRY = "Runs a job again: its stored plan on its stored package, under a new name.\n\nExit code: that of the new run."
+
+_RM = (
+    "Removes jobs that are over: their records, logs and files. What they have put elsewhere stays.\n\n"
+    "Named jobs are removed together or, where one is not over, not at all. With conditions instead of names all "
+    "jobs that meet them and are over."
+)
+
+
+def make(help_text: str) -> Command:
+    """The group."""
+    as_json = option("--json", "Machine-readable output.")
+    return group(
+        "jobs",
+        help_text,
+        command("list", _LIST, listing.call, *_filters(), *_amount(), as_json),
+        command("show", _SHOW, show.call, _job(), as_json),
+        command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines.")),
+        command(
+            "wait",
+            _WAIT,
+            act.wait,
+            _jobs(),
+            option("--timeout", "Wait no longer than this, such as 10m.", value="TIME"),
+            as_json,
+        ),
+        command("cancel", _CANCEL, act.cancel, _jobs(), _grace(), as_json),
+        command("retry", _RETRY, act.retry, _job()),
+        command("rm", _RM, remove.call, _jobs(required=False), *_rm_options(), *_filters(since=False), as_json),
+    )
+
+
+def _job() -> Parameter:
+    return argument("job", _JOB, complete=complete.jobs)
+
+
+def _jobs(*, required: bool = True) -> Parameter:
+    return argument("jobs", _JOBS, complete=complete.jobs_and_groups, many=True, required=required)
+
+
+def _filters(*, since: bool = True) -> list[Parameter]:
+    state = TyperOption(
+        param_decls=["states", "--state"],
+        type=str,
+        multiple=True,
+        metavar="STATE",
+        help="Only jobs in this state; may be given again.",
+        shell_complete=complete.states,
+    )
+    found: list[Parameter] = [
+        state,
+        option("--recipe", "Only jobs of this recipe, or of all below it.", value="RECIPE", complete=complete.recipes),
+        option("--profile", "Only jobs on this profile.", value="PROFILE", complete=complete.profiles),
+        option("--group", "Only jobs of this sweep.", value="GROUP", complete=complete.groups),
+    ]
+    return (
+        [*found, option("--since", "Only jobs recorded within this time, such as 2h or 3d.", value="TIME")]
+        if since
+        else found
+    )
+
+
+def _amount() -> list[Parameter]:
+    everything = TyperOption(
+        param_decls=["everything", "--all"], type=bool, is_flag=True, default=False, help="All of them."
+    )
+    return [_number("--limit", f"At most N lines; {listing.USUAL} without --limit or --all."), everything]
+
+
+def _rm_options() -> list[Parameter]:
+    return [
+        option("--older-than", "Only jobs that have been over for longer, such as 30d.", value="TIME"),
+        option("--force", "Also jobs whose state is unknown or whose record cannot be read."),
+        option("--dry-run", "Say what would be removed; remove nothing."),
+    ]
+
+
+def _grace() -> Parameter:
+    return option("--grace", f"Seconds between TERM and KILL, {act.GRACE:g} by default.", value="S")
+
+
+def _follow() -> Parameter:
+    return TyperOption(
+        param_decls=["follow", "-f", "--follow"],
+        type=bool,
+        is_flag=True,
+        default=False,
+        help="Go on until the job is over.",
+    )
+
+
+def _number(long: str, help_text: str) -> Parameter:
+    return TyperOption(
+        param_decls=[long.lstrip("-"), long], type=int, default=None, metavar="N", help=literal(help_text)
+    )

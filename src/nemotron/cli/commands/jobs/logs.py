@@ -1,0 +1,101 @@
+"""`nemotron jobs logs`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from nemo_runspec.errors import UserError
+from nemotron.cli.commands.jobs.looks import one_line
+
+if TYPE_CHECKING:
+    from nemo_runspec.jobs import JobRecord, JobStore
+
+
+def call(job: str, follow: bool, tail: int | None) -> int:
+    """Writes the log to standard output, byte for byte."""
+    try:
+        return _call(job, follow, tail)
+    except BrokenPipeError:  # the reader has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _call(job: str, follow: bool, tail: int | None) -> int:
+    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.jobs.follow import log_of, show
+
+    if tail is not None and tail < 0:
+        raise UserError(f"--tail: {tail} is not a number of lines", remedy="0 or more")
+    store = JobStore()
+    record = store.get(job)
+    if follow:
+        return _follow(store, record, tail)
+    try:
+        show(log_of(store.folder(record.name)), _writer(), tail=tail)
+    except FileNotFoundError:
+        _say(f"{record.name}: {_no_log(record)}")
+    return 0
+
+
+def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
+    from nemo_runspec.jobs.follow import follow, log_of
+
+    log = log_of(store.folder(record.name))
+    watch = _Watch(store, record)
+    if not record.over and not log.exists():
+        _say(f"{record.name} is {record.state}; its log will be shown once there is one")
+    try:
+        found = follow(log, _writer(), watch.is_over, tail=tail)
+    except KeyboardInterrupt:
+        goes_on = "" if watch.record.over else "; the job goes on"
+        _say(f"{record.name}: no longer followed{goes_on}")
+        return 130
+    ended = watch.record
+    if not found:
+        _say(f"{ended.name}: {_no_log(ended)}")
+    code = "" if ended.exit_code is None else f", exit code {ended.exit_code}"
+    why = ended.cause or ended.reason
+    _say(one_line(f"{ended.name}: {ended.state}{code}{f': {why}' if why else ''}"))
+    return 0
+
+
+class _Watch:
+    """The job while its log is followed."""
+
+    def __init__(self, store: JobStore, record: JobRecord) -> None:
+        self._store = store
+        self.record = record
+        self._warned = False
+
+    def is_over(self) -> bool:
+        """True once nothing more will be written."""
+        if not self.record.over:
+            self.record = self._store.by_name(self.record.name)
+        if self.record.state == "unknown" and not self._warned:
+            self._warned = True
+            _say(f"{self.record.name}: its state is not known: {self.record.reason}; Ctrl-C stops following")
+        return self.record.over
+
+
+def _no_log(record: JobRecord) -> str:
+    return "it left no log" if record.over else f"it is {record.state} and has no log yet"
+
+
+def _writer() -> Callable[[bytes], object]:
+    """Takes bytes to standard output at once; as text where that is not a stream of bytes."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        return lambda data: sys.stdout.write(data.decode("utf-8", "replace"))
+
+    def write(data: bytes) -> None:
+        stream.write(data)
+        stream.flush()
+
+    return write
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

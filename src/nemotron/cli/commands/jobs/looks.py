@@ -1,0 +1,115 @@
+"""How jobs look in a table: their columns, colours and times, and how much of it a terminal has room for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from nemotron.cli.text import clean, paint, table
+
+if TYPE_CHECKING:
+    from nemo_runspec.jobs import JobRecord, Unreadable
+
+COLOURS = {
+    "succeeded": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan", "unknown": "yellow",
+}  # fmt: skip
+_LEAST_NOTE = 12
+"""Characters a last column needs to be worth showing."""
+
+_SEPARATOR = 2
+
+
+def as_json(record: JobRecord | Unreadable) -> dict[str, Any]:
+    """A job as `--json` shows it."""
+    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.jobs.codec import to_dict
+
+    if isinstance(record, Unreadable):
+        return {"name": record.name, "state": record.state, "created": record.created, "problem": record.problem}
+    return {**to_dict(record), "state": record.state, "created": record.created, "over": record.over}
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], states: Iterable[str]) -> None:
+    """A table with a bold head; each row's STATE, its second cell, in the colour of the state."""
+    first, *lines = fitted([head, *rows])
+    print(paint(first, "bold"))
+    start = first.index(head[1])  # a name may hold the word too
+    for line, state in zip(lines, states, strict=True):
+        print(line[:start] + coloured(line[start:], state))
+
+
+def fitted(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The table's lines. The last column, a remark, is cut or left out where this terminal has no room for it."""
+    width = terminal_width()
+    lines = table(rows, indent="")
+    if width is None or all(len(line) <= width for line in lines):
+        return lines
+    used = max(len(line) for line in table([row[:-1] for row in rows], indent=""))
+    room = width - used - _SEPARATOR
+    if room < _LEAST_NOTE:
+        return table([row[:-1] for row in rows], indent="")
+    return table([[*row[:-1], _cut(row[-1], room)] for row in rows], indent="")
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal, None where the output goes elsewhere and there is no such limit."""
+    if os.environ.get("COLUMNS") or sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def coloured(text: str, state: str) -> str:
+    """The text with the first mention of the state in its colour."""
+    return text.replace(state, paint(state, COLOURS[state]), 1) if state in COLOURS else text
+
+
+def local_time(time: str) -> str:
+    """A stored time in the terminal's own zone, to the second."""
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S") if time else ""
+
+
+def short_time(time: str) -> str:
+    """A stored time in the terminal's own zone: today the minute, else the day, of another year the month."""
+    if not time:
+        return ""
+    local, today = datetime.fromisoformat(time).astimezone(), datetime.now().astimezone()
+    if local.date() == today.date():
+        return local.strftime("%H:%M")
+    return local.strftime("%b %d" if local.year == today.year else "%b %Y")
+
+
+def took(record: JobRecord) -> str:
+    """How long the job ran, or has been running."""
+    began = record.when("running")
+    if record.elapsed is None and record.state == "running" and began is not None:
+        return seconds((datetime.now(timezone.utc) - began).total_seconds())
+    return seconds(record.elapsed)
+
+
+def seconds(elapsed: float | None) -> str:
+    """`4.2 s`, `12:04`, `3:25:01`."""
+    if elapsed is None:
+        return ""
+    if elapsed < 60:
+        return f"{elapsed:.1f} s"
+    minutes, rest = divmod(round(elapsed), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def numbers(metrics: Mapping[str, float]) -> str:
+    """`loss=1.52  val_loss=1.7`."""
+    return "  ".join(f"{name}={value:g}" for name, value in metrics.items())
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and without what would drive the terminal."""
+    return clean(" ".join(text.split()))
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1].rstrip() + "…"

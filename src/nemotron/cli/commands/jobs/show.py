@@ -1,0 +1,80 @@
+"""`nemotron jobs show`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nemotron.cli.commands.jobs.looks import as_json as to_json
+from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, one_line, took
+from nemotron.cli.text import clean, count, paint, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nemo_runspec.jobs import JobRecord
+
+
+def call(job: str, as_json: bool) -> int:
+    """Prints what is known of one job."""
+    from nemo_runspec.jobs import JobStore
+
+    store = JobStore()
+    record = store.get(job)
+    if as_json:
+        print(json.dumps(to_json(record), indent=2, ensure_ascii=False))
+        return 0
+    print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}")
+    rows = [*_what(record), *_how_it_ended(record), *_files(record, store.folder(record.name))]
+    print("\n".join(table((key, clean(value)) for key, value in rows if value)))
+    print("states")
+    print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
+    return 0
+
+
+def _what(record: JobRecord) -> list[tuple[str, str]]:
+    config = f", config {record.config}" if record.config else ""
+    where = f"profile {record.profile}" if record.profile else "this machine"
+    return [
+        ("recipe", f"{record.recipe}{config}"),
+        ("where", f"{where} ({record.executor}, {record.mode}), from {record.user}@{record.host}:{record.cwd}"),
+        ("command", shlex.join(record.argv)),
+        ("sweep", record.group or ""),
+        ("overrides", shlex.join(record.overrides)),
+        ("retry of", record.retry_of or ""),
+        ("code", _package(record.package)),
+        ("commit", record.commit or "none"),
+        ("container", record.container or ""),
+    ]
+
+
+def _how_it_ended(record: JobRecord) -> list[tuple[str, str]]:
+    return [
+        ("exit code", "none" if record.exit_code is None else str(record.exit_code)),
+        ("cause", record.cause or record.reason),
+        ("time", took(record)),
+        ("metrics", numbers(record.metrics)),
+    ]
+
+
+def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
+    from nemo_runspec.jobs.follow import log_of
+
+    log = log_of(folder)
+    outputs = [(f"output {name}", path) for name, path in record.outputs.items()]
+    return [("files", str(folder)), ("log", str(log) if log.exists() else ""), *outputs]
+
+
+def _package(package: Mapping[str, Any]) -> str:
+    """What of the user's code travelled, and how much of it did not."""
+    kind = package.get("kind")
+    if not kind or kind == "none":
+        return ""
+    left = [
+        f"{count(number, 'file')} {name} and left out"
+        for name in ("uncommitted", "untracked")
+        if isinstance(number := package.get(name), int) and number
+    ]
+    return ", ".join([f"{kind} {str(package.get('digest') or '')[:12]} of {package.get('root')}", *left])

@@ -1,0 +1,248 @@
+"""What `-m` does: plans the runs of a sweep, runs them some at a time, and compares them at the end."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.config.overrides import is_hydra_override
+from nemo_runspec.errors import NotBuilt, UserError
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.jobs.record import now
+from nemo_runspec.planning.build import Planned, PlanRequest, build_plan, choose_yaml
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.sweep import combinations, plan_each
+from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.redact import redact_argv
+from nemo_runspec.supervise.interrupts import EXIT_CODES, Interrupted, Interrupts
+from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
+from nemo_runspec.sweeps.plugin import Stopped, Trial, run_search
+from nemo_runspec.sweeps.run import Crew, RunMember, Runner, exit_code
+from nemo_runspec.sweeps.search import BASIC, Search, compose_search
+from nemo_runspec.sweeps.store import SweepStore
+from nemo_runspec.sweeps.table import metric_of, varying_keys
+from nemotron.cli.options import Invocation
+from nemotron.cli.sweep_display import make_display
+from nemotron.cli.sweep_report import conclude
+
+Recorded = Callable[[Sweep], object]
+"""Called once the sweep is written down and before anything runs: whoever waits for that may go."""
+
+
+def run_sweep(
+    request: PlanRequest,
+    invocation: Invocation,
+    argv: Sequence[str],
+    *,
+    recorded: Recorded | None = None,
+    run_member: RunMember | None = None,
+) -> int:
+    """Runs a sweep to its end, with or without a terminal.
+
+    Args:
+        recorded: called once the sweep is written down. `run_member`: runs one plan; by default under supervision here.
+
+    Returns: 0 where every run has succeeded, else the first failed one's exit code; 130, 143 or 129 after Ctrl-C, TERM
+        or HUP.
+
+    Raises:
+        UserError: a mistake in the call, before anything is run; or an input or a sweeper that has failed.
+    """
+    if run_member is None:
+        from nemo_runspec.supervise.member import run_member as supervised
+
+        run_member = supervised
+    session = _Session(request, argv, run_member, recorded or (lambda _: None))
+    return session.search() if asks_a_sweeper(request) else session.grid()
+
+
+def preview_sweep(request: PlanRequest, *, as_json: bool) -> int:
+    """Shows the plans of a sweep, or what a sweeper would be asked. Nothing else happens."""
+    from nemotron.cli.preview import print_search, print_sweep
+
+    if asks_a_sweeper(request):
+        search = _compose(request, Path("<the sweep's folder>"))
+        example = build_plan(replace(request, overrides=search.example())).plan
+        print_search(search, example, as_json=as_json)
+    else:
+        print_sweep([planned.plan for planned in plan_each(request, combinations(request))], as_json=as_json)
+    return 0
+
+
+def asks_a_sweeper(request: PlanRequest) -> bool:
+    """Whether a sweeper of Hydra's chooses the values."""
+    return any(is_hydra_override(text) for text in request.overrides)
+
+
+class _Session:
+    """One sweep while it runs."""
+
+    def __init__(self, request: PlanRequest, argv: Sequence[str], run_member: RunMember, recorded: Recorded) -> None:
+        self.request = request
+        self.argv = list(argv)
+        self.run_member = run_member
+        self.recorded = recorded
+        self.store = SweepStore()
+        self.interrupts = Interrupts()
+        self.sweep = Sweep(new_group(request.recipe.path), request.recipe.path, now())
+        self.folder = self.store.folder(self.sweep.group)
+
+    def grid(self) -> int:
+        """Every combination of values, all planned before the first is run."""
+        runs = combinations(self.request)
+        planned = plan_each(self.request, runs)
+        self._begin(planned, [member_of(index, each.plan) for index, each in enumerate(planned)])
+        with self._concluded():
+            if self._provide_inputs(planned):
+                planned = plan_each(self.request, runs)
+            with self._watched(planned, varying_keys(self.sweep.members), len(planned)) as runner:
+                self._run(runner, planned, 0)
+        return self._exit_code()
+
+    def search(self) -> int:
+        """Values that a sweeper of Hydra's chooses, batch by batch."""
+        search = _compose(self.request, self.folder)
+        request = replace(self.request, overrides=search.example())
+        example = [build_plan(request)]
+        self._begin(example, [], search)
+        with self._concluded():
+            if self._provide_inputs(example):
+                example = [build_plan(request)]
+            with self._watched(example, list(search.space), search.trials) as runner, suppress(Stopped):
+                run_search(search, lambda jobs: self._batch(runner, search, jobs), self.folder / "sweeper.log")
+        return self._exit_code()
+
+    def _begin(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> None:
+        """Writes the sweep down, once nothing speaks against running it."""
+        for each in planned:
+            refuse_unfilled(each.plan)
+        first = planned[0]
+        _check(first.plan)
+        self.sweep = replace(
+            self.sweep,
+            argv=tuple(redact_argv(self.argv, first.secret_values.values())),
+            options=options_of(first.plan, maximize=search.maximize if search else False),
+            members=tuple(members),
+            launcher=this_process(),
+            sweeper=search.name if search else None,
+        )
+        self.store.write(self.sweep)
+        self.recorded(self.sweep)
+
+    @contextmanager
+    def _concluded(self) -> Iterator[None]:
+        """However it ends, the sweep is written down, compared and shown; Ctrl-C is a way to end."""
+        try:
+            yield
+        except Interrupted:
+            print("cancelled before the first run was started", file=sys.stderr)
+        finally:
+            self.sweep = replace(self.sweep, ended=now())
+            self.store.write(self.sweep)
+            if any(member.record or member.problem for member in self.sweep.members):
+                conclude(self.sweep, self.folder)
+
+    @contextmanager
+    def _watched(self, planned: Sequence[Planned], keys: Sequence[str], total: int | None) -> Iterator[Runner]:
+        """What runs the members, with one display, and Ctrl-C in hand."""
+        with self.interrupts:
+            with self.interrupts.raised():
+                _prepare_once(planned)
+            for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
+                print(f"warning: {line}", file=sys.stderr)
+            with make_display(self.sweep, keys, total) as display:
+                crew = Crew(self.sweep.group, self.argv, self.interrupts, display, self.run_member)
+                yield Runner(crew, self.sweep.options)
+
+    def _run(self, runner: Runner, planned: Sequence[Planned], offset: int) -> list[Member]:
+        """Runs a batch. `offset`: how many members of the sweep have ended before it."""
+        batch = [(member_of(offset + index, each.plan), each) for index, each in enumerate(planned)]
+        before = self.sweep.members[:offset]
+        self._note([*before, *(member for member, _ in batch)])
+        ended = runner.run(batch)
+        self._note([*before, *ended])
+        return ended
+
+    def _note(self, members: Sequence[Member]) -> None:
+        self.sweep = replace(self.sweep, members=tuple(members))
+        self.store.write(self.sweep)
+
+    def _batch(self, runner: Runner, search: Search, jobs: Sequence[Sequence[str]]) -> list[Trial]:
+        """One batch of a sweeper's. Raises `Stopped` where the sweep is not to go on."""
+        from nemotron.cli.inputs import require_inputs
+
+        planned = plan_each(self.request, [(*search.fixed, *job) for job in jobs])
+        for each in planned:
+            require_inputs(each.plan)
+        ended = self._run(runner, planned, len(self.sweep.members))
+        if runner.stopped:
+            raise Stopped
+        return [self._trial(search, member) for member in ended]
+
+    def _trial(self, search: Search, member: Member) -> Trial:
+        """What a sweeper is told of a member. The first metric chosen is the one that counts until the end."""
+        if search.name == BASIC:
+            return Trial()
+        if member.state != "succeeded":
+            return Trial(problem=f"{member.name}: {member.state}: {member.cause}")
+        metric = metric_of(self.sweep.options, [member])
+        value = member.metrics.get(metric or "")
+        if metric is None or value is None:
+            raise _no_metric(search, member, metric)
+        self.sweep = replace(self.sweep, options=replace(self.sweep.options, metric=metric))
+        return Trial(value) if math.isfinite(value) else Trial(problem=f"{member.name}: {metric} is {value}")
+
+    def _provide_inputs(self, planned: Sequence[Planned]) -> bool:
+        """Makes what the runs read and is not there yet, once for all of them. True where something was made."""
+        from nemotron.cli.execute import run_request
+        from nemotron.cli.inputs import provide_inputs
+
+        made: set[tuple[object, ...]] = set()
+        for each in planned:
+            missing = tuple((a.artifact, a.path, a.recipe) for a in each.plan.consumes if a.ready is False)
+            if missing not in made and provide_inputs(each.plan, self.argv, run_request):
+                made.add(missing)
+        return bool(made)
+
+    def _exit_code(self) -> int:
+        if self.interrupts.seen:
+            return EXIT_CODES[signal.Signals(self.interrupts.seen[0])]
+        return exit_code(self.sweep.members)
+
+
+def _compose(request: PlanRequest, folder: Path) -> Search:
+    return compose_search(request.overrides, choose_yaml(request.recipe, request.config), folder)
+
+
+def _check(plan: Plan) -> None:
+    """Raises `UserError` where runs of this kind cannot be run, in this release or on this machine."""
+    backend = get_backend(plan.executor)
+    if backend.worker is None:
+        raise NotBuilt(
+            f"sweeps on '{backend.name}' are planned but not run in this release; nothing was submitted",
+            remedy="add --dry-run to see the plans",
+        )
+    backend.load_worker().check(plan)
+
+
+def _prepare_once(planned: Sequence[Planned]) -> None:
+    """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
+    needed = {(each.plan.python, getattr(each.plan.target, "container_image", None)): each.plan for each in planned}
+    for plan in needed.values():
+        get_backend(plan.executor).load_worker().prepare(plan, lambda line: print(line, file=sys.stderr))
+
+
+def _no_metric(search: Search, member: Member, metric: str | None) -> UserError:
+    wrote = ", ".join(sorted(member.metrics)) or "none"
+    wanted = f"no metric '{metric}'" if metric else "no metric that it could be told of"
+    return UserError(
+        f"the sweeper '{search.name}' cannot go on: {member.name} has succeeded and has written {wanted}",
+        where=str(member.metrics_file),
+        remedy=f"name one with run.env.sweep_metric=NAME; it has written: {wrote}",
+    )

@@ -1,0 +1,168 @@
+"""The end of a sweep, and the same again later: the table, its best run, where the files are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.source import display_path
+from nemo_runspec.sweeps.model import NOT_RUN, Member, Sweep
+from nemo_runspec.sweeps.results import CSV, PNG, write_results
+from nemo_runspec.sweeps.store import SweepStore
+from nemo_runspec.sweeps.table import Row, Table, make_table, number, short_names, short_value
+from nemotron.cli.sweep_display import COLOURS, first_line
+from nemotron.cli.text import clean, count, paint, table
+
+_CAUSES = 5
+
+
+def conclude(sweep: Sweep, folder: Path) -> None:
+    """Compares the members of a sweep that has ended: prints the table, leaves a CSV and a picture."""
+    compared = make_table(sweep)
+    print("\n" + "\n".join(_lines(sweep, compared)))
+    try:
+        write_results(sweep, compared, folder)
+    except OSError as error:
+        print(f"the results cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+    print("\n".join(_files(sweep, folder)), flush=True)
+
+
+def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -> int:
+    """Prints a sweep as it is now, running or ended.
+
+    Args:
+        group: its name, or the beginning of that. `sort`: a metric, an override's key, `time` or `index`.
+
+    Raises:
+        UserError: there is no such sweep, it cannot be read, or it has nothing called `sort`.
+    """
+    store = SweepStore()
+    sweep = store.get(group)
+    compared = make_table(sweep, sort)
+    if as_json:
+        print(json.dumps(_as_json(sweep, compared), indent=2, ensure_ascii=False))
+        return 0
+    print(paint(f"{sweep.group}   {sweep.recipe}, {_how_it_is(sweep)}", "bold"))
+    print("\n".join([*_lines(sweep, compared), *_files(sweep, store.folder(sweep.group))]))
+    return 0
+
+
+def is_group(name: str) -> bool:
+    """Whether a sweep has that name, or one alone has a name that begins so."""
+    return SweepStore().find(name) is not None
+
+
+def _how_it_is(sweep: Sweep) -> str:
+    if sweep.ended:
+        return "ended"
+    alive = sweep.launcher is not None and is_alive(sweep.launcher)
+    return "running" if alive else "its process was killed before the end" if alive is False else "not known from here"
+
+
+def _lines(sweep: Sweep, compared: Table) -> list[str]:
+    """The table and what there is to say about it."""
+    lines = []
+    if compared.fixed:
+        fixed = "  ".join(f"{key}={value}" for key, value in compared.fixed.items())
+        lines.append(paint(f"the same in all: {clean(fixed)}", "dim"))
+    lines += _table(compared)
+    lines.append("")
+    lines.append(_summary(sweep, compared))
+    return lines + _failures(sweep.members)
+
+
+def _table(compared: Table) -> list[str]:
+    names = short_names(compared.keys)
+    metrics = list(compared.metrics)
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    while True:
+        head = ["", "#", *names.values(), *metrics, "STATE", "TIME", "JOB"]
+        rows = [_row(row, metrics) for row in compared.rows]
+        lines = table([head, *rows], indent="")
+        if room is None or len(metrics) < 2 or max(map(len, lines)) <= room:
+            break
+        metrics.pop()  # all of them are in the CSV
+    painted = [_painted(line, row) for line, row in zip(lines[1:], compared.rows, strict=True)]
+    return [paint(lines[0], "bold"), *painted]
+
+
+def _row(row: Row, metrics: Sequence[str]) -> list[str]:
+    member = row.member
+    took = f"{member.record.elapsed:.1f} s" if member.record and member.record.elapsed is not None else ""
+    values = [clean(short_value(value)) for value in row.values]
+    figures = [number(member.metrics.get(name)) for name in metrics]
+    job = "" if member.state == NOT_RUN else member.name
+    return ["*" if row.best else "", str(member.index), *values, *figures, member.state, took, job]
+
+
+def _painted(line: str, row: Row) -> str:
+    if row.best:
+        return paint(line, "green")
+    state = row.member.state
+    before, found, after = line.rpartition(state)  # the job's name holds no state
+    return f"{before}{paint(found, COLOURS.get(state, 'dim'))}{after}"
+
+
+def _summary(sweep: Sweep, compared: Table) -> str:
+    states = Counter(member.state for member in sweep.members)
+    counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items(), key=lambda pair: -pair[1]))
+    text = f"{count(len(sweep.members), 'run')}: {counted}"
+    best = compared.best
+    if best is None:
+        return text
+    found = " ".join(f"{key}={value}" for key, value in zip(compared.keys, best.values, strict=True))
+    direction = "highest" if compared.maximize else "lowest"
+    return (
+        f"{text}. * {direction} {compared.metric} {number(best.member.metrics[str(compared.metric)])}: {clean(found)}"
+    )
+
+
+def _failures(members: Sequence[Member]) -> list[str]:
+    failed = [member for member in members if member.state == "failed"]
+    lines = []
+    for member in failed[:_CAUSES]:
+        lines.append(paint(f"  #{member.index} failed: {clean(first_line(member.cause))}", "red"))
+        if member.log.exists():
+            lines.append(f"     log: {display_path(member.log)}")
+    left = len(failed) - _CAUSES
+    return lines + ([f"  and {left} more, see: nemotron jobs list"] if left > 0 else [])
+
+
+def _files(sweep: Sweep, folder: Path) -> list[str]:
+    found = [(kind, folder / name) for kind, name in (("table", CSV), ("picture", PNG)) if (folder / name).exists()]
+    lines = [f"  {kind:8} {display_path(file)}" for kind, file in found]
+    return [*lines, f"  {'again':8} nemotron jobs show {sweep.group} --sort METRIC"]
+
+
+def _as_json(sweep: Sweep, compared: Table) -> dict[str, Any]:
+    return {
+        "group": sweep.group,
+        "recipe": sweep.recipe,
+        "argv": list(sweep.argv),
+        "created": sweep.created,
+        "ended": sweep.ended,
+        "sweeper": sweep.sweeper,
+        "metric": compared.metric,
+        "maximize": compared.maximize,
+        "members": [_row_as_json(row) for row in compared.rows],
+    }
+
+
+def _row_as_json(row: Row) -> dict[str, Any]:
+    member = row.member
+    return {
+        "index": member.index,
+        "job": member.name,
+        "state": member.state,
+        "exit_code": member.code,
+        "elapsed": member.record.elapsed if member.record else None,
+        "overrides": dict(member.overrides),
+        "metrics": dict(member.metrics),
+        "best": row.best,
+    }

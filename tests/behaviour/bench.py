@@ -1,0 +1,158 @@
+"""A project on one rig, used as a person would: `nemotron` as a process, scripts as files, jobs by their name."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support import Outcome, Project
+
+from behaviour.rigs import Rig, Setting
+
+_PATIENCE = 300
+"""Seconds after which a call of nemotron hangs."""
+
+RANK = "[rank0] "
+TELL = """
+    import json, os, sys
+    def tell(**said):
+        print("TOLD " + json.dumps(said), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended: nemotron's own exit code, what it printed, and the job's lines."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The job's lines, without the prefix of the rank."""
+        return [line.removeprefix(RANK) for line in self.out.split("\n") if line.startswith(RANK)]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the script said with `tell(...)`, all of it together."""
+        said: dict[str, Any] = {}
+        for line in self.lines:
+            if line.startswith("TOLD "):
+                said |= json.loads(line.removeprefix("TOLD "))
+        assert said, (self.code, self.out, self.err)
+        return said
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One test's project, and the rig its jobs run on."""
+
+    rig: Rig
+    project: Project
+    setting: Setting
+
+    def profile(self, **keys: Any) -> None:
+        """Writes the profile `target`: the rig's own lines and these keys."""
+        lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
+        self.project.write("env.toml", "\n".join(["[target]", self.setting.profile, *lines, ""]))
+
+    def script(self, text: str, name: str = "job.py") -> str:
+        """Writes a script, which can `tell(...)`; returns what names it on the command line."""
+        self.project.write(name, textwrap.dedent(TELL) + textwrap.dedent(text))
+        return f"./{name}"
+
+    def attached(self, text: str, *args: str, **options: Any) -> Ended:
+        """`nemotron run SCRIPT --run target -- ARGS`."""
+        return self.run_script(self.script(text), *args, **options)
+
+    def run_script(self, script: str, *args: str, **options: Any) -> Ended:
+        """The same for a script that has been written before."""
+        done = self.nemotron("run", script, "--run", "target", "--", *args, **options)
+        return Ended(done.code, done.out, done.err)
+
+    def detached(self, text: str, *args: str) -> str:
+        """`nemotron run SCRIPT --batch target -- ARGS`; the name of the job."""
+        self.nemotron("run", self.script(text), "--batch", "target", "--", *args).succeeds()
+        return self.newest()
+
+    def start(self, text: str, *args: str, way: str = "--run") -> subprocess.Popen[bytes]:
+        """The same, not waited for."""
+        return self.started("run", self.script(text), way, "target", "--", *args)
+
+    def started(self, *args: str, **environment: str) -> subprocess.Popen[bytes]:
+        """`nemotron ARGS` as a process, in a session of its own as a terminal has one."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "nemotron", *args],
+            cwd=self.project.folder,
+            env=self.project.environment(**{**self.setting.environment, **environment}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def nemotron(self, *args: str, **environment: str) -> Outcome:
+        """`nemotron ARGS`, waited for."""
+        return finish(self.started(*args, **environment))
+
+    def newest(self) -> str:
+        """The name of the job that was started last."""
+        return str(self.nemotron("jobs", "list", "--json").succeeds().json[0]["name"])
+
+    def show(self, name: str) -> dict[str, Any]:
+        """What is known of a job."""
+        return dict(self.nemotron("jobs", "show", name, "--json").succeeds().json)
+
+    def wait(self, name: str) -> int:
+        """`nemotron jobs wait`: the job's exit code."""
+        return self.nemotron("jobs", "wait", name).code
+
+    def log(self, name: str) -> str:
+        """`nemotron jobs logs`."""
+        return self.nemotron("jobs", "logs", name).succeeds().out
+
+    def folder(self, name: str) -> Path:
+        """The job's folder."""
+        return self.project.state / "jobs" / name
+
+    def leftovers(self, name: str) -> list[str]:
+        """What of a job is still there, once it has had a moment to go."""
+        return eventually(lambda: self.setting.leftovers(name, self.folder(name)), lambda found: not found, 10)
+
+    def log_has(self, name: str, text: str) -> str:
+        """The job's log once the text is in it."""
+        return eventually(lambda: self.nemotron("jobs", "logs", name).out, lambda log: text in log, 120)
+
+
+def finish(process: subprocess.Popen[bytes]) -> Outcome:
+    """How a process ended. Bytes that are no UTF-8 stay in its output as surrogates, and ends of line as they are."""
+    out, err = process.communicate(timeout=_PATIENCE)
+    return Outcome(process.returncode, out.decode(errors="surrogateescape"), err.decode(errors="surrogateescape"))
+
+
+def eventually(look: Callable[[], Any], good: Callable[[Any], bool], seconds: float) -> Any:
+    """What is seen once it is good, or at last after so many seconds: the caller's assertion says what is wrong."""
+    end = time.monotonic() + seconds
+    while not good(seen := look()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return seen
+
+
+def toml(value: Any) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{toml(key)} = {toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, str):
+        return re.sub("\x7f", r"\\u007f", json.dumps(value, ensure_ascii=False))
+    return json.dumps(value)

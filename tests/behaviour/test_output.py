@@ -1,0 +1,92 @@
+"""What is seen of a job: its output, whole, in order, and while it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+
+from behaviour.bench import RANK
+
+MANY = 200_000
+
+
+def test_many_lines(bench):
+    """200,000 numbered lines from output and errors are all there, in order, on the terminal and in the log."""
+    ended = bench.attached(
+        f"""
+        for number in range(0, {MANY}, 2):
+            os.write(1, b"line %d\\n" % number)
+            os.write(2, b"line %d\\n" % (number + 1))
+        """
+    )
+    assert ended.code == 0, ended.err
+    expected = [f"line {number}" for number in range(MANY)]
+    assert ended.lines == expected
+    assert bench.log(bench.newest()).splitlines() == [RANK + line for line in expected]
+
+
+def test_fast_output(bench):
+    """A hundred megabytes of output lose no byte."""
+    ended = bench.attached(
+        """
+        block = "".join(f"{number:07} " + "x" * 91 + "\\n" for number in range(10_000)).encode()
+        for _ in range(100):
+            view = memoryview(block)
+            while view:
+                view = view[os.write(1, view):]
+        """
+    )
+    assert ended.code == 0, ended.err
+    block = "".join(f"{RANK}{number:07} " + "x" * 91 + "\n" for number in range(10_000))
+    assert hashlib.sha256(ended.out.encode()).digest() == hashlib.sha256(block.encode() * 100).digest()
+
+
+def test_long_lines(bench):
+    """A line of a megabyte stays one line; a last line without an end is there."""
+    ended = bench.attached("sys.stdout.write('a' * 1_000_000 + '\\n' + 'short\\n' + 'b' * 100_000)")
+    assert ended.code == 0, ended.err
+    assert [(line[:1], len(line)) for line in ended.lines] == [("a", 1_000_000), ("s", 5), ("b", 100_000)]
+
+
+def test_odd_bytes(bench):
+    """Empty lines, unicode, Windows line ends and progress bars come as lines; bytes that are no text break nothing."""
+    ended = bench.attached(
+        r"""
+        os.write(1, "ünï ☃\n\nwindows\r\n\r 1%\r 2%\nend\n".encode())
+        os.write(1, b"\xff\xfe\nlast\n")
+        """
+    )
+    assert ended.code == 0, ended.err
+    assert ended.lines == ["ünï ☃", "", "windows", " 1%", " 2%", "end", "\udcff\udcfe", "last"]
+
+
+def test_seen_while_it_runs(bench):
+    """A line is seen when it is written, not when the job ends; a progress bar too."""
+    process = bench.start(
+        r"""
+        import time
+        sys.stderr.write("\r 1%"); sys.stderr.flush()
+        sys.stderr.write("\r 2%"); sys.stderr.flush()
+        time.sleep(600)
+        """
+    )
+    try:
+        assert process.stdout.readline() == f"{RANK} 1%\n".encode()
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def test_followed_log(bench):
+    """A detached job's log can be followed to its end while it is written."""
+    name = bench.detached(
+        """
+        import time
+        for number in range(20):
+            print("line", number, flush=True)
+            time.sleep(0.1)
+        """
+    )
+    followed = bench.nemotron("jobs", "logs", "--follow", name).succeeds()
+    assert followed.out.splitlines() == [f"{RANK}line {number}" for number in range(20)]

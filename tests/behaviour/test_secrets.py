@@ -1,0 +1,58 @@
+"""Secrets: they reach the job, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+CANARY = "c4nary-9f8e7d6c5b4a"
+HOLD = """
+    import hashlib, time
+    value = os.environ["SECRET_CANARY"]
+    print("digest", hashlib.sha256(value.encode()).hexdigest(), flush=True)
+    print("said aloud:", value, "and in pieces:", " ".join(value), flush=True)
+    if len(sys.argv) > 1:
+        time.sleep(600)
+"""
+DIGEST = hashlib.sha256(CANARY.encode()).hexdigest()
+
+
+def test_secret_reaches_the_job(bench):
+    """A secret's value reaches the job, and its output shows it as hidden."""
+    bench.profile(secrets=["SECRET_CANARY"])
+    ended = bench.attached(HOLD, SECRET_CANARY=CANARY)
+    assert (ended.code, f"digest {DIGEST}" in ended.out) == (0, True), ended.err
+    assert CANARY not in ended.out + ended.err
+    assert "said aloud: ****** and" in ended.out
+
+
+def test_secret_is_nowhere_else(bench):
+    """No byte of a secret in any file, in the output, in any command line, or in what the platform tells of the job."""
+    bench.profile(secrets=["SECRET_CANARY"])
+    script = bench.script(HOLD)
+    bench.nemotron("run", script, "--batch", "target", "--", "hold", SECRET_CANARY=CANARY).succeeds()
+    name = bench.newest()
+    try:
+        assert f"digest {DIGEST}" in bench.log_has(name, "said aloud")
+        assert places_of(CANARY, bench.project.state, bench.project.folder) == []
+        assert CANARY not in bench.setting.view(name)
+        shown = [("show", name), ("show", name, "--json"), ("list", "--json"), ("logs", name)]
+        assert not [args for args in shown if CANARY in (out := bench.nemotron("jobs", *args)).out + out.err]
+    finally:
+        bench.nemotron("jobs", "cancel", name, "--grace", "1")
+    assert places_of(CANARY, bench.project.state, bench.project.folder) == []
+
+
+def places_of(text: str, *folders: Path) -> list[str]:
+    """Files below the folders, and command lines of this machine, that hold the text."""
+    wanted = text.encode()
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert len(files) > 3
+    found = [str(path) for path in files if wanted in path.read_bytes() or text in path.name]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (process / "cmdline").read_bytes():
+                found.append(f"{process}: {(process / 'cmdline').read_bytes()!r}")
+        except OSError:
+            continue
+    return found

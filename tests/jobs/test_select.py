@@ -1,0 +1,130 @@
+"""Which jobs a word or a condition means."""
+
+from __future__ import annotations
+
+import pytest
+from recordkit import record, stored
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobStore
+from nemo_runspec.jobs.reference import find_all
+from nemo_runspec.jobs.select import Filter, seconds_in, select, states_of
+
+ENDED = ("planned", "running", "succeeded")
+FAILED = ("planned", "running", "failed")
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = JobStore(tmp_path / "jobs")
+    stored(made, record("nano3-pretrain-1120-aaaaaaaa", ENDED, age=9000, profile="cluster"))
+    stored(made, record("nano3-pretrain-1120-bbbbbbbb", FAILED, age=500, profile="laptop"))
+    stored(made, record("nano3-sft-1121-cccccccc", FAILED, age=300, recipe="nano3/sft"))
+    for n in range(3):
+        stored(made, record(f"sweep-1121-dddddd{n}{n}", ENDED, age=200 - n, group="sweep-1121-kkkkkkkk", recipe="mine"))
+    stored(made, record("sweep", ENDED, age=100, recipe="mine"))
+    return made
+
+
+def names(store, **conditions):
+    return [e.name for e in select(store.entries(), Filter(**conditions), lambda: ["nano3/rl"])]
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("nano3-pretrain-1120-aaaaaaaa", "nano3-pretrain-1120-aaaaaaaa"),
+        ("nano3-pretrain-1120-b", "nano3-pretrain-1120-bbbbbbbb"),
+        ("cccccccc", "nano3-sft-1121-cccccccc"),
+        ("last", "sweep"),
+        ("sweep", "sweep"),  # a whole name, though it is the beginning of others
+    ],
+)
+def test_one_job(store, word, name):
+    assert store.get(word).name == name
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("nano3-p", "beginning of 2 jobs"),
+        ("sweep-1121-kkkkkkkk", "a sweep of 3 jobs"),
+        ("", "no job ''"),
+        ("..", "no job '..'"),
+        ("../jobs", "no job"),
+        ("nano3-sft-1121-ccccccxc", "did you mean 'nano3-sft-1121-cccccccc'"),
+    ],
+)
+def test_no_job_or_several(store, word, said):
+    with pytest.raises(UserError, match=said):
+        store.get(word)
+
+
+def test_several_words_and_a_sweep(store):
+    found = find_all(store.entries(), ["cccccccc", "sweep-1121-kkkkkkkk", "last", "sweep-1121-dddddd00"], store.root)
+    assert [e.name for e in found] == [
+        "nano3-sft-1121-cccccccc", "sweep-1121-dddddd00", "sweep-1121-dddddd11", "sweep-1121-dddddd22", "sweep",
+    ]  # fmt: skip
+
+
+def test_what_is_hidden_is_not_a_job(store):
+    (store.root / ".rm-x-1").mkdir()
+    (store.root / ".rm-x-1" / "record.json").write_text("{}")
+    with pytest.raises(UserError, match="no job"):
+        store.get(".rm-x-1")
+
+
+def test_conditions(store):
+    assert names(store, states=("failed",)) == ["nano3-sft-1121-cccccccc", "nano3-pretrain-1120-bbbbbbbb"]
+    assert names(store, recipe="nano3/sft") == ["nano3-sft-1121-cccccccc"]
+    assert len(names(store, recipe="nano3")) == 3
+    assert names(store, recipe="nano3 pretrain", profile="laptop") == ["nano3-pretrain-1120-bbbbbbbb"]
+    assert len(names(store, group="sweep-1121-kkkkkkkk")) == 3
+    assert len(names(store, since=1000)) == 6
+    assert names(store, older=1000) == ["nano3-pretrain-1120-aaaaaaaa"]
+    assert names(store, states=("lost",)) == []
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        ({"recipe": "nano3/pretrian"}, "did you mean 'nano3/pretrain'"),
+        ({"profile": "lptop"}, "did you mean 'laptop'"),
+        ({"group": "sweep-1121-kkkkkkkx"}, "did you mean 'sweep-1121-kkkkkkkk'"),
+    ],
+)
+def test_a_misspelt_name_is_an_error(store, conditions, said):
+    with pytest.raises(UserError, match=said):
+        names(store, **conditions)
+
+
+def test_a_name_without_jobs_is_none(store):
+    assert names(store, recipe="nano3/rl") == []
+    assert names(store, recipe="zebra") == []
+    assert names(store, profile="never-used-so-far") == []
+
+
+def test_states():
+    assert states_of(["failed,lost", "running"]) == ("failed", "lost", "running")
+    with pytest.raises(UserError, match="did you mean 'failed'"):
+        states_of(["faild"])
+    with pytest.raises(UserError, match="states: planned"):
+        states_of(["zzz"])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("10m", 600), ("2h", 7200), ("3d", 259200), ("1w", 604800), ("1.5h", 5400), ("0s", 0)],
+)
+def test_times(text, seconds):
+    assert seconds_in(text, "--since") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "h", "2 hours", "-1h", "nan", "inf", "1e3s", "99999999d", "2h3m", "²s"])
+def test_what_is_no_time(text):
+    with pytest.raises(UserError, match="is not a time"):
+        seconds_in(text, "--since")
+
+
+def test_a_number_alone_is_seconds_where_that_is_usual():
+    assert seconds_in("10", "--timeout", plain=True) == 10

@@ -1,0 +1,343 @@
+"""A real Docker engine for tests, with images made on the spot. Nothing of it is left when the tests have ended.
+
+All test processes of a run share one engine: each holds a shared lock on a file, and a keeper process, which waits for
+the lock to be its own, stops the engine then. So the engine also ends when a test process is killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BASE = "lab/python:latest"
+"""Debian 12 with bash, coreutils and python3, and `python`."""
+WITH_ENTRYPOINT = "lab/entrypoint:latest"
+"""The same with an ENTRYPOINT that runs nothing it is given, and a CMD and USER of its own."""
+WITHOUT_BASH = "lab/busybox:latest"
+
+_INCLUDE = "python3,procps"
+_RUNC = """\
+#!/usr/bin/env python3
+# Clamps what this machine's own limits do not allow, so that privileged and memlock=-1 can be asked for.
+import json, os, resource, sys
+words = sys.argv[1:]
+if "--bundle" in words:
+    file = os.path.join(words[words.index("--bundle") + 1], "config.json")
+    spec = json.load(open(file))
+    kinds = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    limits = {kind: resource.getrlimit(getattr(resource, kind))[1] for kind in kinds}
+    status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+    bounds = int(status["CapBnd"], 16)
+    process = spec.get("process", {})
+    for limit in process.get("rlimits") or []:
+        most = limits.get(limit["type"], -1)
+        if most >= 0:
+            limit["hard"], limit["soft"] = min(limit["hard"], most), min(limit["soft"], most)
+    names = json.load(open(__file__ + ".caps"))
+    for kind, held in (process.get("capabilities") or {}).items():
+        process["capabilities"][kind] = [c for c in held if c in names and bounds >> names.index(c) & 1]
+    json.dump(spec, open(file, "w"))
+os.execvp("runc", ["runc", *words])
+"""
+_CAPS = (
+    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
+    "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
+    "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE "
+    "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE"
+)
+
+needs_docker = pytest.mark.lab("docker", how="bash .ci/lab, then REQUIRE_LAB=1 uv run pytest")
+"""Marks a test, or as `pytestmark` a file, that needs the engine."""
+
+
+@pytest.fixture(scope="session")
+def docker_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The engine of this test run; a suite takes the fixture by importing it into its `conftest.py`."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with shared_engine(shared / "docker-lab") as engine:
+        yield engine
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A running engine. `folder` holds its socket, data and log."""
+
+    folder: Path
+
+    @property
+    def host(self) -> str:
+        """Its address, for DOCKER_HOST."""
+        return f"unix://{self.folder}/docker.sock"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the engine."""
+        return int((self.folder / "docker.pid").read_text())
+
+    def client(self) -> Any:
+        """A docker-py `APIClient`."""
+        from docker import APIClient
+
+        return APIClient(self.host, version="auto", timeout=60)
+
+    def ready(self) -> bool:
+        """True once it answers."""
+        from docker.errors import DockerException
+
+        try:
+            self.client().close()
+        except (DockerException, OSError):
+            return False
+        return True
+
+    def containers(self) -> list[dict[str, Any]]:
+        """All containers there are, stopped ones too."""
+        client = self.client()
+        try:
+            return client.containers(all=True)
+        finally:
+            client.close()
+
+    def networks(self) -> set[str]:
+        """The names of all networks but the three every engine has."""
+        client = self.client()
+        try:
+            return {network["Name"] for network in client.networks()} - {"bridge", "host", "none"}
+        finally:
+            client.close()
+
+    def run(self, *words: str, image: str = BASE, binds: tuple[str, ...] = ()) -> str:
+        """Runs a command in a container of root's; its output."""
+        client = self.client()
+        host = {"Binds": list(binds), "NetworkMode": "none"}
+        made = client.create_container_from_config({"Image": image, "Cmd": list(words), "HostConfig": host})["Id"]
+        try:
+            client.start(made)
+            client.wait(made)
+            return client.logs(made).decode()
+        finally:
+            client.remove_container(made, force=True, v=True)
+            client.close()
+
+
+@contextmanager
+def shared_engine(top: Path) -> Iterator[Engine]:
+    """The engine that all test processes of this run share, with the images.
+
+    Args:
+        top: a folder that all of them know.
+    """
+    top.mkdir(parents=True, exist_ok=True)
+    users = (top / "users.lock").open("w")
+    try:
+        with (top / "start.lock").open("w") as starting:
+            fcntl.flock(starting, fcntl.LOCK_EX)
+            fcntl.flock(users, fcntl.LOCK_SH)
+            yield_to = _running(top) or _start(top)
+        yield yield_to
+    finally:
+        users.close()
+        _wait_for_keeper(top)
+
+
+@contextmanager
+def own_engine() -> Iterator[Engine]:
+    """An engine of its own, without images, for tests that stop it."""
+    folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
+    process = launch(folder)
+    try:
+        yield Engine(folder)
+    finally:
+        stop(folder, process)
+
+
+def _running(top: Path) -> Engine | None:
+    with suppress(FileNotFoundError):
+        engine = Engine(Path((top / "engine").read_text()))
+        if engine.ready():
+            return engine
+    return None
+
+
+def _start(top: Path) -> Engine:
+    folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
+    keeper = [sys.executable, __file__, str(folder), str(top / "users.lock")]
+    subprocess.Popen(keeper, start_new_session=True, stdin=subprocess.DEVNULL)
+    engine = Engine(folder)
+    _wait_until_ready(engine)
+    make_images(engine)
+    (top / "engine").write_text(str(folder))
+    return engine
+
+
+def _wait_until_ready(engine: Engine, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not engine.ready():
+        if time.monotonic() > end:
+            log = engine.folder / "docker.log"
+            raise RuntimeError(f"no engine:\n{log.read_text()[-4000:] if log.exists() else 'it was not started'}")
+        time.sleep(0.1)
+
+
+def _wait_for_keeper(top: Path, seconds: float = 30) -> None:
+    """Until the engine is gone, unless other test processes still use it."""
+    try:
+        folder = Path((top / "engine").read_text())
+    except FileNotFoundError:
+        return
+    end = time.monotonic() + seconds
+    time.sleep(0.2)
+    while folder.exists() and time.monotonic() < end and not _used(folder):
+        time.sleep(0.1)
+
+
+def _used(folder: Path) -> bool:
+    """True while the keeper still waits, because others use the engine."""
+    return not (folder / "stopping").exists()
+
+
+def keep(folder: Path, users: Path) -> None:
+    """The keeper: starts the engine, waits until nobody uses it, stops it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    process = launch(folder)
+    with users.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (folder / "stopping").touch()
+        stop(folder, process)
+
+
+def launch(folder: Path) -> subprocess.Popen[bytes]:
+    """Starts `dockerd` with everything of it below `folder`; the machine's firewall and routes stay as they are."""
+    tools = folder / "bin"
+    tools.mkdir()
+    runtime = tools / "clamped-runc"
+    runtime.write_text(_RUNC)
+    Path(f"{runtime}.caps").write_text(json.dumps([f"CAP_{name}" for name in _CAPS.split()]))
+    hook = tools / "nvidia-container-runtime-hook"
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    for tool in (runtime, hook):
+        tool.chmod(0o755)
+    config = folder / "daemon.json"
+    config.write_text(json.dumps({"runtimes": {"nvidia": {"path": str(runtime)}}}))
+    network = [f"--{name}=false" for name in ("iptables", "ip6tables", "ip-masq", "ip-forward")]
+    had_bridge = _bridge().exists()
+    (folder / "had-bridge").write_text("1" if had_bridge else "")
+    with (folder / "docker.log").open("ab") as log:
+        return subprocess.Popen(
+            [
+                "dockerd", "--config-file", str(config), "--data-root", str(folder / "data"),
+                "--exec-root", str(folder / "exec"), "--pidfile", str(folder / "docker.pid"),
+                "--host", Engine(folder).host, "--group", "root", *network,
+            ],
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}:/usr/sbin:/sbin"},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+
+
+def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Ends all containers, then the engine; takes away mounts, the bridge and the folder."""
+    with suppress(Exception):  # it may not have come up, or have been killed by a test
+        _empty(Engine(folder))
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _end_shims(folder)
+    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+        place = line.split()[1]
+        if place.startswith(f"{folder}/"):
+            subprocess.run(["umount", "--lazy", place], check=False)
+    if not (folder / "had-bridge").read_text() and _bridge().exists():
+        subprocess.run(["ip", "link", "delete", "docker0"], check=False)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _empty(engine: Engine) -> None:
+    client = engine.client()
+    for container in client.containers(all=True):
+        client.remove_container(container["Id"], force=True, v=True)
+    client.prune_networks()
+    client.close()
+
+
+def _end_shims(folder: Path) -> None:
+    """What an engine that was killed has left: containerd and the containers' keepers."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if str(folder).encode() in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _bridge() -> Path:
+    return Path("/sys/class/net/docker0")
+
+
+def make_images(engine: Engine) -> None:
+    """Imports and builds the images."""
+    client = engine.client()
+    repository, _, tag = BASE.partition(":")
+    client.import_image(src=str(base_tar()), repository=repository, tag=tag)
+    busybox = io.BytesIO()
+    with tarfile.open(fileobj=busybox, mode="w") as tar:
+        tar.add(shutil.which("busybox") or "/bin/busybox", "bin/busybox")
+        for name in ("sh", "sleep", "chown"):
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+    repository, _, tag = WITHOUT_BASH.partition(":")
+    client.import_image_from_data(busybox.getvalue(), repository=repository, tag=tag)
+    build(
+        client,
+        WITH_ENTRYPOINT,
+        f'FROM {BASE}\nENV FROM_IMAGE=yes\nUSER nobody\nENTRYPOINT ["/bin/echo", "entrypoint"]\nCMD ["cmd"]\n',
+    )
+    client.close()
+
+
+def build(client: Any, tag: str, dockerfile: str) -> None:
+    """Builds an image from the text of a Dockerfile."""
+    for event in client.build(fileobj=io.BytesIO(dockerfile.encode()), tag=tag, rm=True, decode=True):
+        assert "error" not in event, event
+
+
+def base_tar() -> Path:
+    """The root file system of `BASE`: made once, kept in the tests' cache (about 190 MB, 15 to 35 s)."""
+    cache = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
+    cache.mkdir(parents=True, exist_ok=True)
+    made = cache / "debian-12-python.tar"
+    with (cache / "debian-12-python.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            scratch = made.with_suffix(".new.tar")
+            link = 'ln -s python3 "$1/usr/bin/python"'
+            subprocess.run(
+                ["mmdebstrap", "--quiet", "--variant=essential", f"--include={_INCLUDE}",
+                 f"--customize-hook={link}", "bookworm", str(scratch), "http://deb.debian.org/debian"],
+                check=True, env={**os.environ, "TMPDIR": "/tmp"},
+            )  # fmt: skip
+            scratch.replace(made)
+    return made
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), Path(sys.argv[2]))

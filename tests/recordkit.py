@@ -1,0 +1,57 @@
+"""Job records in any state, without the jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from nemo_runspec.jobs import JobRecord, JobStore, Launcher, Transition
+from nemo_runspec.jobs.codec import to_json
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.paths import private_dir
+
+
+def gone() -> Launcher:
+    """A process of this machine that is no more."""
+    return dataclasses.replace(this_process(), started="1")
+
+
+def record(
+    name: str, states: Sequence[str | tuple[str, str]] = ("planned",), *, age: float = 60, **values: Any
+) -> JobRecord:
+    """A record that was made `age` seconds ago and came into each further state a second later."""
+    began = datetime.now(timezone.utc) - timedelta(seconds=age)
+    steps = [(step, "") if isinstance(step, str) else step for step in states]
+    return JobRecord(
+        **{
+            "name": name,
+            "recipe": "nano3/pretrain",
+            "config": "tiny",
+            "profile": None,
+            "executor": "local",
+            "mode": "run",
+            "argv": ("nemotron", "nano3", "pretrain"),
+            "cwd": "/work",
+            "user": "me",
+            "host": "here",
+            "commit": None,
+            "states": tuple(
+                Transition(state, (began + timedelta(seconds=n)).isoformat(timespec="milliseconds"), reason)
+                for n, (state, reason) in enumerate(steps)
+            ),
+            **values,
+        }
+    )
+
+
+def stored(store: JobStore, made: JobRecord, log: bytes | None = None) -> JobRecord:
+    """Puts a record into the store as a job of an earlier time; returns it."""
+    folder = store.folder(made.name)
+    private_dir(folder)
+    (folder / "record.json").write_text(to_json(made), encoding="utf-8", errors="surrogateescape")
+    if log is not None:
+        (folder / "logs").mkdir(exist_ok=True)
+        (folder / "logs" / "job.log").write_bytes(log)
+    return made

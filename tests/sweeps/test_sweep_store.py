@@ -1,0 +1,82 @@
+"""What is kept of a sweep, and what can still be read of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import stat
+
+import pytest
+from recordkit import record, stored
+from sweepkit import member, sweep_of
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobStore
+from nemo_runspec.planning.names import MAX_LENGTH
+from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
+from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
+
+
+@pytest.fixture
+def store(tmp_path):
+    return SweepStore(tmp_path / "sweeps")
+
+
+def test_it_comes_back_as_it_was(store):
+    sweep = dataclasses.replace(sweep_of(member(0, {"a": "1"}, state=None), metric="loss"), argv=("nemotron", "-m"))
+    store.write(sweep)
+    assert store.get(sweep.group) == sweep
+    assert store.get(sweep.group[:-2]) == sweep
+    file = store.folder(sweep.group) / "sweep.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_members_are_what_their_jobs_are_now(store, tmp_path):
+    """A job's own record is asked; one that still runs has the metrics it has written so far."""
+    jobs = JobStore(tmp_path / "jobs")
+    for name, states in (("job-0", ("planned", "succeeded")), ("job-1", ("planned", "running"))):
+        stored(jobs, record(name, states, metrics={"loss": 1.0}))
+    (jobs.folder("job-1") / "metrics.jsonl").write_text('{"loss": 7.5}\n')
+    store.write(sweep_of(*(member(i, {}, state=None, top=jobs.root) for i in range(3))))
+    found = store.get("sweep-test").members
+    assert [m.state for m in found] == ["succeeded", "running", NOT_RUN]
+    assert found[1].metrics == {"loss": 7.5}
+
+
+def test_a_job_that_was_removed_is_not_one_that_was_not_run(store, tmp_path):
+    store.write(sweep_of(member(0, {}, top=tmp_path), member(1, {}, state=None, top=tmp_path)))
+    assert [m.state for m in store.get("sweep-test").members] == [REMOVED, NOT_RUN]
+
+
+def test_what_is_not_there(store):
+    with pytest.raises(UserError, match="no sweep 'sweep-x'"):
+        store.get("sweep-x")
+    assert store.find("") is None
+    assert store.find("../etc") is None
+    store.write(sweep_of())
+    store.write(dataclasses.replace(sweep_of(), group="sweep-test-1121-zzzzzzzz"))
+    assert store.find("sweep-test-1121") is None  # two of them
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 99}', '{"schema": 1}', '{"schema": 1, "argv": 3}'])
+def test_what_cannot_be_read_says_so(store, text):
+    store.write(sweep_of())
+    (store.folder("sweep-test-1121-abcdefgh") / "sweep.json").write_text(text)
+    with pytest.raises(UserError, match="cannot be read"):
+        store.get("sweep-test")
+
+
+def test_what_a_later_version_adds_is_left_out():
+    data = json.loads(to_json(sweep_of(member(0, {"a": "1"}, state=None))))
+    data["new"] = data["members"][0]["newer"] = data["options"]["newest"] = 1
+    assert from_json(json.dumps(data)).members[0].overrides == {"a": "1"}
+
+
+@pytest.mark.parametrize("recipe", ["mine/train", "nano3/data/prep/pretrain/" * 4, "Ünïcode/…", "9"])
+def test_groups_are_valid_names(recipe):
+    import re
+
+    group = new_group(recipe)
+    assert re.fullmatch(r"sweep-[a-z0-9]([a-z0-9-]*[a-z0-9])?", group)
+    assert len(group) <= MAX_LENGTH

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 THEIRS = "git archive HEAD | gzip"
-WORDS = [b"import torch", b"def forward(self, x):", b"return self.layer(x)", b"# a comment", b"class Model(Module):", b""]
+WORDS = [b"import torch", b"def forward(self, x):", b"return self.layer(x)", b"# why", b"class Model(Module):", b""]
 
 
 @dataclass

@@ -34,6 +34,7 @@ def finished(tmp_path, monkeypatch):
 
     def finish(*reports: pytest.TestReport):
         plugin = Results(tmp_path / "cache" / "behaviours.json")
+        plugin.file.unlink(missing_ok=True)
         for one in reports:
             plugin.pytest_runtest_logreport(one)
         session = SimpleNamespace(exitstatus=0)

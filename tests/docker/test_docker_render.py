@@ -135,6 +135,8 @@ def test_the_renderer_does_not_import_docker_py(make_plan):
 
 # additional_kwargs
 
+JOB = ["bash", "-c", "exec bash /nemo_run/job.sh 2>&1"]
+
 
 def body(make_plan, **arguments: Any) -> dict[str, Any]:
     return request_body(make_plan(user="root", additional_kwargs=arguments))
@@ -142,9 +144,9 @@ def body(make_plan, **arguments: Any) -> dict[str, Any]:
 
 def test_an_entry_point_of_the_profiles_gets_the_job_script(make_plan):
     made = body(make_plan, entrypoint="/opt/start.sh --quiet")
-    assert (made["Entrypoint"], made["Cmd"]) == (["/opt/start.sh", "--quiet"], ["bash", "/nemo_run/job.sh"])
+    assert (made["Entrypoint"], made["Cmd"]) == (["/opt/start.sh", "--quiet"], JOB)
     made = body(make_plan, entrypoint="")
-    assert (made["Entrypoint"], made["Cmd"]) == (["bash", "/nemo_run/job.sh"], [])
+    assert (made["Entrypoint"], made["Cmd"]) == (JOB, [])
 
 
 def test_environment_labels_and_volumes_are_joined_with_ours(make_plan):

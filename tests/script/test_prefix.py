@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nemo_runspec import script
 
-FUNCTIONS = Path(script.__file__).with_name("functions.sh").read_text(encoding="utf-8")
+FUNCTIONS = Path(script.__file__).with_name("prefix.sh").read_text(encoding="utf-8")
 PROGRAM = Path(script.__file__).with_name("prefix.py").read_text(encoding="utf-8")
 PYTHON = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 TAG = b"[rank0] "

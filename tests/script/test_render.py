@@ -496,8 +496,8 @@ def test_a_signal_reaches_the_command_once_and_its_own_ending_counts(tmp_path, c
 def test_ctrl_c_reaches_python(tmp_path):
     script = """
         import time
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             time.sleep(60)
         except KeyboardInterrupt:
             raise SystemExit(4)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from support import HEADER, Project
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 BODY = """
 import json, math, os, pathlib, signal, sys, time

@@ -41,12 +41,12 @@ def test_the_best_comes_first_and_those_without_a_value_last():
 def test_a_failed_run_is_never_the_best():
     table = make_table(three(metric="loss"))
     assert table.best.member.index == 0
-    assert order(table) == [2, 0, 1, 3]
+    assert order(table) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("sort", "expected"),
-    [("loss", [2, 0, 1, 3]), ("lr", [3, 1, 2, 0]), ("train.lr", [3, 1, 2, 0]), ("time", [0, 1, 2, 3]),
+    [("loss", [0, 1, 2, 3]), ("lr", [3, 1, 2, 0]), ("train.lr", [3, 1, 2, 0]), ("time", [0, 1, 2, 3]),
      ("index", [0, 1, 2, 3]), ("val_loss", [1, 0, 2, 3])],
 )  # fmt: skip
 def test_it_can_be_sorted_by_anything(sort, expected):

@@ -12,9 +12,11 @@ from nemo_runspec.jobs.record import STATES, JobRecord, Transition, moment, now
 
 if TYPE_CHECKING:
     from nemo_runspec.script.markers import NodeMarker
-    from nemo_runspec.supervise.worker import Seen
 
 _WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
+
+Found = tuple[str, str, int | None]
+"""State, reason and exit code of a job, as its backend finds them."""
 
 
 def is_believed(record: JobRecord) -> bool:
@@ -42,14 +44,14 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
         return _as_marked(record, marker, folder)
     if life is Life.RESTARTED:
         return _with(record, "lost", f"the machine was restarted, and the job had left no exit marker ({record.host})")
-    seen = _look(record, folder)
-    why = seen.reason if STATES[seen.state].final else ""
-    return _with(dataclasses.replace(record, exit_code=seen.exit_code, cause=why), seen.state, seen.reason)
+    state, reason, exit_code = _look(record, folder)
+    why = reason if STATES[state].final else ""
+    return _with(dataclasses.replace(record, exit_code=exit_code, cause=why), state, reason)
 
 
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
+    from nemo_runspec.jobs.request import read_request
     from nemo_runspec.script.markers import cause
-    from nemo_runspec.supervise.request import read_request
 
     why = cause(marker)
     elapsed = marker.ended - marker.started
@@ -71,28 +73,29 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
     return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(marker.ended))
 
 
-def _look(record: JobRecord, folder: Path) -> Seen:
+def _look(record: JobRecord, folder: Path) -> Found:
     """What the job's backend finds. Whatever stands in its way makes the state unknown, and is the reason."""
     from nemo_runspec.backends import get_backend
-    from nemo_runspec.supervise.worker import Seen
 
     try:
         backend = get_backend(record.executor)
-        seen = backend.load_worker().look(record, folder) if backend.worker else _without_worker(record, backend.remote)
+        if not backend.worker:
+            return _without_worker(record, backend.remote)
+        seen = backend.load_worker().look(record, folder)
     except Exception as error:  # noqa: BLE001  # it is reported, and one job must not hide all others
         said = str(getattr(error, "what", error)) or type(error).__name__
-        return Seen("unknown", f"nemotron was killed, and the job cannot be looked at: {said.splitlines()[0]}")
-    return seen if seen.state in STATES else Seen("unknown", f"{record.executor} says '{seen.state}' of it")
+        return "unknown", f"nemotron was killed, and the job cannot be looked at: {said.splitlines()[0]}", None
+    if seen.state not in STATES:
+        return "unknown", f"{record.executor} says '{seen.state}' of it", None
+    return seen.state, seen.reason, seen.exit_code
 
 
-def _without_worker(record: JobRecord, remote: bool) -> Seen:
-    from nemo_runspec.supervise.worker import Seen
-
+def _without_worker(record: JobRecord, remote: bool) -> Found:
     if record.process is not None and is_alive(record.process):
-        return Seen("running", f"nemotron itself was killed; process {record.process.pid} still runs")
+        return "running", f"nemotron itself was killed; process {record.process.pid} still runs", None
     if remote:
-        return Seen("unknown", f"nemotron was killed, and {record.executor} cannot be asked from here")
-    return Seen("lost", _WITHOUT_MARKER)
+        return "unknown", f"nemotron was killed, and {record.executor} cannot be asked from here", None
+    return "lost", _WITHOUT_MARKER, None
 
 
 def _with(record: JobRecord, state: str, reason: str, time: str | None = None) -> JobRecord:

@@ -71,7 +71,7 @@ def _split(address: str) -> tuple[str, str]:
     place, path = (found["host"], found["path"]) if found else ("", address)
     repository, at, ref = path.rpartition("@")
     scheme = found.groupdict().get("scheme") if found else None
-    known = scheme in _SCHEMES if scheme else bool(found) or address.startswith("/")
+    known = scheme in _SCHEMES if scheme else "::" not in address and (bool(found) or address.startswith("/"))
     if not known or not at or not repository.strip("/") or not ref or ref.startswith("-") or place.startswith("-"):
         raise UserError(f"auto_mount: not a git+URL@ref: {_shown(address)}", remedy=f"write {_FORM}")
     user = place.rpartition("@")[0]

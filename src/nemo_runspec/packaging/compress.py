@@ -34,7 +34,8 @@ class GzipWriter:
 
     def close(self) -> None:
         """Writes what is left."""
-        self._send()
+        if self._size:
+            self._send()
         while self._waiting:
             self._out.write(self._waiting.popleft().result())
         self._pool.shutdown()

@@ -26,9 +26,9 @@ _OURS = {
 _SETTINGS = (
     "core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false", "core.hooksPath=/dev/null",
     "advice.addEmbeddedRepo=false", "core.quotePath=false", "tar.umask=0022",
-    # Files of Git LFS stay the pointers they are in a commit: the filter would fetch, and write into the repository.
-    "filter.lfs.process=", "filter.lfs.clean=", "filter.lfs.smudge=", "filter.lfs.required=false",
 )  # fmt: skip
+_WITHOUT_LFS = ("filter.lfs.process=", "filter.lfs.clean=", "filter.lfs.smudge=", "filter.lfs.required=false")
+"""Files of Git LFS stay the pointers they are in a commit: its filters fetch, and write into the repository."""
 
 
 class GitError(Exception):
@@ -37,16 +37,18 @@ class GitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository that is only read.
+    """A repository, read only unless its caller made it.
 
     Args:
         folder: its working tree, or with `bare` its git directory.
         extra: variables for git, such as where new objects are written instead.
+        lfs: whether the filters of Git LFS work.
     """
 
     folder: Path
     bare: bool = False
     extra: Mapping[str, str] = field(default_factory=dict, hash=False)
+    lfs: bool = False
 
     def run(self, *arguments: str, given: bytes | None = None, **extra: str) -> bytes:
         """What `git ARGUMENTS` prints.
@@ -81,7 +83,8 @@ class Repository:
 
     def command(self, *arguments: str) -> list[str]:
         """The whole command line."""
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        chosen = _SETTINGS if self.lfs else (*_SETTINGS, *_WITHOUT_LFS)
+        settings = [word for setting in chosen for word in ("-c", setting)]
         return ["git", *settings, "-C", str(self.folder), *arguments]
 
     def environment(self, **extra: str) -> dict[str, str]:

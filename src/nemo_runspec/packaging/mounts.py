@@ -54,6 +54,8 @@ def _provide(mount: AutoMount, say: Say) -> AutoMount:
             _check_out(mirror, mount, commit)
     except OSError as error:
         raise UserError(f"{_named(mount)} cannot be mounted: {error.strerror}", where=str(error.filename)) from None
+    except GitError as error:
+        raise UserError(f"{_named(mount)} cannot be mounted: {error}", where=str(folder)) from None
     return replace(mount, commit=commit)
 
 
@@ -74,7 +76,7 @@ def _mirror(folder: Path, url: str) -> Repository:
     repository = Repository(folder, bare=True, extra=_network(url))
     if not folder.is_dir():
         scratch = Path(tempfile.mkdtemp(prefix=".mirror.", dir=folder.parent))
-        fresh = Repository(scratch, bare=True)
+        fresh = Repository(scratch)
         fresh.run("init", "--quiet", "--bare", ".")
         fresh.run("config", "remote.origin.url", url)
         fresh.run("config", "gc.autoDetach", "false")
@@ -165,7 +167,7 @@ def _check_out(mirror: Repository, mount: AutoMount, commit: str) -> None:
 
 
 def _clone(mirror: Repository, mount: AutoMount, commit: str, folder: Path) -> None:
-    here = Repository(folder, extra=mirror.extra)
+    here = Repository(folder, extra=mirror.extra, lfs=True)
     here.run("clone", "--quiet", "--local", "--no-checkout", str(mirror.folder), ".")
     here.run("remote", "set-url", "origin", mount.url)
     here.run("checkout", "--quiet", "--detach", commit)

@@ -1,8 +1,9 @@
-"""NeMo-Run packagers of a code package: NeMo-Run's own where it packs what was planned, else one that gives our archive.
+"""NeMo-Run packagers of a code package: its own where it packs what was planned, else one that gives our archive.
 
-Seen in NeMo-Run 0.11.1 (`core/packaging/`): `GitArchivePackager` unpacks the whole tree into the user's repository and
-packs it again there, takes HEAD rather than a commit's submodules, and breaks at spaces; `PatternPackager` leaves links
-out, takes `.git` along, does not know `**`, puts names into a shell as they are, and calls an empty archive a success.
+Seen in NeMo-Run 0.11.1 (`core/packaging/`): `GitArchivePackager` always unpacks the whole tree into the user's
+repository and packs it again there, takes submodules as they are checked out, and breaks at spaces; `PatternPackager`
+leaves links out, takes `.git` along, does not know `**`, puts names into a shell as they are, and calls an empty
+archive a success.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def archive_for(stored: str, job_dir: str, name: str) -> str:
     """
     target = Path(job_dir) / f"{name}.tar.gz"
     if not target.exists():
-        facts = {key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(stored).items()}
+        facts: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(stored).items()
+        }
         archive = pack(Package(**facts), lambda line: None).archive
         assert archive is not None, "a package of kind none has NeMo-Run's own packager"
         _place(archive, target)

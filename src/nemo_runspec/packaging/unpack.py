@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git import said
+
+_BLOCK = 1 << 20
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -58,7 +61,10 @@ def _extract(archive: Path, folder: Path) -> None:
 def extract_here(archive: Path, folder: Path) -> None:
     """The same without a tar program. Links are made last, so that nothing is written through one."""
     links: list[tarfile.TarInfo] = []
-    with tarfile.open(archive, "r:gz", encoding="utf-8", errors="surrogateescape") as tar:
+    with (
+        gzip.open(archive) as stream,
+        tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as tar,
+    ):
         for member in tar:
             target = _inside(folder, member, archive)
             if member.issym():
@@ -66,22 +72,26 @@ def extract_here(archive: Path, folder: Path) -> None:
             elif member.isdir():
                 target.mkdir(parents=True, exist_ok=True)
             elif member.isfile():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source = tar.extractfile(member)
-                assert source is not None
-                with target.open("wb") as out:
-                    shutil.copyfileobj(source, out, 1 << 20)
-                target.chmod(member.mode & 0o777)
-                os.utime(target, (member.mtime, member.mtime))
+                _extract_file(tar, member, target)
             else:
-                raise UserError(
-                    f"the package holds {member.name!r}, which is no file, folder or link", where=str(archive)
-                )
+                raise UserError(f"the package holds {member.name!r}, no file, folder or link", where=str(archive))
+        while stream.read(_BLOCK):  # to its end, which holds the checksum
+            pass
     for member in links:
         place = _inside(folder, member, archive)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
         place.symlink_to(member.linkname)
+
+
+def _extract_file(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = tar.extractfile(member)
+    assert source is not None
+    with target.open("wb") as out:
+        shutil.copyfileobj(source, out, _BLOCK)
+    target.chmod(member.mode & 0o777)
+    os.utime(target, (member.mtime, member.mtime))
 
 
 def _inside(folder: Path, member: tarfile.TarInfo, archive: Path) -> Path:

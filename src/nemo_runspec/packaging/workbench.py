@@ -2,7 +2,8 @@
 
 git writes their index and objects into a folder of ours and reads the repository's objects as alternates, so that
 nothing is written into the repository (git's documentation, "Environment Variables": GIT_INDEX_FILE,
-GIT_OBJECT_DIRECTORY, GIT_ALTERNATE_OBJECT_DIRECTORIES).
+GIT_OBJECT_DIRECTORY, GIT_ALTERNATE_OBJECT_DIRECTORIES). What writes does not see the alternates: git would change the
+times of an object there that it was about to write (seen in 2.39).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Workbench:
         with suppress(FileNotFoundError):
             shutil.copy2(index, ours.extra["GIT_INDEX_FILE"])
         try:
-            ours.run("add", "--all", "--", ".")
-            return Tree(ours, ours.line("write-tree", "--missing-ok"))
+            _blind(ours).run("add", "--all", "--", ".")
+            return Tree(ours, _written(ours))
         except GitError as error:
             raise UserError(
                 f"the working tree cannot be packaged as it is: {error}", where=str(repository.folder)
@@ -49,7 +50,7 @@ class Workbench:
         ours = self._place(tree.repository)
         ours.run("read-tree", tree.treeish)
         ours.run("update-index", "--force-remove", "-z", "--stdin", given=joined(paths))
-        return Tree(ours, ours.line("write-tree", "--missing-ok"), tree.prefix)
+        return Tree(ours, _written(ours), tree.prefix)
 
     def index_of(self, tree: Tree) -> Repository:
         """The repository with an index of this tree, for questions that git asks of an index."""
@@ -75,6 +76,14 @@ def workbench() -> Iterator[Workbench]:
     """A workbench in the system's temporary folder (0700), gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="nemotron-package-") as folder:
         yield Workbench(Path(folder))
+
+
+def _written(ours: Repository) -> str:
+    return _blind(ours).line("write-tree", "--missing-ok")
+
+
+def _blind(ours: Repository) -> Repository:
+    return ours.with_variables(GIT_ALTERNATE_OBJECT_DIRECTORIES="")
 
 
 def _quoted(path: str | None) -> str:

@@ -74,19 +74,20 @@ _PACKAGING = (
     Field(
         "packager_include_pattern",
         "str|list[str]",
-        "pattern: what to package, such as src/*.py. git: files to add that are not committed.",
+        "pattern: what to package, such as src/**/*.py. git: files to add as they are now. * leaves hidden files out, "
+        "** goes into folders, a folder brings all its files; links stay links.",
     ),
     Field(
         "packager_relative_path",
         "str|list[str]",
         "The folder that packager_include_pattern and the paths in the package are relative to; "
-        "by default the repository. One for all patterns, or one each.",
+        "by default the repository (git) or the working directory. One for all patterns, or one each.",
     ),
     Field(
         "packager_sub_packagers",
         "table",
         'hybrid: folder in the package = how it is made, such as code = { packager = "git", subpath = "src" }. '
-        "The tables take the packager_ keys without that prefix.",
+        "The tables take the packager_ keys without that prefix, dirty, and merge: another folder, or . for the root.",
     ),
     Field(
         "dirty",
@@ -109,9 +110,15 @@ _SWEEPS = (
     Field(
         "sweep_metric",
         "str",
-        "The metric that a sweep is sorted by and that a sweeper such as Optuna optimises; by default val_loss, else loss.",
+        "The metric that a sweep is sorted by and that a sweeper such as Optuna is told; by default val_loss, else "
+        "loss. Lower is better, unless it ends in :max, as in accuracy:max.",
     ),
-    Field("stop_on_failure", "bool", "End a sweep as soon as one of its runs fails.", default=False),
+    Field(
+        "stop_on_failure",
+        "bool",
+        "Start no more runs of a sweep (-m) once one has failed; those that run go on to their end.",
+        default=False,
+    ),
 )
 
 COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING, *_SWEEPS)

@@ -1,4 +1,4 @@
-"""Puts its argument before every line of standard input: what `nemotron_prefix` in functions.sh does, but fast.
+"""Puts its argument before every line of standard input: what the loop in prefix.sh does, but fast.
 
 Run by whatever python3 a job finds, down to 3.6, one for every rank: it imports next to nothing.
 """

@@ -44,7 +44,8 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         _head(plan),
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
-        ("# --- functions", f"nemotron_prefix_program={quote(_beside('prefix.py'))}", _beside("functions.sh")),
+        ("# --- functions", _beside("functions.sh")),
+        ("# --- what comes before the lines of a rank", *_prefix()),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
         ("# --- environment", *_environment(plan, layout)),
@@ -132,6 +133,11 @@ def _own_folder(plan: Plan, layout: JobLayout) -> str | None:
 
 def _on_python_path(folder: str) -> str:
     return f'export PYTHONPATH={quote(folder)}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+
+
+def _prefix() -> Iterator[str]:
+    yield f"nemotron_prefix_program={quote(_beside('prefix.py'))}"
+    yield _beside("prefix.sh")
 
 
 @lru_cache

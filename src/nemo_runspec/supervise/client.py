@@ -40,10 +40,9 @@ def _start_detached(job: SupervisedJob) -> None:
     def supervise(ready: Ready) -> None:
         with Interrupts() as interrupts:
             job.record_job()
-            ready()
+            ready(job.plan.name, job.folder / "supervisor.log")
             job.run_to_its_end(interrupts)
 
-    detach(supervise, lambda: job.folder / "supervisor.log")
-    name = job.plan.name
+    name = detach(supervise)
     job.say(f"{name}: runs on without this terminal")
     job.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")

@@ -13,18 +13,18 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 
-Ready = Callable[[], None]
-"""Called by the detached process when whoever started it may go."""
+Ready = Callable[[str, Path], None]
+"""Called by the detached process when whoever started it may go: with a name for that one, and the file that the
+process's own output and errors go to from then on."""
 
 
-def detach(work: Callable[[Ready], None], log: Callable[[], Path]) -> None:
-    """Runs `work(ready)` in a process of its own session, without a terminal; returns when that has called `ready`.
+def detach(work: Callable[[Ready], None]) -> str:
+    """Runs `work(ready)` in a process of its own session, without a terminal, and waits until that calls `ready`.
 
     The process is a fork: it has all that this one has in memory, secrets too, so that nothing need be written down,
     and it starts at once. It is adopted by the system's first process when this one ends.
 
-    Args:
-        log: where the process's own output and errors go; asked once it is ready, and made then.
+    Returns: the name that `ready` was called with.
 
     Raises:
         UserError: what `work` raised before it was ready, or that it ended before.
@@ -35,15 +35,15 @@ def detach(work: Callable[[Ready], None], log: Callable[[], Path]) -> None:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _be_detached(work, writing, log)
+        _be_detached(work, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as answer:
         said = answer.read()
     os.waitpid(child, 0)
-    _raise_what_was_said(said)
+    return _name_in(said)
 
 
-def _be_detached(work: Callable[[Ready], None], writing: int, log: Callable[[], Path]) -> None:
+def _be_detached(work: Callable[[Ready], None], writing: int) -> None:
     """The other process, from its first to its last moment."""
     code = 1
     try:
@@ -52,19 +52,19 @@ def _be_detached(work: Callable[[Ready], None], writing: int, log: Callable[[], 
         os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        _run(work, writing, log)
+        _run(work, writing)
         code = 0
     finally:
         os._exit(code)
 
 
-def _run(work: Callable[[Ready], None], writing: int, log: Callable[[], Path]) -> None:
+def _run(work: Callable[[Ready], None], writing: int) -> None:
     told = False
 
-    def ready() -> None:
+    def ready(name: str, log: Path) -> None:
         nonlocal told
-        _redirect(log())
-        _tell(writing, {"ready": True})
+        _redirect(log)
+        _tell(writing, {"ready": name})
         told = True
 
     try:
@@ -103,9 +103,10 @@ def _tell(writing: int, message: dict[str, object]) -> None:
         os.close(writing)
 
 
-def _raise_what_was_said(said: bytes) -> None:
+def _name_in(said: bytes) -> str:
     if not said:
-        raise UserError("the job's supervisor ended before it had recorded the job", remedy="run it attached: --run")
+        raise UserError("the supervisor ended before anything was recorded", remedy="run it attached: --run")
     message = json.loads(said)
     if "what" in message:
         raise UserError(str(message["what"]), where=message["where"], remedy=message["remedy"])
+    return str(message["ready"])

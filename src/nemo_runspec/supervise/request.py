@@ -1,35 +1,7 @@
-"""The wish of another process that a job be ended: a small file in the job's folder, which its supervisor looks for."""
+"""The wish of another process that a job be ended. It lies with the records, as it says how a job ended."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from nemo_runspec.jobs.request import CancelRequest, read_request, write_request
 
-from nemo_runspec import paths
-
-_FILE = "cancel.json"
-
-
-@dataclass(frozen=True, slots=True)
-class CancelRequest:
-    """`grace`: seconds between TERM and KILL. `by`: who asked, for a person."""
-
-    grace: float
-    by: str
-
-
-def write_request(folder: Path, request: CancelRequest) -> None:
-    """Leaves the wish in a job's folder. Raises `OSError` where it cannot be written."""
-    paths.write_private(folder / _FILE, json.dumps(asdict(request)) + "\n")
-
-
-def read_request(folder: Path) -> CancelRequest | None:
-    """The wish, if somebody has left one."""
-    try:
-        data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return CancelRequest(float(data["grace"]), str(data["by"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
-        return CancelRequest(10.0, "another process")
+__all__ = ["CancelRequest", "read_request", "write_request"]

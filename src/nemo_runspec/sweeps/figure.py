@@ -97,8 +97,9 @@ def draw(table: Table, file: Path, *, title: str) -> bool:
 
 
 def _points(table: Table) -> list[_Point]:
-    """Members with the metric, the best first."""
-    found = [_Point(row, row.member.metrics.get(table.metric or "", math.nan)) for row in table.rows]
+    """Members with the metric, the best first; those that did not succeed only where none did."""
+    rows = [row for row in table.rows if row.member.state == "succeeded"] or table.rows
+    found = [_Point(row, row.member.metrics.get(table.metric or "", math.nan)) for row in rows]
     usable = [point for point in found if math.isfinite(point.y)]
     sign = -1 if table.maximize else 1
     return sorted(usable, key=lambda point: (not point.row.best, sign * point.y, point.row.member.index))

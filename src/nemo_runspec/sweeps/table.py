@@ -161,10 +161,11 @@ def _order(sweep: Sweep, keys: Sequence[str], metric: str | None, sort: str | No
 
 
 def _by_metric(metric: str | None, maximize: bool) -> Callable[[Member], Any]:
-    def order(member: Member) -> tuple[bool, bool, float, int]:
+    def order(member: Member) -> tuple[bool, bool, bool, float, int]:
         value = member.metrics.get(metric or "", math.nan)
         usable = math.isfinite(value)
-        return (not usable, member.record is None, (-value if maximize else value) if usable else 0.0, member.index)
+        figure = (-value if maximize else value) if usable else 0.0
+        return (member.record is None, member.state != "succeeded", not usable, figure, member.index)
 
     return order
 

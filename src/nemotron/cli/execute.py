@@ -122,7 +122,27 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
     if invocation.dry_run:
         return preview_sweep(request, as_json=invocation.json)
     _check_staging(invocation)
+    if invocation.mode == "batch":
+        return _detached_sweep(request, invocation)
     return run_sweep(request, invocation, sys.argv)
+
+
+def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:
+    """Starts a process that runs the sweep without this terminal; returns once the sweep is written down."""
+    from nemo_runspec.supervise.detach import Ready, detach
+    from nemo_runspec.sweeps.store import SweepStore
+    from nemotron.cli.sweep import run_sweep
+
+    def work(ready: Ready) -> None:
+        def recorded(group: str) -> None:
+            ready(group, SweepStore().folder(group) / "sweep.log")
+
+        run_sweep(request, invocation, sys.argv, recorded=lambda sweep: recorded(sweep.group))
+
+    group = detach(work)
+    print(f"{group}: runs on without this terminal", file=sys.stderr)
+    print(f"  nemotron jobs show {group}    nemotron jobs cancel {group}", file=sys.stderr)
+    return 0
 
 
 def _preview(plan: Plan, invocation: Invocation) -> int:

@@ -115,8 +115,16 @@ class _Session:
             if self._provide_inputs(example):
                 example = [build_plan(request)]
             with self._watched(example, list(search.space), search.trials) as runner, suppress(Stopped):
-                run_search(search, lambda jobs: self._batch(runner, search, jobs), self.folder / "sweeper.log")
+                self._ask(search, runner)
         return self._exit_code()
+
+    def _ask(self, search: Search, runner: Runner) -> None:
+        """Lets the sweeper run. Where it fails after runs that have failed, the first of these says the exit code."""
+        try:
+            run_search(search, lambda jobs: self._batch(runner, search, jobs), self.folder / "sweeper.log")
+        except UserError as error:
+            error.exit_code = exit_code(self.sweep.members) or error.exit_code
+            raise
 
     def _begin(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> None:
         """Writes the sweep down, once nothing speaks against running it."""

@@ -22,6 +22,9 @@ LAYOUT = JobLayout(MOUNTED)
 LABEL_JOB = "nemotron/job"
 LABEL_JOB_DIR = "nemotron/job-dir"
 
+_ENTRY = ("bash", "-c", f"exec bash {LAYOUT.job_script} 2>&1")
+"""One stream for output and errors: the engine reads two at different times, and their lines would change places."""
+
 DIFFERENCES: Mapping[str, str] = {
     "Entrypoint": "NeMo-Run leaves the image's own, which may not run its command; the job script takes its place",
     "Cmd": "NeMo-Run's is an unquoted `bash -c` line with `tee`: arguments change, and a status file says how it ended",
@@ -69,7 +72,7 @@ def run_arguments(plan: Plan) -> dict[str, Any]:
     packaged = plan.package.kind != "none"
     arguments = {
         "image": target.container_image,
-        "entrypoint": ["bash", LAYOUT.job_script],
+        "entrypoint": list(_ENTRY),
         "command": [],
         "hostname": "" if target.network.startswith("container:") else plan.name[-32:].lstrip("-"),
         "user": target.user,

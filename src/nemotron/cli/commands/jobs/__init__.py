@@ -26,8 +26,9 @@ _LOGS = (
 
 _WAIT = (
     "Waits until jobs are over.\n\n"
-    "Exit code: the job's own, of several the first that is not 0 in the order they are named; 1 for a job that "
-    "is lost or has none, 124 when the time of --timeout is up, 130 after Ctrl-C. The jobs go on in both cases."
+    "Exit code: the job's own, of several the first that is not 0 in the order they are named; 1 for a job "
+    "without one, such as a lost one, 124 when the time of --timeout is up, 130 after Ctrl-C. "
+    "The jobs go on in both cases."
 )
 
 _CANCEL = (

@@ -114,7 +114,7 @@ def _say_seen(record: JobRecord, as_json: bool) -> None:
 
 def _said(record: JobRecord, more: str = "") -> str:
     code = f", exit code {record.exit_code}" if record.exit_code else ""
-    why = record.cause or record.reason
+    why = record.reason or record.cause
     rest = one_line(f"{code}{f': {why}' if why else ''}")
     return f"{record.name}:{more} {coloured(record.state, record.state)}{rest}"
 

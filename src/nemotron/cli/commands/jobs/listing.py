@@ -114,7 +114,7 @@ def _row(record: JobRecord | Unreadable) -> tuple[str, ...]:
     where = record.profile or record.executor
     own = " ".join(record.overrides) if record.group else ""
     retried = f"retry of {record.retry_of}" if record.retry_of else ""
-    remark = _joined(own, record.cause or record.reason or retried)
+    remark = _joined(own, record.reason or record.cause or retried)
     return (record.name, _state(record), short_time(record.created), took(record), where, remark)
 
 
@@ -128,7 +128,7 @@ def _member_row(record: JobRecord | Unreadable, common: frozenset[str]) -> tuple
         record.name,
         _state(record),
         took(record),
-        _joined(own, numbers(record.metrics), record.cause or record.reason),
+        _joined(own, numbers(record.metrics), record.reason or record.cause),
     )
 
 

@@ -57,7 +57,7 @@ def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
     if not found:
         _say(f"{ended.name}: {_no_log(ended)}")
     code = "" if ended.exit_code is None else f", exit code {ended.exit_code}"
-    why = ended.cause or ended.reason
+    why = ended.reason or ended.cause
     _say(one_line(f"{ended.name}: {ended.state}{code}{f': {why}' if why else ''}"))
     return 0
 

@@ -53,7 +53,7 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
 def _how_it_ended(record: JobRecord) -> list[tuple[str, str]]:
     return [
         ("exit code", "none" if record.exit_code is None else str(record.exit_code)),
-        ("cause", record.cause or record.reason),
+        ("cause", record.reason or record.cause),
         ("time", took(record)),
         ("metrics", numbers(record.metrics)),
     ]

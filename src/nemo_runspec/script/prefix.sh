@@ -1,0 +1,37 @@
+# RANK: puts "[rankN] " before every line, and gives it on at once. A carriage return ends a line too, so that progress
+# bars are seen. The loop is for jobs that have no Python, and reads what one that could not start or died has left.
+nemotron_prefix() {
+  local tag="[rank$1] "
+  { set +x; } 2> /dev/null
+  trap '' TERM INT HUP
+  if type -P python3 > /dev/null; then
+    python3 -I -S -c "$nemotron_prefix_program" "$tag" 2> /dev/null
+  elif type -P python > /dev/null; then
+    python -I -S -c "$nemotron_prefix_program" "$tag" 2> /dev/null
+  fi
+  nemotron_prefix_slowly "$tag"
+}
+
+# TAG: some 2 MB/s. Every line is one write, so that the lines of several ranks do not mix.
+nemotron_prefix_slowly() {
+  local LC_ALL=C tag=$1 chunk='' held='' line end='' status=0
+  while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
+    status=0
+    IFS= read -r -N 4096 -t 0.2 chunk || status=$?
+    if [[ $end == $'\r' && -z $held && $chunk == $'\n'* ]]; then
+      chunk=${chunk:1}
+      end=''
+    fi
+    chunk=${chunk//$'\r\n'/$'\n'}
+    while [[ $chunk == *[$'\r\n']* ]]; do
+      line=${chunk%%[$'\r\n']*}
+      end=${chunk:${#line}:1}
+      chunk=${chunk:${#line}+1}
+      line=$held$line
+      held=''
+      [[ -z $line && $end == $'\r' ]] || printf '%s\n' "$tag$line"
+    done
+    held+=$chunk
+  done
+  [ -z "$held" ] || printf '%s\n' "$tag$held"
+}

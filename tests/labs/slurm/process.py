@@ -1,0 +1,152 @@
+"""Daemons of a lab, started and signalled by process id, and what is needed to wait for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CLEAN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/root"}
+"""What a daemon sees: nothing of the test's own environment, so nothing of it can reach a job by accident."""
+
+
+class LabError(RuntimeError):
+    """A part of the lab did not do what it was told."""
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 60, why: Callable[[], str] = str) -> None:
+    """Waits until the condition holds.
+
+    Args:
+        why: called when it did not, for the message.
+
+    Raises:
+        LabError: it did not within this many seconds.
+    """
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise LabError(f"after {seconds:.0f} s still not: {what}\n{why()}")
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    """The process ids of the children that are alive."""
+    with suppress(OSError):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The process ids of the children, their children, and so on."""
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def only_child(process: subprocess.Popen[bytes]) -> int:
+    """The process that `nsenter --pid` or `unshare --fork` has made: it alone is in the namespace.
+
+    Raises:
+        LabError: it ended before it had made one.
+    """
+
+    def there() -> bool:
+        return bool(children(process.pid)) or process.poll() is not None
+
+    until(there, f"a child of {process.args!r}")
+    found = children(process.pid)
+    if not found:
+        raise LabError(f"ended with {process.returncode}: {process.args!r}")
+    return found[0]
+
+
+def name_of(pid: int) -> str:
+    """The name of a process, empty once it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def tail(file: Path, lines: int = 20) -> str:
+    """The last lines of a file; empty where there is none."""
+    if not file.exists():
+        return ""
+    return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
+
+
+@dataclass
+class Daemon:
+    """A daemon in the foreground, entered into its namespaces by `nsenter`, which stays as its parent.
+
+    Args:
+        enter: the nsenter command; it must enter a pid namespace.
+        command: the daemon and its arguments.
+        log: where its output goes.
+    """
+
+    name: str
+    enter: Sequence[str]
+    command: Sequence[str]
+    log: Path
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> None:
+        """Starts it; does nothing where it runs."""
+        if self.alive():
+            return
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self.enter, *self.command],
+                env=CLEAN,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def alive(self) -> bool:
+        """True until it has ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id on the machine."""
+        if self._process is None:
+            raise LabError(f"{self.name} was not started")
+        return only_child(self._process)
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to it alone; nothing happens where it has ended."""
+        if self.alive():
+            with suppress(LabError, ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def stop(self, seconds: float = 20) -> None:
+        """Ends it: asked first, killed after this many seconds."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        if self._process is None:
+            return
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            self._process.wait(seconds)
+
+    def wait_for(self, ready: Callable[[], bool], seconds: float = 60) -> None:
+        """Waits until it is ready.
+
+        Raises:
+            LabError: it ended first, or took longer than this many seconds; with the end of its log.
+        """
+        until(lambda: ready() or not self.alive(), f"{self.name} ready", seconds, lambda: tail(self.log))
+        if not self.alive():
+            raise LabError(f"{self.name} ended at once:\n{tail(self.log)}")

@@ -79,7 +79,7 @@ def cases(members: int) -> list[Case]:
 
 
 def lay_out(folder: Path) -> None:
-    """A project whose recipe `bench/nothing` has one value in its configuration, and a Hydra app that reads the same."""
+    """A project whose recipe `bench/nothing` has one value in its configuration, and an app for Hydra that reads it."""
     recipe = folder / "recipes" / "bench" / "nothing"
     (recipe / "config").mkdir(parents=True)
     (recipe / "config" / "default.yaml").write_text("x: 0\n")

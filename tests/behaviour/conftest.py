@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from lab_docker import docker_engine
 from support import Project
@@ -24,11 +26,14 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 
 
 @pytest.fixture
-def bench(rig: Rig, request: pytest.FixtureRequest, project: Project) -> Bench:
-    """A project with the profile `target`, which runs on the rig."""
+def bench(rig: Rig, request: pytest.FixtureRequest, project: Project) -> Iterator[Bench]:
+    """A project with the profile `target`, which runs on the rig. A job that a failed test has left is ended."""
     made = Bench(rig, project, rig.prepare(request, project))
     made.profile()
-    return made
+    yield made
+    for folder in (project.state / "jobs").glob("*-*"):
+        if not (folder / "status" / "node-0").exists():
+            made.nemotron("jobs", "cancel", folder.name, "--grace", "1")
 
 
 def _parameter(rig: Rig) -> object:

@@ -349,7 +349,7 @@ def test_the_record_is_true_after_nemotron_was_killed(tmp_path, start):
     nothing_left(plan, child.pid, seconds=15)
     assert not Path(f"/proc/{pid}").exists()
     found = record(plan)
-    assert (found.state, found.exit_code) == ("failed", 143)
+    assert (found.state, found.exit_code) == ("lost", 143)
     assert "nemotron itself was killed" in found.reason
 
 

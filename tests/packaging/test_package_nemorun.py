@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ from nemo_runspec.planning.model import Package
 @pytest.fixture(scope="module")
 def nemo_run():
     return import_nemo_run()
+
+
+@pytest.fixture(autouse=True)
+def empty_stdin(monkeypatch):
+    """NeMo-Run's packagers read the standard input of whoever calls them."""
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        yield
 
 
 @pytest.fixture

@@ -76,21 +76,16 @@ def library(tmp_path):
     return folder
 
 
-def test_a_repository_mounted_by_a_profile(repository, library, nemotron, tmp_path):
+def test_a_repository_mounted_by_a_profile(repository, library, nemotron, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIBRARY", f"file://{library}")
     profile(
         repository,
         'mounts = ["/data:/data", "${auto_mount:git+${oc.env:LIBRARY,x}@main,/opt/lib}:ro"]\n',
         f'[cache]\ngit_dir = "{tmp_path}/cache"\n',
     )
-    import os
-
-    os.environ["LIBRARY"] = f"file://{library}"  # the project fixture's own environment
-    try:
-        plan = nemo_runspec.plan("mine/train", profile="far")
-        out = dry_run(nemotron).succeeds().out
-        nemotron("env", "check").succeeds()
-    finally:
-        del os.environ["LIBRARY"]
+    plan = nemo_runspec.plan("mine/train", profile="far")
+    out = dry_run(nemotron).succeeds().out
+    nemotron("env", "check").succeeds()
     (mount,) = plan.auto_mounts
     assert (mount.url, mount.ref, mount.target, mount.commit) == (f"file://{library}", "main", "/opt/lib", None)
     assert mount.path.startswith(f"{tmp_path}/cache/library-")

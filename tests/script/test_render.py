@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobkit import lay_out, plan_for, run_script, start_script
 
-from nemo_runspec.supervise.outcome import outcome_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.planning.model import EnvVar, Package
 from nemo_runspec.planning.reserved import RESERVED, check_environment
 from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, read_markers
+from nemo_runspec.supervise.outcome import outcome_of
 
 HOSTILE = (
     "a b",

@@ -44,7 +44,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         _head(plan),
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
-        ("# --- functions", _beside("functions.sh")),
+        ("# --- functions", _beside("functions.sh"), "", _beside("outputs.sh")),
         ("# --- what comes before the lines of a rank", *_prefix()),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),

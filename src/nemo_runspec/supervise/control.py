@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.supervise.request import CancelRequest, write_request
 
@@ -53,7 +53,7 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
 
 
 def _wake_supervisor(record: JobRecord) -> None:
-    """TERM, so that it stops even while it makes an environment. A sweep's supervisor has other jobs: it looks itself."""
+    """TERM, so that it stops even while it makes an environment. A sweep's process has other jobs and looks itself."""
     if record.launcher is not None and record.group is None:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(record.launcher.pid, signal.SIGTERM)
@@ -75,7 +75,10 @@ def _conclude(store: JobStore, name: str) -> JobRecord:
     record = store.get(name)
     if record.ended:
         return record
-    return store.finish(record, "cancelled", exit_code=143, cause="cancelled after its supervisor was gone")
+    try:
+        return store.finish(record, "cancelled", exit_code=143, cause="cancelled after its supervisor was gone")
+    except JobEnded as error:
+        return error.record
 
 
 def _user() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from nemo_runspec.artifacts.store import register
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.script.markers import decisive, read_markers
@@ -156,6 +156,8 @@ class SupervisedJob:
                 outputs=outputs,
                 metrics=last_metrics(Path(self.layout.metrics)),
             )
+        except JobEnded as error:  # somebody else has written down its end: a cancel that could not wait
+            self.record = error.record
         except OSError as error:
             ended = f"{self.plan.name}: {outcome.state}, exit code {outcome.exit_code}"
             self.say(f"{ended}; its record cannot be written: {error.strerror}")

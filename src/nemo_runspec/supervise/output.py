@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.supervise.progress import MetricsBar
 from nemo_runspec.redact import LineFilter
+from nemo_runspec.supervise.progress import MetricsBar
 
 
 class JobOutput:

@@ -31,7 +31,8 @@ class Stop:
     """Acts on wishes to stop. The second signal, or the end of the grace, kills.
 
     Args:
-        folder: the job's own, where other processes leave their wish. `grace`: seconds, unless that wish says otherwise.
+        folder: the job's own, where other processes leave their wish.
+        grace: seconds, unless that wish says otherwise.
     """
 
     def __init__(

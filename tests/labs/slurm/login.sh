@@ -22,9 +22,9 @@ ip link set lo up
 ip link add br0 type bridge
 # The name of the machine's end of the cable is the claim to a subnet: a second lab cannot make the same one.
 for subnet in $(seq 1 250); do
-    if ip link add up type veth peer name "slurm-lab$subnet" netns "$host_net" 2>/dev/null; then break; fi
+    if ip link add uplink type veth peer name "slurm-lab$subnet" netns "$host_net" 2>/dev/null; then break; fi
 done
-ip link set up master br0 up
+ip link set uplink master br0 up
 ip address add "10.213.$subnet.2/24" dev br0
 ip link set br0 up
 ip route add default via "10.213.$subnet.1"

@@ -78,19 +78,21 @@ class Machines:
         Raises:
             LabError: namespaces cannot be had here (not root, or a container that forbids them).
         """
+        (self.base / "run" / "login.net").touch()
         host_net = os.open("/proc/self/ns/net", os.O_RDONLY)
-        log = self.base / "log" / "login.log"
-        with log.open("ab") as out:
+        # Read through the handle: the file itself goes with the lab's folder where this fails.
+        with (self.base / "log" / "login.log").open("w+b") as log:
             first = subprocess.Popen(
                 [*_NEW, "bash", str(HERE / "login.sh"), str(self.base), f"/proc/self/fd/{host_net}"],
-                env=CLEAN, cwd="/", stdin=subprocess.PIPE, stdout=out, stderr=out,
+                env=CLEAN, cwd="/", stdin=subprocess.PIPE, stdout=log, stderr=log,
                 pass_fds=(host_net,), start_new_session=True,
             )  # fmt: skip
-        os.close(host_net)
-        told = self.base / "run" / "subnet"
-        until(lambda: told.exists() or first.poll() is not None, "a login node", why=lambda: tail(log))
-        if first.poll() is not None:
-            raise LabError(f"no namespaces here: {tail(log)}")
+            os.close(host_net)
+            told = self.base / "run" / "subnet"
+            until(lambda: told.exists() or first.poll() is not None, "a login node")
+            if first.poll() is not None:
+                log.seek(0)
+                raise LabError(f"no namespaces here: {log.read().decode()}")
         self.subnet = int(told.read_text())
         self.login = Machine("login", self.address(2), first, only_child(first))
 

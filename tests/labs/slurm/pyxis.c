@@ -39,6 +39,7 @@ static int flag[FLAGS] = {-1, -1, -1, -1, -1};
 static const char *registry = "/", *state = "/";
 
 #define FAIL(...) (slurm_error("pyxis: " __VA_ARGS__), -1)
+#define NOTHING(...) (slurm_error("pyxis: " __VA_ARGS__), NULL)
 
 static char *text(const char *format, ...)
 {
@@ -210,7 +211,7 @@ static char *find_image(void)
 
 	if (*wanted == '/' || *wanted == '.') {
 		if (exists(text("%s/environment", wanted)))
-			return name;
+			return realpath(name, NULL);
 		enroot_failed("child 1", "failed to create container filesystem",
 			      text("[ERROR] No such file or directory: %s", wanted));
 		return NULL;
@@ -234,11 +235,11 @@ static char *image_of(const char *scratch, int known)
 	if (known && (image = realpath(link, NULL)))
 		return image;
 	if (!value[IMAGE])
-		return FAIL("error: a container with name \"pyxis_%s\" does not exist, and --container-image is not set",
-			    value[NAME]), NULL;
+		return NOTHING("error: a container with name \"pyxis_%s\" does not exist, and --container-image is "
+			       "not set", value[NAME]);
 	image = find_image();
 	if (image && value[NAME] && symlink(image, link))
-		return FAIL("couldn't keep %s: %m", link), NULL;
+		return NOTHING("couldn't keep %s: %m", link);
 	return image;
 }
 
@@ -265,7 +266,7 @@ static char *make_scratch(void)
 	char *mountpoint = text("%s/mount", state), node[65], *scratch;
 
 	if (make_folder(mountpoint) || mount("tmpfs", mountpoint, "tmpfs", 0, NULL))
-		return FAIL("couldn't mount %s: %m", mountpoint), NULL;
+		return NOTHING("couldn't mount %s: %m", mountpoint);
 	if (!value[NAME])
 		return mountpoint;
 	gethostname(node, sizeof(node));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
 
@@ -44,4 +45,3 @@ def _call(plan: str, dry_run: bool) -> int:
     values = values_of(saved)
     provide_inputs(saved, sys.argv, run_request)
     return submit(Planned(saved, values), client, argv=sys.argv)
-

@@ -8,6 +8,7 @@ from nemotron.cli.commands.jobs import act, complete, listing, logs, remove, sho
 from nemotron.cli.text import literal
 
 _JOB = "A job's name, the beginning or the last part of it, or 'last'."
+_JOB_OR_SWEEP = f"{_JOB[:-1]}; or a sweep's name."
 _JOBS = "Names of jobs, beginnings or last parts of them, 'last', or a sweep's name for all of its jobs."
 
 _LIST = (
@@ -16,7 +17,10 @@ _LIST = (
     "given."
 )
 
-_SHOW = "One job: states with times, cause of failure, metrics, where its files lie."
+_SHOW = (
+    "One job: states with times, cause of failure, metrics, where its files lie.\n\n"
+    "Of a sweep, the table of its runs, the best one first."
+)
 
 _LOGS = (
     "What a job has written.\n\n"
@@ -52,7 +56,14 @@ def make(help_text: str) -> Command:
         "jobs",
         help_text,
         command("list", _LIST, listing.call, *_filters(), *_amount(), as_json),
-        command("show", _SHOW, show.call, _job(), as_json),
+        command(
+            "show",
+            _SHOW,
+            show.call,
+            argument("job", _JOB_OR_SWEEP, complete=complete.jobs_and_groups),
+            _sort(),
+            as_json,
+        ),
         command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines.")),
         command(
             "wait",
@@ -111,6 +122,10 @@ def _rm_options() -> list[Parameter]:
         option("--force", "Also jobs whose state is unknown or whose record cannot be read."),
         option("--dry-run", "Say what would be removed; remove nothing."),
     ]
+
+
+def _sort() -> Parameter:
+    return option("--sort", "A sweep's runs by this metric, overridden key, 'time' or 'index'.", value="KEY")
 
 
 def _grace() -> Parameter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,13 @@ from nemotron.cli.commands.jobs.looks import coloured, one_line
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
     from nemo_runspec.jobs.index import Entry
+    from nemo_runspec.sweeps.model import Sweep
 
 GRACE = 10.0
 """Seconds between TERM and KILL."""
+
+_MARGIN = 15.0
+"""Seconds beyond the grace that a sweep has to write down its end."""
 
 _AT_ONCE = 16
 """Jobs that are ended at the same time."""
@@ -30,9 +35,17 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import seconds_in
     from nemo_runspec.jobs.wait import exit_code_of, wait_for
+    from nemo_runspec.sweeps.control import wait_for_end
+    from nemo_runspec.sweeps.store import SweepStore
 
     store = JobStore()
     limit = seconds_in(timeout, "--timeout", plain=True) if timeout else None
+    began = time.monotonic()
+    sweeps = [sweep.group for sweep in sweeps_among(jobs)]
+    if not wait_for_end(SweepStore(), sweeps, limit):
+        say(f"the time is up: {', '.join(sweeps)} not over")
+        return _TIMED_OUT
+    limit = None if limit is None else max(0.0, limit - (time.monotonic() - began))
     names = [entry.name for entry in named(store, jobs)]
     records = wait_for(store, names, seconds=limit, seen=lambda record: _say_seen(record, as_json))
     if as_json:
@@ -50,12 +63,18 @@ def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
 
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import seconds_in
+    from nemo_runspec.sweeps.control import stop, wait_for_end
+    from nemo_runspec.sweeps.store import SweepStore
 
     seconds = seconds_in(grace, "--grace", plain=True) if grace else GRACE
     store = JobStore()
+    sweeps = sweeps_among(jobs)
+    for sweep in sweeps:
+        stop(sweep)
     records = [store.by_name(entry.name) for entry in named(store, jobs)]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(records))) as pool:
+    with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
         done = list(pool.map(lambda record: _cancel_one(store, record, seconds), records))
+    wait_for_end(SweepStore(), [sweep.group for sweep in sweeps], seconds + _MARGIN)
     ended = [result for result in done if not isinstance(result, UserError)]
     if as_json:
         _print_json(ended)
@@ -80,10 +99,20 @@ def retry(job: str) -> int:
 
 
 def named(store: JobStore, words: Sequence[str]) -> list[Entry]:
-    """The jobs that are meant. Raises `UserError`."""
-    from nemo_runspec.jobs.reference import find_all
+    """The jobs that are meant; a sweep that has not started one yet means none. Raises `UserError`."""
+    from nemo_runspec.jobs.reference import find_all, group_members
 
-    return find_all(store.entries(), words, store.root)
+    entries = store.entries()
+    idle = {sweep.group for sweep in sweeps_among(words) if not group_members(entries, sweep.group)}
+    return find_all(entries, [word for word in words if word not in idle], store.root)
+
+
+def sweeps_among(words: Sequence[str]) -> list[Sweep]:
+    """The sweeps that are named."""
+    from nemo_runspec.sweeps.control import sweeps_named
+    from nemo_runspec.sweeps.store import SweepStore
+
+    return sweeps_named(SweepStore(), words)
 
 
 def _cancel_one(store: JobStore, record: JobRecord, grace: float) -> JobRecord | UserError:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemotron.cli.commands.jobs.act import named, say
+from nemotron.cli.commands.jobs.act import named, say, sweeps_among
 from nemotron.cli.commands.jobs.listing import known_recipes
 from nemotron.cli.text import count
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore, Unreadable
     from nemo_runspec.jobs.select import Filter
+    from nemo_runspec.sweeps.model import Sweep
 
 
 def call(
@@ -30,6 +31,7 @@ def call(
     """Removes jobs that are over."""
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import Filter, seconds_in, states_of
+    from nemo_runspec.sweeps.control import refuse_running
 
     older = seconds_in(older_than, "--older-than") if older_than else None
     wanted = Filter(states_of(states), recipe, profile, group, older=older)
@@ -39,9 +41,14 @@ def call(
             remedy="nemotron jobs rm JOB…, or nemotron jobs rm --older-than 30d --state failed",
         )
     store = JobStore()
+    sweeps = sweeps_among(jobs)
+    for sweep in sweeps:
+        refuse_running(sweep)
     names = _named(store, jobs, force) if jobs else _meeting(store, wanted, force)
     for name in names if not dry_run else ():
         _remove(store, name, force)
+    for sweep in sweeps if not dry_run else ():
+        _remove_sweep(sweep)
     if as_json:
         print(json.dumps({"removed": [] if dry_run else names, "would_remove": names if dry_run else []}, indent=2))
     else:
@@ -96,3 +103,15 @@ def _remove(store: JobStore, name: str, force: bool) -> None:
         store.remove(name, lambda record: _refuse(record, force))
     except OSError as error:
         raise UserError(f"job '{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None
+
+
+def _remove_sweep(sweep: Sweep) -> None:
+    from nemo_runspec.sweeps.control import remove
+    from nemo_runspec.sweeps.store import SweepStore
+
+    try:
+        remove(SweepStore(), sweep)
+    except OSError as error:
+        raise UserError(
+            f"sweep '{sweep.group}' cannot be removed: {error.strerror or error}", where=error.filename
+        ) from None

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, one_line, took
 from nemotron.cli.text import clean, count, paint, table
@@ -17,11 +18,18 @@ if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord
 
 
-def call(job: str, as_json: bool) -> int:
-    """Prints what is known of one job."""
+def call(job: str, sort: str | None, as_json: bool) -> int:
+    """Prints what is known of one job, or of a sweep."""
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.sweeps.store import SweepStore
 
     store = JobStore()
+    if not store.exists(job) and SweepStore().find(job) is not None:
+        from nemotron.cli.sweep_report import print_group
+
+        return print_group(job, sort=sort, as_json=as_json)
+    if sort is not None:
+        raise UserError(f"--sort belongs to a sweep, and '{job}' is none", remedy="leave --sort out")
     record = store.get(job)
     if as_json:
         print(json.dumps(to_json(record), indent=2, ensure_ascii=False))

@@ -1,0 +1,78 @@
+"""A sweep from another process: whether it goes on, its end, and its removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.sweeps.model import Sweep
+from nemo_runspec.sweeps.store import SweepStore
+
+_TICK = 0.1
+
+
+def sweeps_named(store: SweepStore, words: Iterable[str]) -> list[Sweep]:
+    """The sweeps that words name in full."""
+    names = set(store.names())
+    return [store.get(word) for word in dict.fromkeys(words) if word in names]
+
+
+def goes_on(sweep: Sweep) -> bool:
+    """Whether it may still start members: it has not ended, and its process lives or cannot be seen from here."""
+    return sweep.ended is None and sweep.launcher is not None and is_alive(sweep.launcher) is not False
+
+
+def stop(sweep: Sweep) -> None:
+    """Tells a sweep's process to end its running members and to start no more. One that is over is left as it is.
+
+    Raises:
+        UserError: it runs on another machine or in another container.
+    """
+    if not goes_on(sweep) or sweep.launcher is None:
+        return
+    if is_alive(sweep.launcher) is None:
+        raise UserError(
+            f"sweep '{sweep.group}' runs on another machine or in another container",
+            remedy=f"there: nemotron jobs cancel {sweep.group}",
+        )
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(sweep.launcher.pid, signal.SIGTERM)
+
+
+def wait_for_end(store: SweepStore, groups: Iterable[str], seconds: float | None = None) -> bool:
+    """Waits until sweeps are over; False when the time is up before."""
+    end = None if seconds is None else time.monotonic() + seconds
+    for group in groups:
+        while goes_on(store.get(group)):
+            if end is not None and time.monotonic() > end:
+                return False
+            time.sleep(_TICK)
+    return True
+
+
+def refuse_running(sweep: Sweep) -> None:
+    """Raises `UserError` for a sweep that goes on: nothing of it is removed then."""
+    if goes_on(sweep):
+        raise UserError(
+            f"sweep '{sweep.group}' is not over; nothing was removed",
+            remedy=f"end it first: nemotron jobs cancel {sweep.group}",
+        )
+
+
+def remove(store: SweepStore, sweep: Sweep) -> None:
+    """Removes what is kept of a sweep that is over: its table and its picture. Its jobs are not touched.
+
+    Raises:
+        UserError: it goes on.
+        OSError: it cannot be removed.
+    """
+    refuse_running(sweep)
+    folder = store.folder(sweep.group)
+    if not folder.is_symlink():
+        shutil.rmtree(folder)

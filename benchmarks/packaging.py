@@ -4,7 +4,8 @@
     uv run python benchmarks/packaging.py --files 10000 --rounds 5
 
 Every round runs every case once, as a process of its own, so that a busy moment hits all of them. The figure is the
-median of the wall time; a ratio is taken to git and gzip.
+median of the processor time of the process and its children, as in `bench.py`; wall time is shown beside it. A ratio is
+taken to git and gzip.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-THEIRS = "git archive HEAD | gzip"
+THEIRS = "`git archive HEAD`, `gzip`"
 WORDS = [b"import torch", b"def forward(self, x):", b"return self.layer(x)", b"# why", b"class Model(Module):", b""]
 
 
@@ -75,15 +76,15 @@ def run_stage(stage: str, folder: Path) -> None:
 
 def report(cases: list[Case]) -> bool:
     """Prints the table. True where every aim is met."""
-    reference = statistics.median(cases[0].wall)
+    walls, cpus = statistics.median(cases[0].wall), statistics.median(cases[0].cpu)
     met = True
-    print("| way | wall, median s | CPU, median s | ratio of the wall time | aim | |\n|---|--:|--:|--:|--:|---|")
+    print("| way | CPU, median s | ratio | aim | | wall, median s | ratio |\n|---|--:|--:|--:|---|--:|--:|")
     for case in cases:
         wall, cpu = statistics.median(case.wall), statistics.median(case.cpu)
-        good = case.aim is None or wall / reference <= case.aim
+        good = case.aim is None or cpu / cpus <= case.aim
         met = met and good
         aim, verdict = (f"{case.aim:.2f}", "met" if good else "MISSED") if case.aim else ("", "")
-        print(f"| {case.name} | {wall:.2f} | {cpu:.2f} | {wall / reference:.2f} | {aim} | {verdict} |")
+        print(f"| {case.name} | {cpu:.2f} | {cpu / cpus:.2f} | {aim} | {verdict} | {wall:.2f} | {wall / walls:.2f} |")
     return met
 
 

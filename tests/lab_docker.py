@@ -31,6 +31,8 @@ WITH_ENTRYPOINT = "lab/entrypoint:latest"
 """The same with an ENTRYPOINT that runs nothing it is given, and a CMD and USER of its own."""
 WITHOUT_BASH = "lab/busybox:latest"
 
+_CACHE = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
+"""Found when this module is imported: a test may have set another HOME later."""
 _INCLUDE = "python3,procps"
 _RUNC = """\
 #!/usr/bin/env python3
@@ -122,6 +124,14 @@ class Engine:
             return {network["Name"] for network in client.networks()} - {"bridge", "host", "none"}
         finally:
             client.close()
+
+    def empty(self) -> None:
+        """Removes all containers and networks."""
+        client = self.client()
+        for container in client.containers(all=True):
+            client.remove_container(container["Id"], force=True, v=True)
+        client.prune_networks()
+        client.close()
 
     def run(self, *words: str, image: str = BASE, binds: tuple[str, ...] = ()) -> str:
         """Runs a command in a container of root's; its output."""
@@ -255,7 +265,7 @@ def launch(folder: Path) -> subprocess.Popen[bytes]:
 def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
     """Ends all containers, then the engine; takes away mounts, the bridge and the folder."""
     with suppress(Exception):  # it may not have come up, or have been killed by a test
-        _empty(Engine(folder))
+        Engine(folder).empty()
     process.terminate()
     try:
         process.wait(30)
@@ -270,14 +280,6 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
     if not (folder / "had-bridge").read_text() and _bridge().exists():
         subprocess.run(["ip", "link", "delete", "docker0"], check=False)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _empty(engine: Engine) -> None:
-    client = engine.client()
-    for container in client.containers(all=True):
-        client.remove_container(container["Id"], force=True, v=True)
-    client.prune_networks()
-    client.close()
 
 
 def _end_shims(folder: Path) -> None:
@@ -322,10 +324,9 @@ def build(client: Any, tag: str, dockerfile: str) -> None:
 
 def base_tar() -> Path:
     """The root file system of `BASE`: made once, kept in the tests' cache (about 190 MB, 15 to 35 s)."""
-    cache = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
-    cache.mkdir(parents=True, exist_ok=True)
-    made = cache / "debian-12-python.tar"
-    with (cache / "debian-12-python.lock").open("w") as lock:
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    made = _CACHE / "debian-12-python.tar"
+    with (_CACHE / "debian-12-python.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             scratch = made.with_suffix(".new.tar")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import support
+from dockerkit import until
 from lab_docker import BASE, WITH_ENTRYPOINT, WITHOUT_BASH, Engine, needs_docker
 from support import Outcome, Project
 
@@ -20,8 +20,9 @@ pytestmark = needs_docker
 @pytest.fixture(autouse=True)
 def nothing_stays(docker_engine: Engine) -> Iterator[None]:
     yield
-    assert docker_engine.containers() == []
-    assert docker_engine.networks() == set()
+    left = docker_engine.containers(), docker_engine.networks()
+    docker_engine.empty()
+    assert left == ([], set())
 
 
 def run(box: Project, script: str, *words: str, **environment: str) -> Outcome:
@@ -39,15 +40,6 @@ def record(box: Project) -> dict[str, Any]:
 def profile(box: Project, *lines: str) -> None:
     """Adds lines to the profile."""
     box.write("env.toml", box.env_file.read_text() + "\n".join(lines) + "\n")
-
-
-def until(look: Callable[[], Any], seconds: float = 60) -> Any:
-    """What `look` returns once it is something."""
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
-    return found
 
 
 def test_a_job_runs_in_the_container_and_its_outputs_are_kept(box):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dockerkit import until
 from jobkit import lay_out
 from lab_docker import BASE, WITHOUT_BASH, Engine, needs_docker
 
@@ -35,8 +38,9 @@ pytestmark = needs_docker
 @pytest.fixture(autouse=True)
 def nothing_stays(engine: Engine) -> Iterator[None]:
     yield
-    assert engine.containers() == []
-    assert engine.networks() == set()
+    left = engine.containers(), engine.networks()
+    engine.empty()
+    assert left == ([], set())
 
 
 def laid_out(plan: Plan) -> Plan:
@@ -56,13 +60,18 @@ def started(plan: Plan, **secrets: str) -> ContainerWork:
 
 def finished(work: ContainerWork) -> tuple[int, bytes]:
     """Waits for its end: status and output."""
-    output, status = b"", None
-    while status is None or (piece := work.read()) != b"":
-        if status is None:
-            status, piece = work.poll(), work.read()
-        output += piece or b""
-        time.sleep(0.01)
-    return status, output
+    found = [b""]
+
+    def at_end() -> bool:
+        piece = work.read()
+        found.append(piece or b"")
+        return piece == b""
+
+    until(at_end)
+    until(lambda: work.poll() is not None)
+    status = work.poll()
+    assert status is not None
+    return status, b"".join(found)
 
 
 def record_of(plan: Plan) -> JobRecord:
@@ -115,7 +124,7 @@ def test_a_job_left_alone_is_found_and_ended(make_plan, engine):
     work.close()
 
 
-def test_it_is_found_by_its_labels_too_and_from_a_shell_with_another_engine(make_plan, monkeypatch):
+def test_it_is_found_by_its_labels_too_and_from_a_shell_with_another_engine(make_plan, engine, monkeypatch):
     plan = make_plan("import time; time.sleep(600)")
     work = started(plan)
     folder = Path(plan.job_dir)
@@ -123,15 +132,10 @@ def test_it_is_found_by_its_labels_too_and_from_a_shell_with_another_engine(make
     assert DockerWorker().look(record_of(plan), folder).state == "running"
     (folder / "docker.json").unlink()
     assert DockerWorker().look(record_of(plan), folder).state == "unknown"
-    monkeypatch.undo()
-    monkeypatch.setenv("DOCKER_HOST", place_host(work))
+    monkeypatch.setenv("DOCKER_HOST", engine.host)
     assert DockerWorker().look(record_of(plan), folder).state == "running"
     work.kill()
     work.close()
-
-
-def place_host(work: ContainerWork) -> str:
-    return work._client.base_url.replace("http+docker://localhost", "") or os.environ["DOCKER_HOST"]
 
 
 def test_without_marker_and_container_it_is_lost(make_plan, engine):
@@ -147,8 +151,7 @@ def test_without_marker_and_container_it_is_lost(make_plan, engine):
 def test_a_killed_container_has_the_engines_exit_code(make_plan):
     plan = make_plan("import time; print('up', flush=True); time.sleep(600)")
     work = started(plan)
-    while not work.read():
-        time.sleep(0.01)
+    until(work.read)
     work.kill()
     status, _ = finished(work)
     assert status == 137
@@ -164,7 +167,7 @@ def test_a_killed_container_has_the_engines_exit_code(make_plan):
         {"runtime": "io.containerd.gone.v9"},
         {"additional_kwargs": {"security_opt": ["seccomp=/gone.json"]}},
         {"ulimits": ["nofile=512:100000000"]},
-        {"network": "bad name/"},
+        {"network": "container:gone"},
     ],
     ids=str,
 )
@@ -258,9 +261,19 @@ def _until_open(port: int) -> None:
     raise AssertionError("the registry did not start")
 
 
+def an_image_of_its_own() -> bytes:
+    """A file system with nothing but three megabytes that no other image has."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as tar:
+        file = tarfile.TarInfo("file")
+        file.size = 3_000_000
+        tar.addfile(file, io.BytesIO(os.urandom(file.size)))
+    return whole.getvalue()
+
+
 def test_a_missing_image_is_pulled_with_progress_and_used(make_plan, engine, registry):
     image, client = f"{registry}/team/small:1", engine.client()
-    client.tag(WITHOUT_BASH, f"{registry}/team/small", "1")
+    client.import_image_from_data(an_image_of_its_own(), repository=f"{registry}/team/small", tag="1")
     pushed = list(client.push(f"{registry}/team/small", "1", stream=True, decode=True))
     assert not any("error" in event for event in pushed), pushed
     client.remove_image(image)

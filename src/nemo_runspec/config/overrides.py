@@ -105,7 +105,9 @@ def _sweep_values(override: Override, text: str, largest: int) -> list[str]:
     try:
         values = [f"{key}={value}" for value in islice(override.sweep_string_iterator(), largest + 1)]
     except (HydraException, ValueError, TypeError) as error:
-        raise UserError(f"cannot expand the sweep {text!r}: {_first_line(error)}", where="command line") from None
+        remedy = "a range without steps is for a sweeper: add hydra/sweeper=optuna" if "=interval(" in text else None
+        what = f"cannot expand the sweep {text!r}: {_first_line(error)}"
+        raise UserError(what, where="command line", remedy=remedy) from None
     if not values:
         raise UserError(f"the sweep {text!r} has no values", where="command line")
     return values

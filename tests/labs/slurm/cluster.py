@@ -243,7 +243,9 @@ class SlurmLab:
     def diagnose(self) -> str:
         """What a person would look at first: nodes, queue, accounting, and the end of every daemon's log."""
         parts = [f"$ {' '.join(command)}\n{self._told(command)}" for command in _DIAGNOSES]
-        for log in sorted((self.base / "log").glob("*.log")):
+        logs = self.base / "log"
+        # A daemon with a log of its own says the same on its output.
+        for log in sorted(file for file in logs.iterdir() if file.suffix == ".log" or not file.with_suffix(".log").exists()):
             parts.append(f"== {log.name}\n{tail(log)}")
         return "\n\n".join(parts)
 
@@ -280,7 +282,7 @@ class SlurmLab:
 
     def _add(self, name: str, *command: str) -> Daemon:
         enter = [*self._machines.login.enter(), "env", f"SLURM_CONF={self.base}/etc/slurm.conf"]
-        self._daemons[name] = Daemon(name, enter, command, self.base / "log" / f"{name}.out.log")
+        self._daemons[name] = Daemon(name, enter, command, self.base / "log" / f"{name}.out")
         return self._daemons[name]
 
     def _start_services(self) -> None:
@@ -301,12 +303,24 @@ class SlurmLab:
         self._wait_until_ready("sshd")
 
     def _start_accounting(self) -> None:
-        database.unpack(self.base / "database")
+        data = self.base / "database"
+        with database.kept(ACCOUNTS) as tar:
+            if not tar.exists():
+                database.make(data)
+                self._start_database()
+                self.run("sacctmgr", "--immediate", text=ACCOUNTS)
+                self._daemons["slurmdbd"].stop()
+                self._daemons["mariadbd"].stop()
+                database.pack(data, tar)
+            else:
+                database.unpack(tar, data)
+        self._start_database()
+
+    def _start_database(self) -> None:
         self._add("mariadbd", *database.command(self.base)).start()
         self._wait_until_ready("mariadbd")
         self._add("slurmdbd", "slurmdbd", "-D").start()
         self._wait_until_ready("slurmdbd")
-        self.run("sacctmgr", "--immediate", text=ACCOUNTS)
 
     def _start_nodes(self) -> None:
         for name in NODES:
@@ -317,7 +331,7 @@ class SlurmLab:
         enter = [*machine.enter(), "env", f"SLURM_CONF={self.base}/etc/slurm.conf"]
         known = self._daemons.get(name)
         if known is None or list(known.enter) != enter:
-            log = self.base / "log" / f"{name}.out.log"
+            log = self.base / "log" / f"{name}.out"
             self._daemons[name] = Daemon(name, enter, ("slurmd", "-D", "-N", name), log)
         self._daemons[name].start()
 

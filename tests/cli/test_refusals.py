@@ -99,10 +99,19 @@ def test_naming_a_profile_never_falls_back_to_this_machine(project, nemotron):
         assert snapshot(project.folder, project.home) == before
 
 
-@pytest.mark.parametrize("profile", ["my-cluster", "box", "runai", "lepton"])
+@pytest.mark.parametrize("profile", ["my-cluster", "runai", "lepton"])
 @pytest.mark.parametrize("option", ["--run", "--batch"])
 def test_what_cannot_be_submitted_yet_says_so(project, nemotron, profile, option):
     before = snapshot(project.folder, project.home)
     outcome = nemotron(*TINY, option, profile)
     outcome.refuses("nothing was submitted", "--dry-run")
+    assert snapshot(project.folder, project.home) == before
+
+
+@pytest.mark.parametrize("option", ["--run", "--batch"])
+def test_no_docker_engine(project, nemotron, monkeypatch, option):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{project.folder}/gone.sock")
+    project.write("train.py", "print(1)")
+    before = snapshot(project.folder, project.home)
+    nemotron("run", "./train.py", option, "box").refuses("Docker", "fix:")
     assert snapshot(project.folder, project.home) == before

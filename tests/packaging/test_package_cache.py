@@ -31,7 +31,9 @@ print(packed.digest, packed.bytes)
 
 def launch(packing, dirty="warn"):
     words = [sys.executable, "-c", PACK, str(packing.folder), dirty]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # What a killed process leaves in the temporary folder goes with the test's own.
+    environment = {**os.environ, "TMPDIR": str(packing.scratch)}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def archives():

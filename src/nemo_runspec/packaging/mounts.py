@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +41,17 @@ def provide_mounts(mounts: tuple[AutoMount, ...], say: Say) -> tuple[AutoMount, 
         UserError: a ref that cannot be had now, never an older copy of it; or the disk refuses.
     """
     return tuple(_provide(mount, say) for mount in mounts)
+
+
+def remove_checkouts(mounts: Iterable[AutoMount], job: str) -> None:
+    """Removes what was checked out for one job; the mirror and other jobs' checkouts stay.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for folder in {Path(mount.path).parent for mount in mounts}:
+        if folder.name == job and folder.parent.name == "jobs" and folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
 
 
 def _provide(mount: AutoMount, say: Say) -> AutoMount:

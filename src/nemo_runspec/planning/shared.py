@@ -28,8 +28,9 @@ class Shared:
         return self._bundles[key]
 
     def package(self, env: Mapping[str, Any], executor: str, folder: Path) -> Package:
-        """As `summarise_package`; made anew where anything in `env` is different."""
-        key = json.dumps([env, executor, str(folder)], sort_keys=True, default=str)
+        """As `summarise_package`; made anew where any of the keys it reads is different."""
+        read = {key: value for key, value in env.items() if key.startswith("packager") or key == "dirty"}
+        key = json.dumps([read, executor, str(folder)], sort_keys=True, default=str)
         if key not in self._packages:
             self._packages[key] = summarise_package(env, executor, folder)
         return self._packages[key]

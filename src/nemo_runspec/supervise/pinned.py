@@ -19,11 +19,16 @@ def write_mounts(folder: Path, mounts: Sequence[AutoMount]) -> None:
         paths.write_private(folder / _FILE, json.dumps([dataclasses.asdict(m) for m in mounts], indent=1) + "\n")
 
 
-def pinned(mounts: Sequence[AutoMount], folder: Path) -> tuple[AutoMount, ...]:
-    """The plan's mounts at the commits that the job in `folder` had; as they are where it had got none yet."""
+def read_mounts(folder: Path) -> tuple[AutoMount, ...]:
+    """What was mounted into the job in `folder`; nothing where nothing was, or it cannot be read."""
     try:
         stored = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        commits = {(m["url"], m["ref"]): m["commit"] for m in stored}
-    except (OSError, ValueError, KeyError, TypeError):
-        return tuple(mounts)
+        return tuple(AutoMount(**mount) for mount in stored)
+    except (OSError, ValueError, TypeError):
+        return ()
+
+
+def pinned(mounts: Sequence[AutoMount], folder: Path) -> tuple[AutoMount, ...]:
+    """The plan's mounts at the commits that the job in `folder` had; as they are where it had got none yet."""
+    commits = {(mount.url, mount.ref): mount.commit for mount in read_mounts(folder)}
     return tuple(dataclasses.replace(m, commit=commits.get((m.url, m.ref), m.commit)) for m in mounts)

@@ -99,8 +99,14 @@ def _refuse(record: JobRecord | Unreadable, force: bool) -> None:
 
 
 def _remove(store: JobStore, name: str, force: bool) -> None:
+    """Removes a job and the repositories that were checked out for it alone."""
+    from nemo_runspec.packaging.mounts import remove_checkouts
+    from nemo_runspec.supervise.pinned import read_mounts
+
+    mounts = read_mounts(store.folder(name))
     try:
         store.remove(name, lambda record: _refuse(record, force))
+        remove_checkouts(mounts, name)
     except OSError as error:
         raise UserError(f"job '{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None
 

@@ -1,7 +1,7 @@
 """How long it takes to package a repository of 100,000 files, against `git archive HEAD | gzip` in the same run.
 
-    uv run python benchmarks/packaging.py              # prints a table, exit code 1 where an aim is missed
-    uv run python benchmarks/packaging.py --files 10000 --rounds 5
+    uv run python benchmarks/package.py              # prints a table, exit code 1 where an aim is missed
+    uv run python benchmarks/package.py --files 10000 --rounds 5
 
 Every round runs every case once, as a process of its own, so that a busy moment hits all of them. The figure is the
 median of the processor time of the process and its children, as in `bench.py`; wall time is shown beside it. A ratio is

@@ -1,12 +1,13 @@
 """A real Docker engine for tests, with images made on the spot. Nothing of it is left when the tests have ended.
 
-All test processes of a run share one engine: each holds a shared lock on a file, and a keeper process, which waits for
-the lock to be its own, stops the engine then. So the engine also ends when a test process is killed.
+Each test process has one engine, because tests look at all containers there are. It holds a lock on a file; a keeper
+process, which waits for that lock, stops the engine then: so the engine also ends when the test process is killed.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -31,9 +32,9 @@ WITH_ENTRYPOINT = "lab/entrypoint:latest"
 """The same with an ENTRYPOINT that runs nothing it is given, and a CMD and USER of its own."""
 WITHOUT_BASH = "lab/busybox:latest"
 
-_CACHE = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
+CACHE = Path(os.environ.get("NEMOTRON_TESTCACHE", Path.home() / ".cache" / "nemotron-tests"))
 """Found when this module is imported: a test may have set another HOME later."""
-_INCLUDE = "python3,procps"
+_INCLUDE = "python3,procps,libstdc++6"
 _RUNC = """\
 #!/usr/bin/env python3
 # Clamps what this machine's own limits do not allow, so that privileged and memlock=-1 can be asked for.
@@ -71,9 +72,7 @@ needs_docker = pytest.mark.lab("docker", how="bash .ci/lab, then REQUIRE_LAB=1 u
 @pytest.fixture(scope="session")
 def docker_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The engine of this test run; a suite takes the fixture by importing it into its `conftest.py`."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with shared_engine(shared / "docker-lab") as engine:
+    with kept_engine(tmp_path_factory.mktemp("docker-lab")) as engine:
         yield engine
 
 
@@ -148,23 +147,27 @@ class Engine:
 
 
 @contextmanager
-def shared_engine(top: Path) -> Iterator[Engine]:
-    """The engine that all test processes of this run share, with the images.
+def kept_engine(top: Path) -> Iterator[Engine]:
+    """An engine with the images, which ends with this process.
 
     Args:
-        top: a folder that all of them know.
+        top: a folder of this process's own, for the lock.
     """
-    top.mkdir(parents=True, exist_ok=True)
-    users = (top / "users.lock").open("w")
-    try:
-        with (top / "start.lock").open("w") as starting:
-            fcntl.flock(starting, fcntl.LOCK_EX)
-            fcntl.flock(users, fcntl.LOCK_SH)
-            yield_to = _running(top) or _start(top)
-        yield yield_to
-    finally:
-        users.close()
-        _wait_for_keeper(top)
+    folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
+    lock = top / "in-use.lock"
+    with lock.open("w") as use:
+        fcntl.flock(use, fcntl.LOCK_EX)
+        keeper = subprocess.Popen(
+            [sys.executable, __file__, str(folder), str(lock)], start_new_session=True, stdin=subprocess.DEVNULL
+        )
+        try:
+            engine = Engine(folder)
+            wait_until_ready(engine)
+            make_images(engine)
+            yield engine
+        finally:
+            use.close()
+            keeper.wait(60)
 
 
 @contextmanager
@@ -173,31 +176,14 @@ def own_engine() -> Iterator[Engine]:
     folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
     process = launch(folder)
     try:
+        wait_until_ready(Engine(folder))
         yield Engine(folder)
     finally:
         stop(folder, process)
 
 
-def _running(top: Path) -> Engine | None:
-    with suppress(FileNotFoundError):
-        engine = Engine(Path((top / "engine").read_text()))
-        if engine.ready():
-            return engine
-    return None
-
-
-def _start(top: Path) -> Engine:
-    folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
-    keeper = [sys.executable, __file__, str(folder), str(top / "users.lock")]
-    subprocess.Popen(keeper, start_new_session=True, stdin=subprocess.DEVNULL)
-    engine = Engine(folder)
-    _wait_until_ready(engine)
-    make_images(engine)
-    (top / "engine").write_text(str(folder))
-    return engine
-
-
-def _wait_until_ready(engine: Engine, seconds: float = 60) -> None:
+def wait_until_ready(engine: Engine, seconds: float = 60) -> None:
+    """Returns once the engine answers."""
     end = time.monotonic() + seconds
     while not engine.ready():
         if time.monotonic() > end:
@@ -206,38 +192,20 @@ def _wait_until_ready(engine: Engine, seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-def _wait_for_keeper(top: Path, seconds: float = 30) -> None:
-    """Until the engine is gone, unless other test processes still use it."""
-    try:
-        folder = Path((top / "engine").read_text())
-    except FileNotFoundError:
-        return
-    end = time.monotonic() + seconds
-    time.sleep(0.2)
-    while folder.exists() and time.monotonic() < end and not _used(folder):
-        time.sleep(0.1)
-
-
-def _used(folder: Path) -> bool:
-    """True while the keeper still waits, because others use the engine."""
-    return not (folder / "stopping").exists()
-
-
-def keep(folder: Path, users: Path) -> None:
+def keep(folder: Path, lock: Path) -> None:
     """The keeper: starts the engine, waits until nobody uses it, stops it."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     process = launch(folder)
-    with users.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        (folder / "stopping").touch()
+    with lock.open("w") as use:
+        fcntl.flock(use, fcntl.LOCK_EX)
         stop(folder, process)
 
 
 def launch(folder: Path) -> subprocess.Popen[bytes]:
     """Starts `dockerd` with everything of it below `folder`; the machine's firewall and routes stay as they are."""
     tools = folder / "bin"
-    tools.mkdir()
+    tools.mkdir(exist_ok=True)
     runtime = tools / "clamped-runc"
     runtime.write_text(_RUNC)
     Path(f"{runtime}.caps").write_text(json.dumps([f"CAP_{name}" for name in _CAPS.split()]))
@@ -248,14 +216,12 @@ def launch(folder: Path) -> subprocess.Popen[bytes]:
     config = folder / "daemon.json"
     config.write_text(json.dumps({"runtimes": {"nvidia": {"path": str(runtime)}}}))
     network = [f"--{name}=false" for name in ("iptables", "ip6tables", "ip-masq", "ip-forward")]
-    had_bridge = _bridge().exists()
-    (folder / "had-bridge").write_text("1" if had_bridge else "")
     with (folder / "docker.log").open("ab") as log:
         return subprocess.Popen(
             [
                 "dockerd", "--config-file", str(config), "--data-root", str(folder / "data"),
                 "--exec-root", str(folder / "exec"), "--pidfile", str(folder / "docker.pid"),
-                "--host", Engine(folder).host, "--group", "root", *network,
+                "--host", Engine(folder).host, "--group", "root", "--bridge=none", *network,
             ],
             env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}:/usr/sbin:/sbin"},
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
@@ -263,9 +229,21 @@ def launch(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Ends all containers, then the engine; takes away mounts, the bridge and the folder."""
-    with suppress(Exception):  # it may not have come up, or have been killed by a test
+    """Ends all containers and networks, then the engine; takes away mounts and the folder.
+
+    An engine that a test has stopped is started once more for that: its networks are still in the kernel.
+    """
+    if process.poll() is not None:
+        _end_shims(folder)
+        process = launch(folder)
+    try:
+        wait_until_ready(Engine(folder))
         Engine(folder).empty()
+    finally:
+        _terminate(folder, process)
+
+
+def _terminate(folder: Path, process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(30)
@@ -277,8 +255,6 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
         place = line.split()[1]
         if place.startswith(f"{folder}/"):
             subprocess.run(["umount", "--lazy", place], check=False)
-    if not (folder / "had-bridge").read_text() and _bridge().exists():
-        subprocess.run(["ip", "link", "delete", "docker0"], check=False)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -288,10 +264,6 @@ def _end_shims(folder: Path) -> None:
         with suppress(OSError):
             if str(folder).encode() in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
                 os.kill(int(entry.name), signal.SIGKILL)
-
-
-def _bridge() -> Path:
-    return Path("/sys/class/net/docker0")
 
 
 def make_images(engine: Engine) -> None:
@@ -324,9 +296,9 @@ def build(client: Any, tag: str, dockerfile: str) -> None:
 
 def base_tar() -> Path:
     """The root file system of `BASE`: made once, kept in the tests' cache (about 190 MB, 15 to 35 s)."""
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    made = _CACHE / "debian-12-python.tar"
-    with (_CACHE / "debian-12-python.lock").open("w") as lock:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    made = CACHE / f"debian-12-{hashlib.sha256(_INCLUDE.encode()).hexdigest()[:12]}.tar"
+    with (CACHE / "debian-12.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             scratch = made.with_suffix(".new.tar")

@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import support
+from dockerkit import until
 from lab_docker import BASE, Engine, base_tar, needs_docker, own_engine
 from support import Project
 
@@ -106,10 +106,6 @@ class TestAnEngineThatGoesAway:
     @pytest.fixture
     def engine(self):
         with own_engine() as engine:
-            end = time.monotonic() + 60
-            while not engine.ready():
-                assert time.monotonic() < end
-                time.sleep(0.1)
             client = engine.client()
             client.import_image(src=str(base_tar()), repository="lab/python", tag="latest")
             client.close()
@@ -119,10 +115,7 @@ class TestAnEngineThatGoesAway:
         box.write("main.py", "import time; print('up', flush=True); time.sleep(600)")
         box = replace(box, extra={"DOCKER_HOST": engine.host})
         child = support.start(box, "run", "./main.py", "--run", "box")
-        end = time.monotonic() + 60
-        while b"up" not in b"".join(f.read_bytes() for f in (box.state / "jobs").glob("*/logs/job.log")):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        until(lambda: any(b"up" in log.read_bytes() for log in (box.state / "jobs").glob("*/logs/job.log")))
         return child, box
 
     def record(self, box: Project) -> dict[str, Any]:

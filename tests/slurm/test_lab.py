@@ -180,6 +180,16 @@ class TestOverSsh:
         assert client.wait(30) == 255
         until(mark.exists, "the command's end")
 
+    def test_a_frozen_connection_says_nothing(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
+        words = slurm_lab_plain.ssh.command(f"touch {tmp_path}/begun; read line; echo $line")
+        client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        until((tmp_path / "begun").exists, "a connection")
+        assert slurm_lab_plain.sshd.freeze() > 0
+        with pytest.raises(subprocess.TimeoutExpired):
+            client.communicate("hello\n", timeout=1)
+        slurm_lab_plain.sshd.thaw()
+        assert client.communicate(timeout=30)[0] == "hello\n"
+
     def test_no_sshd_no_connection(self, slurm_lab_plain: SlurmLab):
         slurm_lab_plain.stop_ssh()
         assert subprocess.run(slurm_lab_plain.ssh.command("true"), capture_output=True).returncode == 255
@@ -219,19 +229,42 @@ class TestFaults:
         slurm_lab_plain.restart("n3")
         assert slurm_lab_plain.wait_for(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
 
-    @pytest.mark.parametrize("fault", ["node_down", "node_off"])
-    def test_a_lost_node_fails_its_job(self, slurm_lab_plain: SlurmLab, tmp_path: Path, fault: str):
-        job = slurm_lab_plain.submit(f"touch {tmp_path}/begun; sleep 600", "--nodelist=n2", "--no-requeue")
+    def test_a_node_that_is_cut_off_for_a_moment_keeps_its_job(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
+        job = slurm_lab_plain.submit(f"touch {tmp_path}/begun; sleep 2; touch {tmp_path}/end", "--nodelist=n2")
         until((tmp_path / "begun").exists, "the job's begin")
-        getattr(slurm_lab_plain, fault)("n2")
-        slurm_lab_plain.wait_for(job, "NODE_FAIL", seconds=120)
+        slurm_lab_plain.node_down("n2")
+        until((tmp_path / "end").exists, "the job's end")
         slurm_lab_plain.node_up("n2")
-        assert output(slurm_lab_plain, "srun", "--nodelist=n2", "hostname") == ["n2"]
+        assert slurm_lab_plain.wait_for(job, "COMPLETED", "NODE_FAIL") == "COMPLETED"
+
+    def test_what_slurm_looks_for_twice_a_minute(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
+        """A time limit that is over, and a node without power."""
+        lab = slurm_lab_plain
+        late = lab.submit(f"touch {tmp_path}/late; sleep 600", "--nodelist=n1", "--time=00:10:00")
+        lost = lab.submit(f"touch {tmp_path}/lost; sleep 600", "--nodelist=n2", "--no-requeue")
+        until(lambda: {"late", "lost"} <= {path.name for path in tmp_path.iterdir()}, "both jobs' begin")
+        lab.run("scontrol", "update", f"JobId={late}", "TimeLimit=0")
+        lab.node_off("n2")
+        lab.wait_for(late, "TIMEOUT", seconds=120)
+        until(lambda: "DUE TO TIME LIMIT" in lab.output(late), "the reason in the job's log", 20)
+        lab.wait_for(lost, "NODE_FAIL", seconds=120)
+        lab.node_up("n2")
+        assert output(lab, "srun", "--nodelist=n2", "hostname") == ["n2"]
+
+    def test_a_node_set_down_requeues_its_job(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
+        script = f'hostname >> {tmp_path}/log; [ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
+        job = slurm_lab_plain.submit(script, "--nodes=1", "--requeue")
+        until((tmp_path / "log").exists, "the job's begin")
+        slurm_lab_plain.set_node_down("n1")
+        slurm_lab_plain.wait_for(job, "COMPLETED")
+        assert (tmp_path / "log").read_text() == "n1\nn2\n"
 
 
 class TestFolders:
     def test_what_is_shared_and_what_is_not(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
-        script = f"echo $(hostname) > {slurm_lab_plain.unshared}/who; cat {slurm_lab_plain.unshared}/who {tmp_path}/shared"
+        script = (
+            f"echo $(hostname) > {slurm_lab_plain.unshared}/who; cat {slurm_lab_plain.unshared}/who {tmp_path}/shared"
+        )
         (tmp_path / "shared").write_text("shared\n")
         shown = output(slurm_lab_plain, "srun", "--nodes=2", "bash", "-c", script)
         assert shown == ["n1", "n2", "shared", "shared"]
@@ -249,7 +282,7 @@ def test_a_lab_ends_with_the_process_that_made_it():
         "from labs.slurm.cluster import SlurmLab\n"
         "lab = SlurmLab(accounting=False).start()\n"
         "lab.submit('setsid sleep 600')\n"
-        "print(lab.base, lab._machines.subnet, flush=True)\n"
+        "print(lab.base, (lab.base / 'run' / 'subnet').read_text(), flush=True)\n"
         "input()\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}

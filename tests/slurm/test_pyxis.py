@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
-from labs.slurm.cluster import SlurmLab
+from labs.slurm.cluster import USER, SlurmLab
 from labs.slurm.fixtures import needs_slurm
 
 pytestmark = needs_slurm
@@ -59,6 +61,17 @@ def test_the_images_variables_win_unless_named(inside, monkeypatch):
 def test_an_image_of_a_registry(slurm_lab_plain: SlurmLab):
     name = slurm_lab_plain.image("nvcr.io/nvidia/nemo:25.11", {"/etc/lab-release": "nemo\n"})
     assert slurm_lab_plain.run("srun", f"--container-image={name}", "cat", "/etc/lab-release").stdout == "nemo\n"
+
+
+def test_a_plain_user_stays_one_unless_remapped(slurm_lab_plain: SlurmLab, image: str):
+    def who(*options: str) -> list[str]:
+        words = ["srun", f"--container-image={image}", *options, "id", "--user", "--name"]
+        ssh = slurm_lab_plain.ssh.as_user(USER).command(shlex.join(words))
+        done = subprocess.run(ssh, capture_output=True, text=True)
+        return [*done.stdout.split(), *done.stderr.splitlines()]
+
+    assert who() == [USER]
+    assert who("--container-remap-root") == ["root"]
 
 
 def test_a_whole_batch_script(slurm_lab_plain: SlurmLab, image: str, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Container images of a lab: folders that the SPANK plugin (pyxis.c) makes a root file system from.
+"""Container images of a lab: folders that the SPANK plugin (`pyxis/`) makes a root file system from.
 
 An image has this machine's `/usr` and `/etc` below its own files, and nothing else of this machine: what a job needs
 from elsewhere must be mounted, as on a real cluster.
@@ -45,13 +45,14 @@ def make_image(
 
 
 def compile_plugin(target: Path) -> Path:
-    """Compiles pyxis.c (some 0.2 s).
+    """Compiles the plugin in `pyxis/` (some 0.3 s).
 
     Raises:
         subprocess.CalledProcessError: it does not compile, or gcc or libslurm-dev is missing.
     """
-    source = Path(__file__).parent / "pyxis.c"
-    subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o", target, source], check=True)
+    sources = sorted((Path(__file__).parent / "pyxis").glob("*.c"))
+    flags = ["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-Wl,-Bsymbolic"]
+    subprocess.run(["gcc", *flags, "-o", target, *sources], check=True)
     return target
 
 

@@ -9,7 +9,7 @@ base=$1 host_net=$2
 end() {
     kill -KILL -1 2>/dev/null || true
     umount --lazy "$base/small" "$base/run/login.net" 2>/dev/null || true
-    [ -e "$base/keep" ] || rm -rf --one-file-system "$base"
+    rm -rf --one-file-system "$base"
 }
 trap end EXIT
 

@@ -69,8 +69,19 @@ class Machines:
     base: Path
     nodes: Sequence[str]
     subnet: int = 0
-    login: Machine = field(init=False)
     up: dict[str, Machine] = field(default_factory=dict)
+    _login: Machine | None = None
+
+    @property
+    def login(self) -> Machine:
+        """The login node.
+
+        Raises:
+            LabError: `boot` has not started it.
+        """
+        if self._login is None:
+            raise LabError("there is no login node")
+        return self._login
 
     def boot(self) -> None:
         """Starts the login node; its subnet is known then.
@@ -94,7 +105,7 @@ class Machines:
                 log.seek(0)
                 raise LabError(f"no namespaces here: {log.read().decode()}")
         self.subnet = int(told.read_text())
-        self.login = Machine("login", self.address(2), first, only_child(first))
+        self._login = Machine("login", self.address(2), first, only_child(first))
 
     def address(self, number: int) -> str:
         """An address of the lab's network: 1 is this machine, 2 the login node, 11 the first compute node."""
@@ -136,7 +147,9 @@ class Machines:
         self.login.run("ip", "link", "set", name, state)
 
     def shut_down(self) -> None:
-        """Ends all machines; the lab's folder goes with them."""
+        """Ends all machines; the lab's folder goes with them. Does nothing where none was started."""
+        if self._login is None:
+            return
         assert self.login.first.stdin is not None
         self.login.first.stdin.close()
         self.login.first.wait(60)

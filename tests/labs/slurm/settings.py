@@ -32,7 +32,7 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 SwitchType=switch/none
-ReturnToService=2
+ReturnToService=1
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
@@ -90,7 +90,7 @@ add account idle description=idle organization=lab
 add user root account=acme defaultaccount=acme qos=normal,short
 add user ana account=acme defaultaccount=acme qos=normal,short
 """
-"""Commands of sacctmgr. `acme` is the account to use; `idle` has no users; the QoS `huge` exists and nobody may use it."""
+"""Commands of sacctmgr. `acme` is the account to use; `idle` has no users; nobody may use the QoS `huge`."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,10 @@ class Settings:
 
 
 def write_users(base: Path, users: Sequence[str]) -> None:
-    """Writes `passwd` and `group` of the cluster's machines: root's home is `home/root` there, `users` exist only there.
+    """Writes `passwd` and `group` of the cluster's machines, where root's home is `home/root`.
 
     Args:
-        users: their user ids count from 2001.
+        users: exist on those machines only; their user ids count from 2001.
     """
     etc = base / "etc"
     home = base / "home" / "root"

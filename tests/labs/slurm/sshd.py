@@ -68,6 +68,7 @@ class Sshd:
 
     def __init__(self, base: Path, login: Machine) -> None:
         self._folder = base / "ssh"
+        self._login = login
         self._folder.mkdir()
         Path("/run/sshd").mkdir(exist_ok=True)
         for name in ("host_key", "user_key"):
@@ -124,7 +125,9 @@ class Sshd:
         return (self._folder / f"{name}.pub").read_text().strip()
 
     def _each_connection(self, number: int) -> int:
-        found = [pid for pid in descendants(self.daemon.pid) if name_of(pid) == "sshd"]
+        # Connections outlive the daemon: the login node's first process is their parent then.
+        tops = [self._login.pid, *([self.daemon.pid] if self.daemon.alive() else [])]
+        found = [pid for top in tops for pid in descendants(top) if name_of(pid) == "sshd"]
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 
@@ -11,9 +12,10 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.source import display_path
 from nemotron.cli.click import Command, Context, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.text import literal
+from nemotron.cli.text import colour_wanted, literal
 
 _FILE = "Dockerfile"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def make(help_text: str) -> Command:
@@ -91,7 +93,8 @@ def _arguments(given: Iterable[str]) -> dict[str, str]:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
+    """The build's own text; the engine colours what a step writes to its error stream."""
+    sys.stdout.write(text if colour_wanted(sys.stdout) else _COLOUR.sub("", text))
     sys.stdout.flush()
 
 

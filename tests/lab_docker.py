@@ -233,7 +233,8 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
     An engine that a test has stopped is started once more for that: its networks are still in the kernel.
     """
-    if process.poll() is not None:
+    if not Engine(folder).ready():
+        process.wait(60)
         _end_shims(folder)
         process = launch(folder)
     try:

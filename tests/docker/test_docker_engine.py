@@ -136,6 +136,7 @@ class TestAnEngineThatGoesAway:
         os.kill(engine.pid, signal.SIGTERM)
         _, err = child.communicate(timeout=120)
         assert child.returncode == 143, err
+        until(lambda: not engine.ready())
         assert self.record(box)["states"][-1]["state"] == "failed"
 
 

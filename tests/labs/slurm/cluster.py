@@ -19,7 +19,7 @@ from labs.slurm.sshd import SshAccess, Sshd
 __all__ = ["NODES", "USER", "SlurmLab"]
 
 _DIAGNOSES = (
-    ("sinfo", "--Node", "--long"),
+    ("sinfo", "--Node", "--long", "--partition=batch"),
     ("squeue", "--states=all", "--format=%i %j %u %P %T %M %D %R"),
     ("sacct", "--allusers", "--format=JobID%20,JobName%20,Partition,Account,State%20,ExitCode,Elapsed,NodeList"),
 )

@@ -1,5 +1,8 @@
-"""MariaDB for slurmdbd. The first lab's database, accounts and all, is kept as a tar in the tests' cache (96 MB): making
-it takes longer than all the rest together."""
+"""MariaDB for slurmdbd.
+
+The first lab's database, accounts and all, is kept as a tar in the tests' cache (96 MB), as making it takes longer than
+all the rest together.
+"""
 
 from __future__ import annotations
 

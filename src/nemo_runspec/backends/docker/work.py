@@ -24,6 +24,7 @@ _SECONDS_WITHOUT_ENGINE = 15.0
 """How long an engine may be away, as while it is restarted, before a job is given up."""
 
 _SECONDS_TO_ANSWER = 10.0
+_SECONDS_TO_REMOVE = 120.0
 
 
 class EngineLost(UserError):
@@ -105,6 +106,7 @@ class ContainerWork:
             return
         self._closed = True
         self._output.close()
+        self._client.timeout = _SECONDS_TO_REMOVE
         take_away(self._client, self._known)
         with suppress(OSError):
             Path(self._layout.secrets).unlink(missing_ok=True)

@@ -66,3 +66,8 @@ class Client:
         with suppress(subprocess.TimeoutExpired):
             return sum(state in states for state in self.run(*asked, check=False, timeout=5).stdout.split())
         return 0
+
+    def accounted(self, job: str) -> str:
+        """State and exit code of a job in sacct's words, such as `FAILED 3:0`; empty until it has heard of it."""
+        asked = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State,ExitCode")
+        return self.run(*asked).stdout.strip().replace("|", " ")

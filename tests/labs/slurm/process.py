@@ -81,9 +81,13 @@ def tail(file: Path, lines: int = 20) -> str:
     return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
 
 
+# nsenter stops itself when its child is stopped, and nothing would bury the child then: a shell stands between them.
+_KEEPER = ("bash", "-c", '"$@" & wait "$!"', "keeper")
+
+
 @dataclass
 class Daemon:
-    """A daemon in the foreground, entered into its namespaces by `nsenter`, which stays as its parent.
+    """A daemon in the foreground, entered into its namespaces by `nsenter`, which waits for it through a shell.
 
     Args:
         enter: the nsenter command; it must enter a pid namespace.
@@ -103,7 +107,7 @@ class Daemon:
             return
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self.enter, *self.command],
+                [*self.enter, *_KEEPER, *self.command],
                 env=CLEAN,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -121,7 +125,12 @@ class Daemon:
         """Its process id on the machine."""
         if self._process is None:
             raise LabError(f"{self.name} was not started")
-        return only_child(self._process)
+        keeper = only_child(self._process)
+        until(lambda: bool(children(keeper)) or not self.alive(), f"{self.name}'s process")
+        found = children(keeper)
+        if not found:
+            raise LabError(f"{self.name} has ended:\n{tail(self.log)}")
+        return found[0]
 
     def signal(self, number: int) -> None:
         """Sends a signal to it alone; nothing happens where it has ended."""

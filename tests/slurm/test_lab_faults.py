@@ -1,0 +1,136 @@
+"""The faults of the Slurm lab do what they say, Slurm answers them as a real one, and all is mended afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.process import until
+
+pytestmark = needs_slurm
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def output(lab: SlurmLab, *words: str) -> list[str]:
+    """The lines that a command of Slurm's printed."""
+    return lab.run(*words).stdout.splitlines()
+
+
+def test_a_restarted_controller_keeps_the_queue(slurm_lab: SlurmLab, tmp_path: Path):
+    running = slurm_lab.submit(f"touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.1; done")
+    waiting = slurm_lab.submit("true", f"--dependency=afterok:{running}")
+    until((tmp_path / "begun").exists, "the job's begin")
+    slurm_lab.restart("slurmctld")
+    assert slurm_lab.state(running) == "RUNNING"
+    assert slurm_lab.state(waiting) == "PENDING"
+    (tmp_path / "go").touch()
+    slurm_lab.wait_for(running, "COMPLETED")
+    slurm_lab.wait_for(waiting, "COMPLETED")
+
+
+def test_a_stopped_controller_is_an_error_not_an_empty_queue(slurm_lab_plain: SlurmLab):
+    slurm_lab_plain.stop_daemon("slurmctld")
+    asked = slurm_lab_plain.run("squeue", check=False, timeout=120)
+    assert asked.returncode != 0
+    assert "Unable to contact slurm controller" in asked.stderr
+
+
+def test_a_frozen_controller_times_out_and_the_job_may_exist_nevertheless(slurm_lab_plain: SlurmLab):
+    slurm_lab_plain.freeze("slurmctld")
+    refused = slurm_lab_plain.run("sbatch", "--job-name=ghost", "--wrap=true", check=False)
+    assert refused.returncode != 0
+    assert "Socket timed out on send/recv operation" in refused.stderr
+    slurm_lab_plain.thaw("slurmctld")
+    asked = ("squeue", "--noheader", "--states=all", "--name=ghost", "--format=%j")
+    until(lambda: output(slurm_lab_plain, *asked) == ["ghost"], "the job nobody was told of", 30)
+
+
+def test_work_goes_on_while_slurmdbd_is_away(slurm_lab: SlurmLab):
+    slurm_lab.stop_daemon("slurmdbd")
+    job = slurm_lab.submit("true")
+    slurm_lab.wait_for(job, "COMPLETED")
+    assert slurm_lab.run("sacct", check=False).returncode != 0
+    slurm_lab.start_daemon("slurmdbd")
+    until(lambda: slurm_lab.accounted(job) == "COMPLETED 0:0", "sacct", 60, slurm_lab.diagnose)
+
+
+def test_a_restarted_slurmd_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    job = slurm_lab_plain.submit(f"touch {tmp_path}/begun; sleep 3", "--nodelist=n3")
+    until((tmp_path / "begun").exists, "the job's begin")
+    slurm_lab_plain.restart("n3")
+    assert slurm_lab_plain.wait_for(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
+
+
+def test_a_node_that_is_cut_off_for_a_moment_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    job = slurm_lab_plain.submit(f"touch {tmp_path}/begun; sleep 2; touch {tmp_path}/end", "--nodelist=n2")
+    until((tmp_path / "begun").exists, "the job's begin")
+    slurm_lab_plain.node_down("n2")
+    until((tmp_path / "end").exists, "the job's end")
+    slurm_lab_plain.node_up("n2")
+    assert slurm_lab_plain.wait_for(job, "COMPLETED", "NODE_FAIL") == "COMPLETED"
+
+
+def test_what_slurm_looks_for_twice_a_minute(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    """A time limit that is over, and a node without power."""
+    lab = slurm_lab_plain
+    late = lab.submit(f"touch {tmp_path}/late; sleep 600", "--nodelist=n1", "--time=00:10:00")
+    lost = lab.submit(f"touch {tmp_path}/lost; sleep 600", "--nodelist=n2", "--no-requeue")
+    until(lambda: {"late", "lost"} <= {path.name for path in tmp_path.iterdir()}, "both jobs' begin")
+    lab.run("scontrol", "update", f"JobId={late}", "TimeLimit=0")
+    lab.node_off("n2")
+    lab.wait_for(late, "TIMEOUT", seconds=120)
+    until(lambda: "DUE TO TIME LIMIT" in lab.output(late), "the reason in the job's log", 20)
+    lab.wait_for(lost, "NODE_FAIL", seconds=120)
+    lab.node_up("n2")
+    assert lab.run("srun", "--nodelist=n2", "hostname").stdout == "n2\n"
+
+
+def test_a_node_set_down_requeues_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    script = f'hostname >> {tmp_path}/log; [ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
+    job = slurm_lab_plain.submit(script, "--nodes=1", "--requeue")
+    until((tmp_path / "log").exists, "the job's begin")
+    slurm_lab_plain.set_node_down("n1")
+    slurm_lab_plain.wait_for(job, "COMPLETED")
+    assert (tmp_path / "log").read_text() == "n1\nn2\n"
+
+
+def test_a_lab_ends_with_the_process_that_made_it():
+    """The test's own process is killed: nothing of the lab is left."""
+    script = (
+        "from labs.slurm.cluster import SlurmLab\n"
+        "lab = SlurmLab(accounting=False).start()\n"
+        "lab.submit('setsid sleep 600')\n"
+        "lab.freeze('slurmctld')\n"
+        "print(lab.base, (lab.base / 'run' / 'subnet').read_text(), flush=True)\n"
+        "input()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    base, subnet = owner.stdout.readline().split()
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    until(lambda: not Path(base).exists(), "its folder gone")
+    until(lambda: not Path(f"/sys/class/net/slurm-lab{subnet}").exists(), "its network gone")
+    until(lambda: not named(base), "its processes gone", why=lambda: "\n".join(named(base)))
+    assert base not in Path("/proc/self/mounts").read_text()
+
+
+def named(folder: str) -> list[str]:
+    """The command lines of this machine's processes that name a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if folder in words and entry.name != str(os.getpid()):
+            found.append(words)
+    return found

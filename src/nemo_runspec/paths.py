@@ -7,11 +7,24 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from nemo_runspec.errors import UserError
+
 
 def home() -> Path:
-    """`$NEMOTRON_HOME`, else `~/.nemotron`. Not created here: a dry-run must write nothing."""
+    """`$NEMOTRON_HOME`, else `~/.nemotron`. Not created here: a dry-run must write nothing.
+
+    Raises:
+        UserError: the variable holds no absolute path.
+    """
     named = os.environ.get("NEMOTRON_HOME")
-    return expanded(named).absolute() if named else Path.home() / ".nemotron"
+    if not named:
+        return Path.home() / ".nemotron"
+    if not expanded(named).is_absolute():
+        raise UserError(
+            f"NEMOTRON_HOME = '{named}' must be an absolute path",
+            remedy="write the whole path; a relative one is another in each folder",
+        )
+    return expanded(named)
 
 
 def expanded(text: str) -> Path:

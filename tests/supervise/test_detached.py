@@ -99,7 +99,7 @@ def test_what_is_said_names_the_job_and_how_to_go_on(box):
     box.project.write("nap.py", "print(1)")
     done = box.nemotron("run", "./nap.py", "--batch", "local").succeeds()
     name = box.store.list()[0].name
-    assert done.out == ""
+    assert done.out == f"{name}\n"
     assert f"nemotron jobs logs -f {name}" in done.err
     assert box.ended(name).state == "succeeded"
 

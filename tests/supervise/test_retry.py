@@ -9,7 +9,12 @@ import support
 
 from nemo_runspec.jobs import JobStore
 
-PRINTS = "import sys\nfrom pathlib import Path\nprint('one', sys.argv[1:], Path('data').read_text().strip())\nsys.exit(4)\n"
+PRINTS = """\
+import sys
+from pathlib import Path
+print('one', sys.argv[1:], Path('data').read_text().strip())
+sys.exit(4)
+"""
 
 
 @pytest.fixture

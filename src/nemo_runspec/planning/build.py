@@ -343,7 +343,13 @@ class _Builder:
         """The backend's own value; what it refuses gets the place where the key was written."""
         kind = self.recipe.spec.kind or ""
         request = TargetRequest(
-            name=self.name, mode=self.request.mode, kind=kind, launch=launch, env=env, given=self._given(env)
+            name=self.name,
+            mode=self.request.mode,
+            kind=kind,
+            launch=launch,
+            env=env,
+            given=self._given(env),
+            provided=frozenset(mount.path for mount in self.mounts.found.values()),
         )
         try:
             return self.backend.make_target(request)

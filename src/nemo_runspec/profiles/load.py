@@ -6,23 +6,29 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
+from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
 from nemo_runspec.profiles.profile import Profile, resolve_profile
 
+BUILT_IN = "local"
+"""The one profile that is there without being written: this machine, with every default."""
 
-def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvFile]:
-    """The profile and the file it came from.
+
+def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvFile | None]:
+    """The profile and the file it came from, None for `local` where there is none.
 
     Raises:
         UserError: no env file, no such profile, or any problem in its chain.
     """
     path = env_file or find_env_file()
-    if path is None:
+    env = load_env_file(path) if path else None
+    if name == BUILT_IN and (env is None or name not in env.profiles):
+        return Profile(name, path or Path(DEFAULT_NAME), "built in", (name,), DEFAULT_EXECUTOR, {}, {}), env
+    if env is None:
         raise UserError(
             f"profile '{name}' needs an {DEFAULT_NAME}, and there is none from {Path.cwd()} upwards",
             remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
-    env = load_env_file(path)
     return resolve_profile(env, name), env
 
 

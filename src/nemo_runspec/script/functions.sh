@@ -195,6 +195,9 @@ nemotron_begin() {
   nemotron_privately mkdir -p "$nemotron_status" "$nemotron_gates"
   nemotron_hand_over "$nemotron_gates"
   rm -f "$nemotron_marker"
+  # Room for the exit marker on a disk that the job fills.
+  nemotron_spare=$nemotron_status/spare-$nemotron_task
+  nemotron_privately nemotron_write "$nemotron_spare" "$(printf '%8191s' '')" || :
   nemotron_oom_before=$(nemotron_oom_kills)
   nemotron_owner=${NEMOTRON_OWNER-}
   unset NEMOTRON_OWNER
@@ -211,6 +214,7 @@ nemotron_end() {
   trap - EXIT
   trap '' TERM INT HUP
   set +e
+  rm -f "$nemotron_spare"
   host=$(cat /proc/sys/kernel/hostname 2> /dev/null)
   [ "$(nemotron_oom_kills)" -le "$nemotron_oom_before" ] || oom=1
   if [ "$code" -eq 0 ] && [ -z "$nemotron_finished" ]; then

@@ -44,5 +44,6 @@ def _start_detached(job: SupervisedJob) -> None:
             job.run_to_its_end(interrupts)
 
     name = detach(supervise)
+    print(name)  # for scripts: all that stands on standard output
     job.say(f"{name}: runs on without this terminal")
     job.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")

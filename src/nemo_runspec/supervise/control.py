@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
@@ -48,8 +49,21 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
         if ended is not None:
             return ended
         say(f"{record.name}: its supervisor does not answer; ending the job without it")
-    get_backend(record.executor).load_worker().end(record, folder, grace)
-    return _conclude(store, record.name)
+    left = get_backend(record.executor).load_worker().end(record, folder, grace)
+    if left:
+        say(f"{record.name}: {left}")
+    return _conclude(store, record.name, "which did not answer" if supervised else "which was gone")
+
+
+def clear(record: JobRecord, folder: Path) -> None:
+    """Removes what is left of a job that is over, its folder excepted: a container that nobody watched over any more.
+
+    Raises:
+        UserError: something of it still runs, or it cannot be known or removed.
+    """
+    backend = get_backend(record.executor)
+    if backend.worker:
+        backend.load_worker().clear(record, folder)
 
 
 def _wake_supervisor(record: JobRecord) -> None:
@@ -70,13 +84,13 @@ def _wait(store: JobStore, name: str, seconds: float) -> JobRecord | None:
     return None
 
 
-def _conclude(store: JobStore, name: str) -> JobRecord:
+def _conclude(store: JobStore, name: str, supervisor: str) -> JobRecord:
     """Writes down that the job was cancelled, unless it has ended otherwise meanwhile."""
     record = store.get(name)
     if record.ended:
         return record
     try:
-        return store.finish(record, "cancelled", exit_code=143, cause="cancelled after its supervisor was gone")
+        return store.finish(record, "cancelled", exit_code=143, cause=f"cancelled without its supervisor, {supervisor}")
     except JobEnded as error:
         return error.record
 

@@ -63,6 +63,7 @@ def _run(work: Callable[[Ready], None], writing: int) -> None:
 
     def ready(name: str, log: Path) -> None:
         nonlocal told
+        _rename(name)
         _redirect(log)
         _tell(writing, {"ready": name})
         told = True
@@ -82,6 +83,13 @@ def _run(work: Callable[[Ready], None], writing: int) -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _rename(name: str) -> None:
+    """The process list shows what this process is for, and no longer the command line it comes from."""
+    from setproctitle import setproctitle
+
+    setproctitle(f"nemotron: supervises {name}")
 
 
 def _redirect(log: Path) -> None:

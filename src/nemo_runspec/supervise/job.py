@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.redact import Redactor
 from nemo_runspec.script.markers import decisive, read_markers
 from nemo_runspec.source import display_path
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.interrupts import Interrupted, Interrupts
-from nemo_runspec.supervise.layout import job_files, layout_of, make_folders, packed, place_package
+from nemo_runspec.supervise.layout import give_room, job_files, layout_of, make_folders, packed, place_package
 from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
 from nemo_runspec.supervise.output import JobOutput
@@ -121,9 +123,14 @@ class SupervisedJob:
                 )
                 return self._watch(work, interrupts, output)
             finally:
-                work.close()
+                self._give_back(work)
         finally:
             output.close()
+
+    def _give_back(self, work: Work) -> None:
+        left = work.close()
+        if left:
+            self.say(f"{self.plan.name}: {left}")
 
     def _prepare(self, interrupts: Interrupts) -> Any:
         """The job directory filled, and what the backend needs before the start."""
@@ -147,6 +154,21 @@ class SupervisedJob:
     def _conclude(self, outcome: Outcome) -> None:
         outputs = {a.name: a.path for a in self.plan.produces if a.path and _exists(Path(a.path))}
         try:
+            self._write_down(outcome, outputs)
+        except JobEnded as error:  # somebody else has written down its end: a cancel that could not wait
+            self.record = error.record
+        except OSError as error:
+            ended = f"{self.plan.name}: {outcome.state}, exit code {outcome.exit_code}"
+            self.say(f"{ended}; its record cannot be written: {error.strerror}")
+            return
+        give_room(self.layout)
+        for line in closing_lines(self.record, self.log, outputs):
+            self.say(line)
+
+    def _write_down(self, outcome: Outcome, outputs: Mapping[str, str]) -> None:
+        """The end in the record; on a full disk in the room that was kept back for it."""
+
+        def finish() -> None:
             self.record = self.store.finish(
                 self.record,
                 outcome.state,
@@ -154,16 +176,20 @@ class SupervisedJob:
                 signal=outcome.signal,
                 cause=outcome.cause,
                 outputs=outputs,
-                metrics=last_metrics(Path(self.layout.metrics)),
+                metrics=self._metrics(),
             )
-        except JobEnded as error:  # somebody else has written down its end: a cancel that could not wait
-            self.record = error.record
+
+        try:
+            finish()
         except OSError as error:
-            ended = f"{self.plan.name}: {outcome.state}, exit code {outcome.exit_code}"
-            self.say(f"{ended}; its record cannot be written: {error.strerror}")
-            return
-        for line in closing_lines(self.record, self.log, outputs):
-            self.say(line)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not give_room(self.layout):
+                raise
+            finish()
+
+    def _metrics(self) -> dict[str, float]:
+        """The last value of each metric. A job chooses their names, which may hold what it must not."""
+        hidden = Redactor(self.submission.secrets.values())
+        return {hidden.redact(name): value for name, value in last_metrics(Path(self.layout.metrics)).items()}
 
     def _register(self) -> None:
         """Names what was made. What the system refuses is said; the job stays a success."""

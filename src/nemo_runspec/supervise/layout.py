@@ -19,6 +19,8 @@ from nemo_runspec.supervise.submission import Again
 ARCHIVE = "code.tar.gz"
 """The code package in a job's folder: what a retry runs from."""
 
+_SPARE_BYTES = 1 << 16
+
 
 def layout_of(plan: Plan) -> JobLayout:
     """Where the job's files lie on this machine, whatever the job itself calls that place."""
@@ -36,6 +38,16 @@ def make_folders(layout: JobLayout) -> None:
     for folder in (layout.status, layout.logs):
         paths.private_dir(Path(folder))
     Path(layout.metrics).touch(mode=0o600)
+    _spare(layout).write_bytes(b" " * _SPARE_BYTES)
+
+
+def give_room(layout: JobLayout) -> bool:
+    """Frees what was kept back for the record's last change, on a disk that the job has filled. False if it is gone."""
+    try:
+        _spare(layout).unlink()
+    except OSError:
+        return False
+    return True
 
 
 def packed(plan: Plan, again: Again | None, say: Callable[[str], None]) -> Path | None:
@@ -62,6 +74,10 @@ def place_package(archive: Path | None, layout: JobLayout) -> None:
         own = Path(layout.root) / ARCHIVE
         _link(archive, own)
         unpack(own, Path(layout.code))
+
+
+def _spare(layout: JobLayout) -> Path:
+    return Path(layout.root) / ".spare"
 
 
 def _link(source: Path, target: Path) -> None:

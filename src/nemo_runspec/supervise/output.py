@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -90,9 +91,10 @@ class JobOutput:
         """The reader of our output may go away, as `head` does; the job must not notice."""
         try:
             write()
-        except OSError:
+        except OSError as error:
             self._broken = True
             # Python flushes the stream once more at exit and would complain.
             with Path(os.devnull).open("wb") as sink:
                 os.dup2(sink.fileno(), 1)
-            self._say(f"standard output was closed; the job goes on, its log is {self._log_path}")
+            why = "was closed" if error.errno == errno.EPIPE else f"cannot be written ({error.strerror})"
+            self._say(f"standard output {why}; the job goes on, its log is {self._log_path}")

@@ -18,6 +18,8 @@ GRACE = 10.0
 
 def why_stopped(interrupts: Interrupts, folder: Path) -> Asked | None:
     """Who wants the job to end, None for nobody. A written wish says more than the signal that announces it."""
+    if not folder.is_dir():
+        return Asked("the removal of its folder", EXIT_CODES[signal.SIGTERM])
     request = read_request(folder)
     if request is not None:
         return Asked(request.by, EXIT_CODES[signal.SIGTERM])
@@ -67,6 +69,10 @@ class Stop:
     def tick(self) -> None:
         """Acts on what has come and on time that has passed. Called about ten times a second."""
         new, self._handled = self._interrupts.seen[self._handled :], len(self._interrupts.seen)
+        if not self._requested and not self._folder.is_dir():
+            # Nobody could find the job any more, or end it.
+            self._requested = True
+            self._ask("its folder was removed", self._grace)
         request = None if self._requested else read_request(self._folder)
         if request is not None:
             self._requested = True

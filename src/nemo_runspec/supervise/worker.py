@@ -60,8 +60,11 @@ class Work(Protocol):
     def cause(self, status: int) -> str:
         """Why it ended so, where more is known than the exit status and the marker (out of memory, removed); or ''."""
 
-    def close(self) -> None:
-        """Gives everything back: nothing of the job is left on this machine, whatever happened before."""
+    def close(self) -> str:
+        """Gives everything back: nothing of the job is left on this machine, whatever happened before.
+
+        Returns: what could not be given back, in words; '' where all was.
+        """
 
 
 class Worker(Protocol):
@@ -82,5 +85,26 @@ class Worker(Protocol):
     def look(self, record: JobRecord, folder: Path) -> Seen:
         """What has become of a job whose supervisor is gone. `folder`: the job's own. Changes nothing."""
 
-    def end(self, record: JobRecord, folder: Path, grace: float) -> None:
-        """Ends what is left of a job whose supervisor is gone: TERM, `grace` seconds, KILL; nothing stays behind."""
+    def end(self, record: JobRecord, folder: Path, grace: float) -> str:
+        """Ends what is left of a job whose supervisor is gone: TERM, `grace` seconds, KILL; nothing stays behind.
+
+        Returns: what could not be given back, in words; '' where all was. Raises `UserError`: it could not be ended.
+        """
+
+    def settle(self, record: JobRecord, folder: Path) -> bool:
+        """Before the end of a job whose supervisor is gone is written down: completes its log.
+
+        It may be called several times, by several processes at once, and be killed at any point.
+
+        Returns: False while something of the job still runs; nothing is written down then, and this is asked again.
+
+        Raises:
+            UserError: the log cannot be completed; the end is written down all the same.
+        """
+
+    def clear(self, record: JobRecord, folder: Path) -> None:
+        """Removes what is left of a job that is over, its folder excepted. May be called again.
+
+        Raises:
+            UserError: something of it still runs, which is left as it is; or it cannot be removed.
+        """

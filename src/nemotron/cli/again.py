@@ -44,10 +44,11 @@ def retry(store: JobStore, record: JobRecord) -> int:
     )
     client = ready_client(plan)
     require_inputs(plan)
+    values = values_of(plan)
     _stand_where_it_stood(record, plan)
     print(f"{record.name}: run again as {plan.name}", file=sys.stderr)
     again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
-    return submit(Planned(plan, values_of(plan)), client, argv=sys.argv, again=again)
+    return submit(Planned(plan, values), client, argv=sys.argv, again=again)
 
 
 def looked_at_again(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:

@@ -140,6 +140,7 @@ def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:
         run_sweep(request, invocation, sys.argv, recorded=lambda sweep: recorded(sweep.group))
 
     group = detach(work)
+    print(group)
     print(f"{group}: runs on without this terminal", file=sys.stderr)
     print(f"  nemotron jobs show {group}    nemotron jobs cancel {group}", file=sys.stderr)
     return 0

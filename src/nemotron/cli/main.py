@@ -39,7 +39,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     except (OSError, UnicodeError) as error:
         # What the system refuses and no room has put in words of its own: a name too long, a full disk.
-        return _fail(f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error), 1)
+        return _fail(_system_message(error), 1)
     return result if isinstance(result, int) else 0
 
 
@@ -62,6 +62,12 @@ def _fail(message: str, code: int) -> int:
 
     print(f"{paint('error:', 'red', sys.stderr)} {clean(argv_redactor(sys.argv).redact(message))}", file=sys.stderr)
     return code
+
+
+def _system_message(error: OSError | UnicodeError) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    return f"{error.strerror or error}: {error.filename or 'standard output'}"
 
 
 def _usage_message(error: ClickException) -> str:

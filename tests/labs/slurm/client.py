@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,8 +22,9 @@ class Client:
         self.base = base
 
     def environment(self) -> dict[str, str]:
-        """What a process must see to use the cluster from this machine."""
-        return {"SLURM_CONF": str(self.base / "etc" / "slurm.conf"), "PATH": CLEAN["PATH"]}
+        """What a process must see to use the cluster from this machine; this process's own PATH stays first."""
+        path = f"{os.environ.get('PATH', '')}:{CLEAN['PATH']}".lstrip(":")
+        return {"SLURM_CONF": str(self.base / "etc" / "slurm.conf"), "PATH": path}
 
     def run(
         self, *words: str, check: bool = True, timeout: float = 60, cwd: Path | None = None, text: str | None = None
@@ -35,7 +37,7 @@ class Client:
         Raises:
             LabError: `check`, and it failed; with what it said.
         """
-        environment = {**CLEAN, **self.environment()}
+        environment = {**self.environment(), **CLEAN}
         given = {"input": text} if text is not None else {"stdin": subprocess.DEVNULL}
         done = subprocess.run(
             words, env=environment, cwd=cwd or self.base / "home" / "root", capture_output=True, text=True,

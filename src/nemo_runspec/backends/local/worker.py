@@ -51,7 +51,7 @@ class LocalWorker:
             return Seen("running", f"nemotron itself was killed; {len(left)} of the job's processes still run")
         return Seen("lost", "nemotron was killed, and the job left no exit marker")
 
-    def end(self, record: JobRecord, folder: Path, grace: float) -> None:
+    def end(self, record: JobRecord, folder: Path, grace: float) -> str:
         """TERM to the job script, or to all where it is gone; KILL after `grace` seconds. Raises `UserError`."""
         script = record.process if record.process is not None and is_alive(record.process) else None
         session = script.pid if script else 0
@@ -61,6 +61,14 @@ class LocalWorker:
         processes.end_leftovers(str(folder), session, grace=grace, tell=script is None)
         if not processes.kill_all(str(folder), session):
             raise UserError(f"processes of job '{record.name}' cannot be ended", where=str(folder))
+        return ""
+
+    def settle(self, record: JobRecord, folder: Path) -> bool:
+        """Its output went through its supervisor: there is no more of it."""
+        return True
+
+    def clear(self, record: JobRecord, folder: Path) -> None:
+        """Nothing is left of processes that have ended."""
 
 
 class LocalWork:
@@ -106,10 +114,11 @@ class LocalWork:
         """The exit marker says all there is."""
         return ""
 
-    def close(self) -> None:
+    def close(self) -> str:
         """Kills what there still is, and gives the pipe back."""
-        self.kill()
+        ended = processes.kill_all(self._job_dir, self._process.pid)
         self._pipe.close()
+        return "" if ended else "some of its processes cannot be ended"
 
 
 def _working_directory(plan: Plan) -> Path:

@@ -12,6 +12,7 @@ from nemo_runspec.jobs.record import STATES, JobRecord, Transition, moment, now
 
 if TYPE_CHECKING:
     from nemo_runspec.script.markers import NodeMarker
+    from nemo_runspec.supervise.worker import Worker
 
 _WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
 
@@ -73,6 +74,48 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
     return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(marker.ended))
 
 
+def settle(seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:
+    """Before a job's end is written down, its backend completes its log. What stands in the way is told in the reason.
+
+    Returns: the record to be written, not over where something of the job still runs; and whether `tidy` may follow.
+    """
+    try:
+        worker = _worker(seen)
+        if worker is None or worker.settle(seen, folder):
+            return seen, worker is not None
+    except Exception as error:  # noqa: BLE001  # it is reported, and must not hide how the job ended
+        return _and_said(seen, f"its log may lack its end: {_words(error)}"), False
+    return _with(seen, "running", "its job script has ended, its container has not yet"), False
+
+
+def tidy(seen: JobRecord, folder: Path) -> JobRecord:
+    """After it was written down: removes what is left of the job. What stands in the way is told in the reason."""
+    try:
+        worker = _worker(seen)
+        if worker is not None:
+            worker.clear(seen, folder)
+    except Exception as error:  # noqa: BLE001  # as above
+        return _and_said(seen, _words(error))
+    return seen
+
+
+def _worker(record: JobRecord) -> Worker | None:
+    from nemo_runspec.backends import get_backend
+
+    backend = get_backend(record.executor)
+    return backend.load_worker() if backend.worker else None
+
+
+def _and_said(record: JobRecord, words: str) -> JobRecord:
+    last = record.states[-1]
+    reason = "; ".join(filter(None, (last.reason or record.cause, words)))
+    return dataclasses.replace(record, states=(*record.states[:-1], dataclasses.replace(last, reason=reason)))
+
+
+def _words(error: Exception) -> str:
+    return (str(getattr(error, "what", error)) or type(error).__name__).splitlines()[0]
+
+
 def _look(record: JobRecord, folder: Path) -> Found:
     """What the job's backend finds. Whatever stands in its way makes the state unknown, and is the reason."""
     from nemo_runspec.backends import get_backend
@@ -83,8 +126,7 @@ def _look(record: JobRecord, folder: Path) -> Found:
             return _without_worker(record, backend.remote)
         seen = backend.load_worker().look(record, folder)
     except Exception as error:  # noqa: BLE001  # it is reported, and one job must not hide all others
-        said = str(getattr(error, "what", error)) or type(error).__name__
-        return "unknown", f"nemotron was killed, and the job cannot be looked at: {said.splitlines()[0]}", None
+        return "unknown", f"nemotron was killed, and the job cannot be looked at: {_words(error)}", None
     if seen.state not in STATES:
         return "unknown", f"{record.executor} says '{seen.state}' of it", None
     return seen.state, seen.reason, seen.exit_code

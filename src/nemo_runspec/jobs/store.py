@@ -23,7 +23,7 @@ from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.jobs.planned import planned_record
 from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
-from nemo_runspec.jobs.refresh import is_believed, seen_now
+from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Plan
@@ -237,12 +237,23 @@ class JobStore:
         return self._keep(record, seen) if keep and seen.over else seen
 
     def _keep(self, record: JobRecord, seen: JobRecord) -> JobRecord:
-        """Writes down what was found of a job, so that it is found once, unless somebody else wrote meanwhile."""
-        with suppress(OSError, Busy), locked(self.folder(record.name), wait=False):
+        """Writes down what was found of a job, so that it is found once, unless somebody else wrote meanwhile.
+
+        Around that its backend tidies up: its log is complete before anybody is told that it is over.
+        """
+        folder = self.folder(record.name)
+        seen, settled = settle(seen, folder)
+        if not seen.over:
+            return seen
+        with suppress(OSError, Busy), locked(folder, wait=False):
             current = self._stored(record.name)
             if current != record:
                 return current if isinstance(current, JobRecord) and current.over else seen
             self._write(seen)
+            tidied = tidy(seen, folder) if settled else seen
+            if tidied != seen:
+                self._write(tidied)
+            return tidied
         return seen
 
     def _stored(self, name: str) -> JobRecord | Unreadable:

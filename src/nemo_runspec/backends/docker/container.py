@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.networks import drop_network
 from nemo_runspec.backends.docker.owner import hand_over
 from nemo_runspec.backends.docker.render import LABEL_JOB, LABEL_JOB_DIR
+from nemo_runspec.errors import UserError
 
 _FILE = "docker.json"
 _TICK = 0.1
+_SECONDS_TO_DIE = 10.0
+"""How long a killed container may take to be gone; it is removed by force then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,12 @@ def noted_place(folder: Path) -> Place | None:
         return Place(str(data["host"]), str(data["container"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def forget_place(folder: Path) -> None:
+    """Takes the note away, once there is no container any more."""
+    with suppress(OSError):
+        (folder / _FILE).unlink(missing_ok=True)
 
 
 def find_container(client: Any, name: str, folder: Path, place: Place | None) -> dict[str, Any] | None:
@@ -78,16 +88,21 @@ def has_ended(known: Mapping[str, Any]) -> bool:
     return known["State"]["Status"] in ("exited", "dead")
 
 
+def is_running(known: Mapping[str, Any]) -> bool:
+    """True where it was started and has not ended, paused or not."""
+    return known["State"]["Status"] in ("running", "paused", "restarting")
+
+
 def end_container(client: Any, container: str, grace: float) -> None:
     """TERM, `grace` seconds, KILL; returns when it has ended. Raises what docker-py raises."""
-    send(client, container, "TERM")
-    deadline = time.monotonic() + grace
-    while time.monotonic() < deadline:
-        known = inspect(client, container)
-        if known is None or not known["State"]["Running"]:
-            return
-        time.sleep(_TICK)
-    send(client, container, "KILL")
+    for signal, seconds in (("TERM", grace), ("KILL", _SECONDS_TO_DIE)):
+        send(client, container, signal)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            known = inspect(client, container)
+            if known is None or not known["State"]["Running"]:
+                return
+            time.sleep(_TICK)
 
 
 def send(client: Any, container: str, signal: str) -> None:
@@ -96,20 +111,52 @@ def send(client: Any, container: str, signal: str) -> None:
         client.kill(container, f"SIG{signal}")
 
 
-def take_away(client: Any, known: Mapping[str, Any]) -> None:
+def take_away(client: Any, known: Mapping[str, Any], folder: Path) -> str:
     """Removes the container with its unnamed volumes, and its network if we made that and nobody else uses it.
 
     What root wrote in it is the caller's afterwards.
 
     Args:
-        known: what `inspect` said of it once; it need not be there any more.
+        known: what `inspect` said of it once; it need not be there any more. `folder`: the job's own.
+
+    Returns: what could not be done, in words; '' where all was.
     """
-    with quietly():
-        client.remove_container(known["Id"], v=True, force=True)
+    problems = [_remove(client, known["Id"], folder)]
     if is_root(known["Config"].get("User") or "0"):
-        with quietly():
-            hand_over(client, known["Image"], _own_folders(known))
+        problems.append(_give_to_caller(client, known))
     drop_network(client, str(known["HostConfig"].get("NetworkMode") or "default"))
+    return "; ".join(filter(None, problems))
+
+
+def _remove(client: Any, container: str, folder: Path) -> str:
+    try:
+        with refusals(f"remove container {container[:12]}"):
+            _removed(client, container)
+    except UserError as error:
+        return error.what
+    forget_place(folder)
+    return ""
+
+
+def _removed(client: Any, container: str) -> None:
+    """Nothing where it is gone, or somebody else is removing it."""
+    from docker.errors import APIError
+
+    try:
+        client.remove_container(container, v=True, force=True)
+    except APIError as error:
+        if not is_gone(error) and "already in progress" not in str(error):
+            raise
+
+
+def _give_to_caller(client: Any, known: Mapping[str, Any]) -> str:
+    folders = _own_folders(known)
+    try:
+        with refusals("hand over what the container's root has written"):
+            hand_over(client, known["Image"], folders)
+    except UserError as error:
+        return f"files of the container's root stay root's in {', '.join(folders)}: {error.what}"
+    return ""
 
 
 def _own_folders(known: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.docker.engine import is_rootless
+from nemo_runspec.errors import UserError
 
 _SECONDS = 600
 
@@ -20,7 +21,8 @@ def hand_over(client: Any, image: str, folders: Mapping[str, str]) -> None:
         image: the job's; it has coreutils, as the job script needs them.
         folders: path of this machine → path in the container.
 
-    Raises: what docker-py raises.
+    Raises:
+        UserError: it could not be done, such as for want of `chown` in the image; or what docker-py raises.
     """
     if not folders or os.getuid() == 0 or is_rootless(client.info()):
         return
@@ -28,7 +30,10 @@ def hand_over(client: Any, image: str, folders: Mapping[str, str]) -> None:
     helper = client.create_container_from_config(body)["Id"]
     try:
         client.start(helper)
-        client.wait(helper, timeout=_SECONDS)
+        status = client.wait(helper, timeout=_SECONDS)["StatusCode"]
+        if status:
+            said = client.logs(helper).decode("utf-8", "replace").strip().splitlines()
+            raise UserError(f"chown ended with exit code {status}{f': {said[-1]}' if said else ''}")
     finally:
         client.remove_container(helper, v=True, force=True)
 

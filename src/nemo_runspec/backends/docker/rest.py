@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -45,31 +45,28 @@ class Busy(Exception):
     """Another process completes the log at this moment."""
 
 
-def complete_log(client: Any, container: str, folder: Path) -> None:
+class _NotKept(Exception):
+    """The container's log driver sends its output elsewhere."""
+
+
+def complete_log(client: Any, container: str, folder: Path, *, wait: bool = False) -> None:
     """Adds to the job's log what the engine has of its output beyond it. The container must have ended.
 
     Where secrets of the plan cannot be found any more, nothing is added but a line that says so.
 
+    Args:
+        wait: for another process that is at it.
+
     Raises:
-        Busy: another process is at it.
+        Busy: another process is at it, and `wait` is False.
         UserError: the engine refuses.
         OSError: the log cannot be read or written.
     """
-    with _alone(log_of(folder)) as log, refusals("read the container's output"):
+    with _alone(log_of(folder), wait) as log:
         try:
-            _complete(log, lambda: client.logs(container, stream=True), folder)
-        except client_errors() as error:
-            if _UNREADABLE in words_of(error):
-                _say_once(log, f"{OURS}what follows is not here: the container's log driver keeps nothing to be read")
-            elif not is_gone(error):
-                raise
-
-
-def client_errors() -> type[Exception]:
-    """docker-py's error for a refusal."""
-    from docker.errors import APIError
-
-    return APIError
+            _complete(log, lambda: _pieces(client, container), folder)
+        except _NotKept:
+            _say_once(log, f"{OURS}what follows is not here: the container's log driver keeps nothing to be read")
 
 
 def add_rest(log: BinaryIO, said: Said, secrets: Sequence[str]) -> None:
@@ -95,11 +92,25 @@ def lines_of(pieces: Iterable[bytes], secrets: Sequence[str] = ()) -> Iterator[b
     """The output in lines, with their ends, without secrets; the last one may have no end."""
     clean = LineFilter(secrets)
     held = b""
-    for block in chain(map(clean.feed, pieces), map(lambda end: end(), [clean.close])):
-        *whole, held = (held + block).split(b"\n")
+    for piece in pieces:
+        *whole, held = (held + clean.feed(piece)).split(b"\n")
         yield from (line + b"\n" for line in whole)
+    held += clean.close()
     if held:
         yield held
+
+
+def _pieces(client: Any, container: str) -> Iterator[bytes]:
+    from docker.errors import APIError
+
+    with refusals("read the container's output"):
+        try:
+            yield from client.logs(container, stream=True)
+        except APIError as error:
+            if _UNREADABLE in words_of(error):
+                raise _NotKept from None
+            if not is_gone(error):  # another process has read it and removed the container
+                raise
 
 
 def _complete(log: BinaryIO, said: Said, folder: Path) -> None:
@@ -127,7 +138,7 @@ def _skip(lines: Iterator[bytes], log: Iterable[bytes]) -> bytes | None:
     for have in log:
         line = next(lines, None)
         if line is None:
-            return None
+            return b""
         if not have.endswith(b"\n"):  # its writer was killed in the middle of it
             return line[len(have) :] if line.startswith(have) else None
         if not _is_same(have, line):
@@ -184,13 +195,13 @@ def _count(lines: Iterable[bytes]) -> int:
 
 
 @contextmanager
-def _alone(file: Path) -> Iterator[BinaryIO]:
+def _alone(file: Path, wait: bool) -> Iterator[BinaryIO]:
     """The log, open for reading and appending, for one process at a time."""
     paths.private_dir(file.parent)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "a+b") as log:
         try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(log, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Busy from None
         yield log

@@ -100,17 +100,18 @@ class ContainerWork:
             return f"the Docker engine was stopped; the job script ended with exit code {status}"
         return cause_of(self._known, status, self._marker(), begun=has_begun(self._layout))
 
-    def close(self) -> None:
-        """Removes the container, and all that was made for it."""
+    def close(self) -> str:
+        """Removes the container, and all that was made for it; says what could not be."""
         if self._closed:
-            return
+            return ""
         self._closed = True
         self._output.close()
         self._client.timeout = _SECONDS_TO_REMOVE
-        take_away(self._client, self._known)
+        left = take_away(self._client, self._known, Path(self._layout.root))
         with suppress(OSError):
             Path(self._layout.secrets).unlink(missing_ok=True)
         self._client.close()
+        return left
 
     def _look(self, now: float) -> int | None:
         from docker.errors import DockerException

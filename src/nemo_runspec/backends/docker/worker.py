@@ -12,8 +12,10 @@ from nemo_runspec import paths
 from nemo_runspec.backends.docker.container import (
     end_container,
     find_container,
+    forget_place,
     has_ended,
     inspect,
+    is_running,
     note_place,
     noted_place,
     take_away,
@@ -24,9 +26,11 @@ from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.images import ensure_image
 from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
+from nemo_runspec.backends.docker.rest import Busy, complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout
@@ -34,6 +38,7 @@ from nemo_runspec.script.markers import cause, command_ran, decisive, read_marke
 from nemo_runspec.supervise.worker import Say, Seen
 
 _TRIES = 3
+_LATER = "and what it prints is added to its log when it has ended"
 
 
 class DockerWorker:
@@ -95,16 +100,49 @@ class DockerWorker:
             return Seen("lost", "its supervisor and its container are gone, and it left no exit marker")
         return _seen(known, JobLayout(str(folder)))
 
-    def end(self, record: JobRecord, folder: Path, grace: float) -> None:
-        """TERM, `grace` seconds, KILL; then the container and its network are removed. Raises `UserError`."""
+    def end(self, record: JobRecord, folder: Path, grace: float) -> str:
+        """TERM, `grace` seconds, KILL; then the log is completed, container and network are removed.
+
+        Returns: what could not be done beyond the end itself. Raises `UserError`: it could not be ended.
+        """
+        left = ""
         place = noted_place(folder)
         with engine(place.host if place else None) as client:
             known = find_container(client, record.name, folder, place)
             if known is not None:
                 with refusals("end the job's container"):
                     end_container(client, known["Id"], grace)
-                take_away(client, known)
-        Path(JobLayout(str(folder)).secrets).unlink(missing_ok=True)
+                left = _taken_away(client, record, known, folder)
+        _remove_secrets(folder)
+        return left
+
+    def settle(self, record: JobRecord, folder: Path) -> bool:
+        """Takes what the engine has of its output into its log, once the container has ended."""
+        place = noted_place(folder)
+        with engine(place.host if place else None) as client:
+            known = find_container(client, record.name, folder, place)
+            if known is None:
+                return True
+            if is_running(known):
+                return False
+            if place is None:  # its supervisor was killed before it could
+                note_place(folder, known["Id"])
+            return _log_completed(client, known["Id"], folder)
+
+    def clear(self, record: JobRecord, folder: Path) -> None:
+        """Removes its container and network; the engine is asked only where the job's folder names a container."""
+        _remove_secrets(folder)
+        place = noted_place(folder)
+        if place is None:
+            return
+        with engine(place.host) as client:
+            known = find_container(client, record.name, folder, place)
+            if known is not None and is_running(known):
+                short = place.container[:12]
+                raise UserError(f"container {short} of job '{record.name}' still runs", remedy=f"docker stop {short}")
+            left = _clear_away(client, known, folder)
+        if left:
+            raise UserError(left)
 
 
 def _refuse_missing(plan: Plan) -> None:
@@ -186,12 +224,44 @@ def _start(client: Any, container: str, network: str, image: str) -> None:
 def _undo(client: Any, plan: Plan, made: Mapping[str, Any]) -> None:
     """Nothing of a start that failed stays behind."""
     if made:
-        take_away(client, made)
+        take_away(client, made, Path(plan.job_dir))
     else:
         drop_network(client, plan.target.network)
-    with suppress(OSError):
-        Path(JobLayout(plan.job_dir).secrets).unlink(missing_ok=True)
+    _remove_secrets(Path(plan.job_dir))
     client.close()
+
+
+def _taken_away(client: Any, record: JobRecord, known: Mapping[str, Any], folder: Path) -> str:
+    """What could not be done after a job's end. A supervisor that is there still writes the log itself."""
+    problems = []
+    if record.launcher is None or is_alive(record.launcher) is False:
+        try:
+            complete_log(client, known["Id"], folder, wait=True)
+        except (UserError, OSError) as error:
+            problems.append(f"its log lacks its end: {error}")
+    problems.append(take_away(client, known, folder))
+    return "; ".join(filter(None, problems))
+
+
+def _clear_away(client: Any, known: Mapping[str, Any] | None, folder: Path) -> str:
+    if known is not None:
+        return take_away(client, known, folder)
+    forget_place(folder)
+    return ""
+
+
+def _log_completed(client: Any, container: str, folder: Path) -> bool:
+    """False where another process is at it."""
+    try:
+        complete_log(client, container, folder)
+    except Busy:
+        return False
+    return True
+
+
+def _remove_secrets(folder: Path) -> None:
+    with suppress(OSError):
+        Path(JobLayout(str(folder)).secrets).unlink(missing_ok=True)
 
 
 def _seen_by_marker(folder: Path) -> Seen | None:
@@ -209,7 +279,7 @@ def _seen(known: Mapping[str, Any], layout: JobLayout) -> Seen:
     if known["State"]["Status"] == "created":
         return Seen("lost", f"its supervisor is gone, and container {short} was never started")
     if not has_ended(known):
-        return Seen("running", f"its supervisor is gone; container {short} still runs")
+        return Seen("running", f"its supervisor is gone; container {short} still runs, {_LATER}")
     status = int(known["State"]["ExitCode"])
     why = cause_of(known, status, None, begun=has_begun(layout)) or f"container {short} ended with exit code {status}"
     return Seen("failed", why, status or 1)

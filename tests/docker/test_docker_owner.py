@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from dockerkit import until
-from lab_docker import Engine, needs_docker
+from lab_docker import BASE, Engine, build, needs_docker
 from support import Project
 
 pytestmark = needs_docker
@@ -84,6 +84,20 @@ def test_what_root_writes_in_the_container_becomes_the_callers(theirs, end):
     assert (done.returncode == 0) == (end == "")
     assert set(owners(theirs).values()) == {USER}
     assert Path("/etc/passwd").stat().st_uid == 0
+
+
+def test_files_that_stay_roots_are_said(theirs, docker_engine):
+    """The image has no chown."""
+    client = docker_engine.client()
+    build(client, "lab/no-chown:latest", f"FROM {BASE}\nRUN rm -f /bin/chown /usr/bin/chown\n")
+    client.close()
+    text = theirs.env_file.read_text().replace(BASE, "lab/no-chown:latest")
+    theirs.write("env.toml", text + 'user = "root"\n')
+    done = run(theirs, WRITES)
+    assert done.returncode == 0, done.stderr
+    assert f"files of the container's root stay root's in {theirs.state}" in done.stderr
+    assert "chown" in done.stderr
+    assert docker_engine.containers() == []
 
 
 def test_another_user_is_refused(theirs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,18 +23,26 @@ PACK = """
 import sys
 from pathlib import Path
 from nemo_runspec.packaging.pack import pack
+from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.summary import summarise_package
-package = summarise_package({"packager": "git", "dirty": sys.argv[2]}, "slurm", Path(sys.argv[1]))
+package = summarise_package({"packager": "git", "dirty": sys.argv[2]}, "slurm", Origin(Path(sys.argv[1])))
 packed = pack(package, lambda line: print("made", flush=True))
 print(packed.digest, packed.bytes)
 """
 
 
-def launch(packing, dirty="warn"):
+def launch(packing, dirty="warn", start_new_session=False, **environment):
     words = [sys.executable, "-c", PACK, str(packing.folder), dirty]
     # What a killed process leaves in the temporary folder goes with the test's own.
-    environment = {**os.environ, "TMPDIR": str(packing.scratch)}
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "TMPDIR": str(packing.scratch), **environment}
+    return subprocess.Popen(
+        words,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=start_new_session,
+    )
 
 
 def archives():
@@ -95,10 +104,51 @@ def test_killed_while_writing(packing):
     left = archives()
     assert len(left) == 1 and left[0].endswith(".tmp"), "the archive is not there under its own name"
     assert len(packing.unpacked()) == 42
-    for name in left:
-        os.utime(cache.packages_dir() / name, (0, 0))
+    assert archives() == [f"{packing.plan().digest}.tar.gz"], "the next packaging clears up"
+
+
+def test_killed_while_git_works_for_it(packing, tmp_path):
+    """A git that never ends is killed with its caller while the changed files lie in a folder of ours."""
+    packing.write("new.txt")
+    tool = tmp_path / "tools/git"
+    tool.parent.mkdir()
+    real = shutil.which("git")
+    tool.write_text(f'#!/bin/sh\ncase "$*" in *write-tree*) sleep 600;; esac\nexec {real} "$@"\n')
+    tool.chmod(0o755)
+    child = launch(packing, "include", PATH=f"{tool.parent}:{os.environ['PATH']}", start_new_session=True)
+    wait_for(lambda: list(cache.packages_dir().glob(".*.bench/index-*")))
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    assert not list(packing.scratch.iterdir()), "nothing lies in the temporary folder"
+    (left,) = archives()
+    assert (cache.packages_dir() / left).stat().st_mode & 0o777 == 0o700
+    assert packing.pack(dirty="include").archive is not None
+    assert [name for name in archives() if not name.endswith(".tar.gz")] == []
+
+
+def test_what_is_being_made_stays(packing):
+    folder = cache.make_bench()
+    elsewhere = cache.packages_dir() / ".0a0a0a0a-1-0a0a0a0a-x.tmp"
+    elsewhere.write_text("of a process of another machine")
+    packing.pack()
+    assert folder.is_dir()
+    assert elsewhere.exists()
+    os.utime(elsewhere, (0, 0))
     cache.prune()
-    assert archives() == [f"{packing.plan().digest}.tar.gz"]
+    assert not elsewhere.exists()
+
+
+def test_a_dry_run_leaves_no_folder_of_ours(packing, tmp_path):
+    packing.write("new.txt")
+    assert packing.plan(dirty="include").included == ("new.txt",)
+    assert not (tmp_path / "home").exists()
+
+
+def test_one_file_is_one_file(packing):
+    said = []
+    pack(packing.plan(subpath="src"), said.append)
+    pack(packing.plan(), said.append)
+    assert said == [f"packaging 1 file of {packing.folder}", f"packaging 2 files of {packing.folder}"]
 
 
 def wait_for(there):

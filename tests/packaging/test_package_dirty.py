@@ -31,7 +31,9 @@ def test_warn_names_what_stays(dirty):
 
 def test_refuse_counts_and_names_them(dirty):
     package = dirty.plan(dirty="refuse")
-    assert package.problems == ('dirty = "refuse": 3 changed or new files: gone.txt, src/a.py, new folder/',)
+    (problem,) = package.problems
+    assert problem.what == 'dirty = "refuse": 3 changed or new files: gone.txt, src/a.py, new folder/'
+    assert problem.remedy.startswith("commit or stash them")
     with pytest.raises(UserError, match="3 changed or new files: gone"):
         pack(package, print)
     dirty.commit()
@@ -138,7 +140,7 @@ def test_a_file_of_a_pattern_is_in_the_archive_once(dirty):
 
 def test_a_pattern_that_adds_nothing_is_a_problem(dirty):
     package = dirty.plan(include_pattern="*.so")
-    assert "'*.so' matches no file" in package.problems[0]
+    assert "'*.so' matches no file" in package.problems[0].what
     assert package.uncommitted == ("gone.txt", "src/a.py")
     with pytest.raises(UserError, match="matches no file"):
         pack(package, print)

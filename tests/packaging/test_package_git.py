@@ -137,8 +137,8 @@ def test_a_submodule_that_is_not_initialised(with_submodule, tmp_path):
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(with_submodule.folder), str(clone))
     package = with_submodule.plan(clone)
-    assert "submodule third/sub is not initialised" in package.problems[0]
-    assert "submodule update --init --recursive -- third/sub" in package.problems[0]
+    assert "submodule third/sub is not initialised" in package.problems[0].what
+    assert "submodule update --init --recursive -- third/sub" in package.problems[0].remedy
     with pytest.raises(UserError, match="third/sub is not initialised"):
         pack(package, print)
     assert with_submodule.plan(clone, include_submodules=False).problems == ()
@@ -148,7 +148,7 @@ def test_a_recorded_commit_that_was_not_fetched(with_submodule, tmp_path):
     link = "1" * 40
     with_submodule.git("update-index", "--cacheinfo", f"160000,{link},third/sub")
     with_submodule.git("commit", "--quiet", "-m", "from elsewhere")
-    assert f"has no commit {link[:12]}" in with_submodule.plan().problems[0]
+    assert f"has no commit {link[:12]}" in with_submodule.plan().problems[0].what
 
 
 @pytest.mark.parametrize("options", [{}, {"dirty": "include"}, {"include_pattern": ["**", "new*"]}, {"subpath": "src"}])

@@ -69,7 +69,7 @@ def test_links_that_go_round_in_a_circle(packing):
 def test_pipes_do_not_hold_anything_up(packing):
     os.mkfifo(packing.folder / "src/pipe")
     assert pattern(packing, "src").keys() == {"src/a.py"}
-    assert "matches no file" in packing.plan(packager="pattern", include_pattern="src/pipe").problems[0]
+    assert "matches no file" in packing.plan(packager="pattern", include_pattern="src/pipe").problems[0].what
 
 
 def test_paths_are_relative_to_a_folder(packing):

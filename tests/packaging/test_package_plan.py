@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from support import git, make_repository
 
 import nemo_runspec
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.planning.unfilled import refuse_unfilled
 
 CLUSTER = '[far]\nexecutor = "slurm"\naccount = "a"\npartition = "p"\ntime = "1:00:00"\ncontainer_image = "i"\n'
 
@@ -45,11 +50,98 @@ def test_include(repository, nemotron):
 
 def test_refuse(repository, nemotron):
     profile(repository, "")
-    line = 'dirty = "refuse": 2 changed or new files: env.toml, new.txt'
+    line = 'dirty = "refuse": 1 changed or new file: new.txt'
     assert f"before submission: {line}" in dry_run(nemotron, "run.env.dirty=refuse").succeeds().out
     here = ("run.env.packager=git", "run.env.dirty=refuse")
     repository.write("env.toml", "[far]\nexecutor = 'local'\n")
-    nemotron("mine", "train", "--run", "far", *here).refuses("nothing was submitted", line)
+    outcome = nemotron("mine", "train", "--run", "far", *here)
+    outcome.refuses("the code cannot be packaged; nothing was submitted", line, "commit or stash", "run.env.dirty=warn")
+    assert "not complete" not in outcome.err
+    assert "complete it in" not in outcome.err
+
+
+def test_a_submodule_that_is_not_here_has_a_mend_of_its_own(repository, library, nemotron):
+    git(repository.folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "third")
+    git(repository.folder, "commit", "--quiet", "--message=submodule")
+    git(repository.folder, "submodule", "--quiet", "deinit", "--all", "--force")
+    shutil.rmtree(repository.folder / ".git/modules")
+    repository.write("env.toml", "[far]\nexecutor = 'local'\npackager = 'git'\n")
+    outcome = nemotron("mine", "train", "--run", "far")
+    outcome.refuses("the code cannot be packaged", "submodule third is not initialised", "submodule update --init")
+    assert "not complete" not in outcome.err
+
+
+def test_a_profile_and_a_package_that_are_both_not_ready(repository):
+    profile(repository, 'packager = "pattern"\npackager_include_pattern = "*.so"\n')
+    repository.write("env.toml", (repository.folder / "env.toml").read_text().replace('"a"', '"YOUR-ACCOUNT"'))
+    plan = nemo_runspec.plan("mine/train", profile="far")
+    with pytest.raises(UserError) as caught:
+        refuse_unfilled(plan)
+    title, *rows = str(caught.value).splitlines()
+    assert title == "profile 'far' is not complete, and the code cannot be packaged; nothing was submitted"
+    assert "account" in rows[0]
+    assert "'*.so' matches no file" in rows[1]
+    assert "fix: correct it" in rows[2]
+
+
+RECIPE = "recipes/mine/train/main.py"
+
+
+def test_the_recipe_travels_as_it_is_and_that_is_said(repository, nemotron):
+    profile(repository, "")
+    repository.recipe("mine/train", body="print('changed')\n")
+    repository.write("recipes/mine/train/helper.py", "new\n")
+    repository.write("recipes/mine/train/tests/t.py", "new, and not in the bundle\n")
+    plan = nemo_runspec.plan("mine/train", profile="far")
+    assert plan.package.bundled == ("recipes/mine/train/helper.py", RECIPE)
+    assert (plan.package.uncommitted, plan.package.untracked) == ((), ("new.txt", "recipes/mine/train/tests/t.py"))
+    line = f"sent as they are now, not as committed: 2 files: recipes/mine/train/helper.py, {RECIPE}"
+    assert line in plan.warnings
+    assert dry_run(nemotron).succeeds().out.count(line) == 1
+    refused = nemo_runspec.plan("mine/train", profile="far", overrides=["run.env.dirty=refuse"])
+    assert f"{RECIPE}" in refused.package.problems[0].what
+    included = nemo_runspec.plan("mine/train", profile="far", overrides=["run.env.dirty=include"])
+    assert RECIPE in included.package.included
+    assert not [text for text in included.warnings if "sent" in text]
+
+
+def test_what_the_record_says_of_the_recipe(repository, nemotron):
+    repository.write("env.toml", "[here]\npackager = 'git'\n[bare]\n")
+    script = repository.folder / RECIPE
+    script.write_text(script.read_text() + "print('as it is now')\n")
+    nemotron("mine", "train", "--run", "here").succeeds()
+    nemotron("mine", "train", "--run", "bare").succeeds()
+    bare, packaged = [record.package for record in JobStore().list()]
+    assert {key: packaged[key] for key in ("uncommitted", "untracked", "bundled")} == {
+        "uncommitted": 0, "untracked": 1, "bundled": 1,
+    }  # fmt: skip
+    assert (bare["kind"], bare["bundled"]) == ("none", 1)
+    assert "sent" not in nemotron("mine", "train", "--run", "bare").succeeds().err
+
+
+def test_refuse_without_anything_that_could_be_refused(repository):
+    repository.write("env.toml", "[here]\n")
+
+    def warnings(*overrides):
+        return nemo_runspec.plan("mine/train", profile="here", overrides=overrides).warnings
+
+    pattern = ("run.env.packager=pattern", "run.env.packager_include_pattern=new.txt")
+    assert warnings("run.env.dirty=refuse") == (
+        'dirty = "refuse": without effect, as no code is packaged (packager = "none")',
+    )
+    assert warnings("run.env.packager_subpath=src")[0].startswith("packager_subpath: without effect")
+    assert "nothing of the package is taken from a commit" in warnings("run.env.dirty=refuse", *pattern)[0]
+    assert warnings() == warnings(*pattern) == ()
+
+
+def test_nothing_is_cloned_where_nothing_is_mounted(repository, library, nemotron):
+    mount = f"${{auto_mount:git+file://{library}@main,/opt/lib}}"
+    repository.write("env.toml", f"[here]\nmounts = ['{mount}']\n")
+    plan = nemo_runspec.plan("mine/train", profile="here")
+    assert plan.auto_mounts == ()
+    assert plan.warnings == ("mounts: not used by executor 'local', and no repository is cloned for them",)
+    nemotron("mine", "train", "--run", "here").succeeds()
+    assert not (repository.state / "git").exists()
 
 
 def test_a_package_that_cannot_be_made_yet(repository, nemotron):

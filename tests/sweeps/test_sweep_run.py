@@ -11,7 +11,8 @@ from sweepkit import ENDS, member
 from nemo_runspec.errors import UserError
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.sweeps.model import NOT_RUN, Options
-from nemo_runspec.sweeps.run import Crew, Runner, exit_code
+from nemo_runspec.sweeps.run import Crew, Runner
+from nemo_runspec.sweeps.status import exit_code
 
 
 class Notes:

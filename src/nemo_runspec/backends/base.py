@@ -70,6 +70,7 @@ class Backend:
         client: `module:function` that runs a `supervise.submission.Submission` and returns an exit code, where jobs
             run elsewhere; None while it is not built.
         worker: `module:class` of a `supervise.worker.Worker`, where jobs run on this machine under a supervisor.
+        mounts: False where a job sees this machine as it is, so that nothing is mounted, nor cloned for that.
         in_container: True where a job on this machine does not see this process's environment.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
@@ -83,6 +84,7 @@ class Backend:
     executor: str | None = None
     client: str | None = None
     worker: str | None = None
+    mounts: bool = True
     in_container: bool = False
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"

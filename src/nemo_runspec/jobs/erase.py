@@ -9,6 +9,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from nemo_runspec.jobs.process import process_of
+
 NEW, OLD = ".new-", ".rm-"
 """How folders begin that are being made, and that are being taken away."""
 
@@ -36,10 +38,18 @@ def erase(path: Path) -> None:
 
 
 def erase_if_left_over(path: Path) -> None:
-    """Removes what a killed process left of a job, once it is old enough to be sure of that."""
+    """Removes what a killed process left of a job: what was being removed once that process is gone, what was being
+    made once it is old enough, since its process may belong to another machine.
+    """
     with suppress(OSError):
-        if time.time() - path.lstat().st_ctime > _LEFT_OVER:
+        if _was_being_removed(path.name) or time.time() - path.lstat().st_ctime > _LEFT_OVER:
             erase(path)
+
+
+def _was_being_removed(name: str) -> bool:
+    """True for `.rm-NAME-PID` where no such process runs here. If one does elsewhere, two remove it instead of one."""
+    pid = name.rpartition("-")[2]
+    return name.startswith(OLD) and pid.isdigit() and not process_of(int(pid)).started
 
 
 def _make_writable(path: Path) -> None:

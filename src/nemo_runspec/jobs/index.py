@@ -22,7 +22,11 @@ _SLACK = 1000
 
 
 class Entry(NamedTuple):
-    """One job in a list. `changed`: when it came into its state; `record`: where it has been read anyway."""
+    """One job or sweep in a list.
+
+    `changed`: when it came into its state; `group`: the sweep a job belongs to, a sweep's own name; `record`: where it
+    has been read anyway.
+    """
 
     name: str
     created: str
@@ -38,6 +42,11 @@ class Entry(NamedTuple):
     def over(self) -> bool:
         """True where there is nothing to wait for."""
         return is_over(self.state)
+
+    @property
+    def is_sweep(self) -> bool:
+        """True for a sweep, not one of its jobs."""
+        return self.group == self.name
 
 
 _TEXTS = 6

@@ -55,6 +55,8 @@ def _package(package: Package) -> dict[str, Any]:
         "root": package.root,
         "uncommitted": len(package.uncommitted),
         "untracked": len(package.untracked),
+        "included": len(package.included),
+        "bundled": len(package.bundled),
     }
 
 

@@ -72,6 +72,13 @@ def _by_part(entries: Sequence[Entry], word: str, root: Path) -> Entry:
         return matches[0]
     if matches:
         shown = ", ".join(e.name for e in matches[:5]) + (", …" if len(matches) > 5 else "")
-        raise UserError(f"'{word}' is the beginning of {len(matches)} jobs: {shown}", remedy="give more of its name")
+        raise UserError(
+            f"'{word}' is the beginning of {len(matches)} {_kinds(matches)}: {shown}", remedy="give more of its name"
+        )
     names = [*(e.name for e in entries), *{e.group for e in entries if e.group}]
     raise unknown_job(word, names, root)
+
+
+def _kinds(entries: Iterable[Entry]) -> str:
+    sweeps = {entry.is_sweep for entry in entries}
+    return "jobs and sweeps" if len(sweeps) > 1 else "sweeps" if True in sweeps else "jobs"

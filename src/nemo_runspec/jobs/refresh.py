@@ -74,8 +74,11 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
     return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(marker.ended))
 
 
-def settle(seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:
+def settle(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:
     """Before a job's end is written down, its backend completes its log. What stands in the way is told in the reason.
+
+    Args:
+        record: as it is written. `seen`: with how the job ended.
 
     Returns: the record to be written, not over where something of the job still runs; and whether `tidy` may follow.
     """
@@ -85,7 +88,9 @@ def settle(seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:
             return seen, worker is not None
     except Exception as error:  # noqa: BLE001  # it is reported, and must not hide how the job ended
         return _and_said(seen, f"its log may lack its end: {_words(error)}"), False
-    return _with(seen, "running", "its job script has ended, its container has not yet"), False
+    return _with(
+        record, "running", "its supervisor is gone; its job script has ended, and its log is not yet complete"
+    ), False
 
 
 def tidy(seen: JobRecord, folder: Path) -> JobRecord:

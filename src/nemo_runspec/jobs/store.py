@@ -242,7 +242,7 @@ class JobStore:
         Around that its backend tidies up: its log is complete before anybody is told that it is over.
         """
         folder = self.folder(record.name)
-        seen, settled = settle(seen, folder)
+        seen, settled = settle(record, seen, folder)
         if not seen.over:
             return seen
         with suppress(OSError, Busy), locked(folder, wait=False):

@@ -1,13 +1,15 @@
 """Archives of one user, by the digest of their contents: `<home>/packages/<digest>.tar.gz`.
 
 An archive appears whole or not at all, so whoever is killed while writing leaves nothing that is believed. Jobs hold
-hard links to theirs: an archive with one name only, not asked for in 30 days, is taken away.
+hard links to theirs: an archive with one name only, not asked for in 30 days, is taken away. What is being made lies
+beside the archives, under a hidden name with the mark of its process (`leftovers.py`).
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,11 +19,13 @@ from typing import BinaryIO
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.leftovers import is_left_over, mark
 
 KEPT = 30 * 86400.0
 """Seconds that an archive of no job is kept after it was last asked for."""
 _UNFINISHED = 86400.0
-_SUFFIX = ".tar.gz"
+"""Seconds after which what is unfinished counts as left over where its process cannot be asked for."""
+_SUFFIX, _SCRATCH, _BENCH = ".tar.gz", ".tmp", ".bench"
 
 
 def packages_dir() -> Path:
@@ -50,7 +54,7 @@ def keep(write: Callable[[BinaryIO], str]) -> Path:
     folder = packages_dir()
     try:
         paths.private_dir(folder)
-        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+        descriptor, name = tempfile.mkstemp(prefix=f".{mark()}-", suffix=_SCRATCH, dir=folder)
         scratch = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as out:
@@ -65,6 +69,15 @@ def keep(write: Callable[[BinaryIO], str]) -> Path:
     except OSError as error:
         raise UserError(f"the package cannot be written: {error.strerror}", where=str(folder)) from None
     return archive
+
+
+def make_bench() -> Path:
+    """An empty folder (0700) for one packaging. Whoever asked for it removes it; `prune` does if that is killed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    return Path(tempfile.mkdtemp(prefix=f".{mark()}-", suffix=_BENCH, dir=paths.private_dir(packages_dir())))
 
 
 @contextmanager
@@ -84,14 +97,24 @@ def prune(now: float | None = None) -> None:
         for entry in entries:
             with suppress(OSError):
                 if _is_over(entry, now):
-                    os.unlink(entry.path)  # noqa: PTH108
+                    _remove(entry)
 
 
 def _is_over(entry: os.DirEntry[str], now: float) -> bool:
     status = entry.stat(follow_symlinks=False)
     if entry.name.endswith(_SUFFIX):
         return status.st_nlink == 1 and now - status.st_mtime > KEPT
-    return entry.name.endswith(".tmp") and now - status.st_mtime > _UNFINISHED
+    if not entry.name.endswith((_SCRATCH, _BENCH)):
+        return False
+    gone = is_left_over(entry.name[1:])
+    return now - status.st_mtime > _UNFINISHED if gone is None else gone
+
+
+def _remove(entry: os.DirEntry[str]) -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path, ignore_errors=True)
+    else:
+        os.unlink(entry.path)  # noqa: PTH108
 
 
 @contextmanager

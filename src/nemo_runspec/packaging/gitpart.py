@@ -114,16 +114,14 @@ class _Listing:
         self.add(replace(found, prefix=f"{place}/"), found.treeish)
 
 
-def head_of(folder: Path) -> tuple[Path, str] | None:
-    """The root of the repository around a folder and the commit checked out there; None where there is none.
+def repository_around(folder: Path) -> Path | None:
+    """The root of the repository around a folder; None where there is none, or no git.
 
     Raises:
         UserError: git refuses to read the repository, as it belongs to somebody else.
     """
-    repository = Repository(folder)
     try:
-        root = os.fsdecode(repository.run("rev-parse", "--show-toplevel"))[:-1]
-        return Path(root), repository.line("rev-parse", "--verify", "--quiet", "HEAD")
+        return Path(os.fsdecode(Repository(folder).run("rev-parse", "--show-toplevel"))[:-1])
     except GitError as error:
         if "dubious ownership" in str(error):
             raise UserError(
@@ -131,3 +129,8 @@ def head_of(folder: Path) -> tuple[Path, str] | None:
                 remedy=f"git config --global --add safe.directory {folder}",
             ) from None
         return None
+
+
+def commit_of(root: Path) -> str | None:
+    """The commit that is checked out in a repository, None where there is none yet."""
+    return Repository(root).ask("rev-parse", "--verify", "--quiet", "HEAD")

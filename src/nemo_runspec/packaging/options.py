@@ -73,6 +73,12 @@ def parts_of(kind: str, options: Mapping[str, Any]) -> tuple[Part, ...]:
     return tuple(_sub_part(str(name), table, at_root, dirty) for name, table in tables.items())
 
 
+def has_git(kind: str, options: Mapping[str, Any]) -> bool:
+    """Whether anything of a package is taken from a commit. Raises nothing, whatever the options are."""
+    tables = without_prefix(options).get(PARTS) or {}
+    return kind == "git" or (kind == "hybrid" and any(_is_git(table) for table in tables.values()))
+
+
 def without_prefix(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options by their short names."""
     return {str(key).removeprefix(PREFIX): value for key, value in options.items()}
@@ -81,6 +87,10 @@ def without_prefix(options: Mapping[str, Any]) -> dict[str, Any]:
 def listed(value: Any) -> list[str]:
     """A string or a list of them as a list."""
     return [value] if isinstance(value, str) else [str(item) for item in value]
+
+
+def _is_git(table: Any) -> bool:
+    return isinstance(table, Mapping) and without_prefix(table).get("packager") == "git"
 
 
 def _sub_part(name: str, table: Mapping[str, Any], at_root: bool, dirty: Any) -> Part:

@@ -12,6 +12,7 @@ from nemo_runspec.packaging import cache
 from nemo_runspec.packaging.archive import write_archive
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError
+from nemo_runspec.packaging.said import counted, problems_of
 from nemo_runspec.packaging.unpack import unpack
 from nemo_runspec.packaging.workbench import workbench
 from nemo_runspec.planning.model import Package
@@ -47,17 +48,17 @@ def pack(package: Package, say: Callable[[str], None]) -> Packed:
     if package.kind == "none":
         return Packed(None, package.digest, 0)
     if package.problems:
-        raise Problems("the code cannot be packaged", [UserError(line) for line in package.problems])
+        raise Problems("the code cannot be packaged", problems_of(package))
     archive = cache.find(package.digest)
+    cache.prune()
     if archive is None:
         with cache.one_at_a_time(package.digest):
             archive = cache.find(package.digest) or _make(package, say)
-        cache.prune()
     return Packed(archive, archive.name.partition(".")[0], archive.stat().st_size)
 
 
 def _make(package: Package, say: Callable[[str], None]) -> Path:
-    say(f"packaging {package.files:,} files of {package.root}")
+    say(f"packaging {counted(package.files, 'file')} of {package.root}")
     try:
         return cache.keep(lambda out: _write(package, out))
     except GitError as error:

@@ -37,7 +37,10 @@ def matched_files(root: Path, patterns: Iterable[tuple[str, str]]) -> dict[str, 
         base = Path(os.path.normpath(root / folder))
         files = {os.path.relpath(path, base): path for path in _matches(base, pattern)}
         if not files:
-            raise Unready(f"packager_include_pattern: '{pattern}' matches no file below {base}")
+            raise Unready(
+                f"packager_include_pattern: '{pattern}' matches no file below {base}",
+                remedy="correct it; it is relative to packager_relative_path, which is relative to the project's root",
+            )
         outside = next((path for path in files if path.split("/")[0] == ".."), None)
         if outside is not None:
             raise UserError(

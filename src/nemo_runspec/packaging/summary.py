@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,23 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
-from nemo_runspec.packaging.git import GitError, Repository
-from nemo_runspec.packaging.gitpart import head_of
+from nemo_runspec.packaging.git import GitError
+from nemo_runspec.packaging.gitpart import commit_of, repository_around
 from nemo_runspec.packaging.model import LINK, Contents, Entry, Unready
 from nemo_runspec.packaging.options import DIRTY, PREFIX, Part, parts_of
+from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
 from nemo_runspec.packaging.said import names_in_words
 from nemo_runspec.packaging.workbench import workbench
-from nemo_runspec.planning.model import Package
+from nemo_runspec.planning.model import Package, PackageProblem
 
 _AUTO_GIT = frozenset({"slurm", "docker"})
 _HASHED = 256_000_000
 """Bytes up to which a dry run reads files for the digest; a larger package gets its digest when it is packed."""
 
 
-def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Package:
-    """The package of the repository around `folder`. Reads, writes nothing. The commit is noted in any case.
+def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> Package:
+    """The package of the project that a plan is made in. Reads, writes nothing. The commit is noted in any case.
 
     Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one. What is
     not there yet (a file that a pattern matches, a submodule) is one of the package's `problems`.
@@ -34,17 +37,20 @@ def summarise_package(env: Mapping[str, Any], executor: str, folder: Path) -> Pa
         UserError: `packager = "git"` outside a git repository or in one without a commit; options that make no sense.
     """
     kind = env.get("packager")
-    around = head_of(folder) if kind or executor in _AUTO_GIT else _head_if_readable(folder)
-    head = around[1] if around else None
+    matters = bool(kind) or executor in _AUTO_GIT
+    around = _repository(origin.folder, matters)
+    head = commit_of(around) if around else None
     if kind is None:
         kind = "git" if executor in _AUTO_GIT and head else "none"
+    bundled = bundled_changes(origin.bundle, around) if around and head else ()
     if kind == "none":
-        return Package("none", commit=head)
-    package = Package(kind, str(around[0] if around and kind == "git" else folder), _options(env, kind), commit=head)
+        return Package("none", commit=head, bundled=bundled)
+    root = str(origin.project_root(around))
+    package = Package(kind, root, _options(env, kind), commit=head, bundled=bundled)
     try:
-        return _summed_up(package)
+        return _summed_up(package, origin)
     except Unready as error:
-        return replace(package, problems=(_line(error),))
+        return replace(package, problems=(_problem(error),))
     except GitError as error:
         raise UserError(f"git fails in {package.root}: {error}", where=package.root) from None
 
@@ -58,21 +64,15 @@ def _options(env: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return given | ({DIRTY: dirty} if dirty != "warn" and kind in ("git", "hybrid") else {})
 
 
-def _summed_up(package: Package) -> Package:
+def _summed_up(package: Package, origin: Origin) -> Package:
     parts = parts_of(package.kind, package.options)
     if package.commit is None and any(part.kind == "git" for part in parts):
-        missing = shutil.which("git") is None
-        raise UserError(
-            'packager = "git" needs git, which is not installed'
-            if missing
-            else f'packager = "git" needs a git repository with a commit around {package.root}',
-            remedy='commit first, or choose packager = "none" or "pattern"',
-        )
+        raise _no_commit(package)
     with workbench() as bench:
         try:
             contents = _read(contents_of(package, bench, sizes=True), package.commit)
         except Unready as error:
-            return _with_changes(replace(package, problems=(_line(error),)), parts, Contents())
+            return _with_changes(replace(package, problems=(_problem(error),)), parts, origin, Contents())
     found = replace(
         package,
         files=contents.files,
@@ -80,11 +80,21 @@ def _summed_up(package: Package) -> Package:
         digest=contents.digest(),
         pointers=tuple(contents.pointers),
     )
-    return _with_changes(found, parts, contents)
+    return _with_changes(found, parts, origin, contents)
 
 
-def _line(error: UserError) -> str:
-    return f"{error.what}: {error.remedy}" if error.remedy else error.what
+def _no_commit(package: Package) -> UserError:
+    missing = shutil.which("git") is None
+    return UserError(
+        'packager = "git" needs git, which is not installed'
+        if missing
+        else f'packager = "git" needs a git repository with a commit around {package.root}',
+        remedy='commit first, or choose packager = "none" or "pattern"',
+    )
+
+
+def _problem(error: UserError) -> PackageProblem:
+    return PackageProblem(error.what, error.remedy or "")
 
 
 def _read(contents: Contents, commit: str | None) -> Contents:
@@ -97,55 +107,75 @@ def _read(contents: Contents, commit: str | None) -> Contents:
     return replace(contents, entries={**contents.entries, **known})
 
 
-def _with_changes(package: Package, parts: tuple[Part, ...], contents: Contents) -> Package:
+def _with_changes(package: Package, parts: tuple[Part, ...], origin: Origin, contents: Contents) -> Package:
     """The package with what is not committed: what stays behind, what travels, and what is refused for it."""
-    sent = {str(entry.source) for entry in contents.entries.values() if isinstance(entry.source, Path)}
-    behind: tuple[dict[str, None], dict[str, None]] = ({}, {})
+    uncommitted: dict[str, None] = {}
+    untracked: dict[str, None] = {}
     included: dict[str, None] = {}
-    problems = list(package.problems)
-    every_file = bool(sent)
+    refused: dict[str, None] = {}
+    counts = _Counting(package, origin, contents)
     for part in (part for part in parts if part.kind == "git"):
-        changes = _changes(package, part, sent, every_file)
         if part.dirty == "include":
-            included.update(dict.fromkeys([*changes[0], *changes[1]]))
+            included.update(dict.fromkeys(counts.changes(part).all))
             continue
-        for names, found in zip(behind, changes, strict=True):
-            names.update(dict.fromkeys(found))
-        if part.dirty == "refuse" and (changes[0] or changes[1]):
-            problems.append(f'dirty = "refuse": {names_in_words("changed or new file", [*changes[0], *changes[1]])}')
+        behind = counts.left_behind(part)
+        uncommitted.update(dict.fromkeys(behind.uncommitted))
+        untracked.update(dict.fromkeys(behind.untracked))
+        if part.dirty == "refuse":
+            refused.update(dict.fromkeys((*behind.all, *package.bundled)))
     return replace(
         package,
-        uncommitted=tuple(behind[0]),
-        untracked=tuple(behind[1]),
+        uncommitted=tuple(uncommitted),
+        untracked=tuple(untracked),
         included=tuple(included),
-        problems=tuple(dict.fromkeys(problems)),
+        problems=(*package.problems, *_refusal(tuple(refused))),
     )
 
 
-def _changes(package: Package, part: Part, sent: set[str], every_file: bool) -> tuple[list[str], list[str]]:
-    """Uncommitted and untracked paths below the part's subpath, without those that its patterns add.
-
-    A folder with only untracked files is one path, unless single files of it may travel.
-    """
-    root = Path(Repository(Path(package.root or ".")).line("rev-parse", "--show-toplevel"))
-    shown = "all" if every_file else "normal"
-    modules = "none" if part.submodules else "all"
-    words = ["--porcelain=v1", "-z", f"--untracked-files={shown}", f"--ignore-submodules={modules}"]
-    rows = iter(Repository(root).records("status", *words, "--", part.subpath or "."))
-    uncommitted: list[str] = []
-    untracked: list[str] = []
-    for row in rows:
-        name = row[3:]
-        if str(root / name) not in sent:
-            (untracked if row.startswith("??") else uncommitted).append(name)
-        if row[0] in "RC":
-            next(rows, None)
-    return uncommitted, untracked
+def _refusal(names: tuple[str, ...]) -> tuple[PackageProblem, ...]:
+    if not names:
+        return ()
+    what = f'dirty = "refuse": {names_in_words("changed or new file", names)}'
+    return (PackageProblem(what, "commit or stash them, or let them be for once: run.env.dirty=warn"),)
 
 
-def _head_if_readable(folder: Path) -> tuple[Path, str] | None:
-    """The commit of a job that does not ship it: only noted."""
+class _Counting:
+    """Which changes count: not the files that travel as they are now, and not those that the plan was made of."""
+
+    def __init__(self, package: Package, origin: Origin, contents: Contents) -> None:
+        self.root = Path(package.root or ".")
+        entries = contents.entries.values()
+        self.sent = {str(entry.source) for entry in entries if isinstance(entry.source, Path)}
+        self.apart = {*package.bundled, *_inside(self.root, origin.env_file, origin.config)}
+
+    def changes(self, part: Part, *, every_file: bool = False) -> Changes:
+        """Everything that is not committed below the part's folder."""
+        every_file = every_file or bool(self.sent)
+        return changes_of(self.root, part.subpath, submodules=part.submodules, every_file=every_file)
+
+    def left_behind(self, part: Part) -> Changes:
+        """The same without what travels all the same, or has no need to."""
+        found = self.changes(part)
+        folders = tuple(name for name in found.untracked if name.endswith("/"))
+        if any(name.startswith(folders) for name in self.apart):
+            found = self.changes(part, every_file=True)
+        return Changes(self._counted(found.uncommitted), self._counted(found.untracked))
+
+    def _counted(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in self.apart and str(self.root / name) not in self.sent)
+
+
+def _inside(root: Path, *files: Path | None) -> set[str]:
+    """Those of the files that lie below a folder, as paths from there; of a link both itself and what it points to."""
+    named = {Path(path) for file in files if file for path in (os.path.abspath(file), os.path.realpath(file))}  # noqa: PTH100
+    return {path.relative_to(root).as_posix() for path in named if path.is_relative_to(root)}
+
+
+def _repository(folder: Path, matters: bool) -> Path | None:
+    """The repository around a folder. One that cannot be read matters only to a job that ships it."""
     try:
-        return head_of(folder)
+        return repository_around(folder)
     except UserError:
+        if matters:
+            raise
         return None

@@ -11,21 +11,28 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging import cache
 from nemo_runspec.packaging.git import GitError, Repository, joined
 from nemo_runspec.packaging.model import Tree
 
 
 class Workbench:
-    """A folder for indexes and objects. What is made here lasts as long as `workbench()` does."""
+    """A folder for indexes and objects, made when it is first needed. What is in it lasts as long as `workbench()`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, open_folder: Callable[[], Path]) -> None:
+        self._open_folder = open_folder
         self._numbers = itertools.count()
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._open_folder()
 
     def as_it_is(self, repository: Repository) -> Tree:
         """The working tree now, new files too unless git ignores them, as `git add --all` and a commit would have it.
@@ -73,9 +80,27 @@ class Workbench:
 
 @contextmanager
 def workbench() -> Iterator[Workbench]:
-    """A workbench in the system's temporary folder (0700), gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="nemotron-package-") as folder:
-        yield Workbench(Path(folder))
+    """A workbench beside the archives, for its owner only and gone afterwards; of a dry run nothing is left at all."""
+    with ExitStack() as stack:
+        yield Workbench(lambda: _folder(stack))
+
+
+def _folder(stack: ExitStack) -> Path:
+    """A new folder, which goes when the stack is closed, with the folders above it that had to be made for it."""
+    above = (cache.packages_dir(), *cache.packages_dir().parents)
+    for folder in reversed([folder for folder in above if not folder.exists()]):
+        stack.callback(_remove_if_empty, folder)
+    try:
+        bench = cache.make_bench()
+    except OSError:  # such as a home that cannot be written, where a dry run is still worth something
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nemotron-package-")))
+    stack.callback(shutil.rmtree, bench, ignore_errors=True)
+    return bench
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _written(ours: Repository) -> str:

@@ -16,16 +16,17 @@ from nemo_runspec.config.resolvers import job_resolvers
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.packaging.addresses import MountRequests
 from nemo_runspec.packaging.bundle import script_in_bundle
-from nemo_runspec.packaging.said import left_behind
+from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
-from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
-from nemo_runspec.planning.model import Artifact, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.planning.model import Bundle, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.placing import Placed, place_artifacts
 from nemo_runspec.planning.reserved import check_environment
-from nemo_runspec.planning.run_section import DEFAULT, as_artifact, join_run_section
+from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.shape import FIXED, check_plain, check_shape, check_types
 from nemo_runspec.planning.shared import Shared
 from nemo_runspec.profiles.envfile import EnvFile
@@ -40,8 +41,6 @@ from nemo_runspec.profiles.profile import (
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
-
-AUTO = Source(Layer.AUTO, text="automatic")
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,8 @@ class _Builder:
             {"name": self.name, "recipe": self.recipe.path, "env": env, "wandb": wandb}, spec, run_dir, self._inherits()
         )
         variables.update({name: variable.value for name, variable in plain.items()})
-        consumes, produces = self._place_artifacts(run_dir)
+        artifacts = place_artifacts(composition, spec, self.name, run_dir, local=not self.backend.remote)
+        self.warnings += artifacts.warnings
         tree = composition.resolved()
         check_plain(composition, tree)
         run: dict[str, Any] = tree.pop("run")
@@ -181,7 +181,7 @@ class _Builder:
         check_environment(environment.variables, [*(s.name for s in environment.secrets), *environment.missing])
         self._hide_secrets(run, environment, sources)
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
-        plan = self._plan(run, tree, sources, environment, consumes, produces)
+        plan = self._plan(run, tree, sources, environment, artifacts)
         refuse_leaks(plan, environment.values)
         check_gpu_hours(plan)
         return Planned(plan, environment.values)
@@ -221,42 +221,6 @@ class _Builder:
         named = (env.get("env_vars") or {}).get("NEMO_RUN_DIR") or self.recipe.spec.env.get("NEMO_RUN_DIR")
         return str(named) if named else self.backend.run_dir(env)
 
-    def _place_artifacts(self, run_dir: str) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...]]:
-        spec, local = self.recipe.spec, not self.backend.remote
-        root = self._artifacts_root(run_dir)
-        run: dict[str, Any] = {
-            item.name: self.composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
-        }
-        consumes = inputs_of(spec, run, root, local=local)
-        produces = outputs_of(spec, run, root, self.name, local=local)
-        for artifact in (*consumes, *produces):
-            if artifact.make is not None and artifact.make not in MAKE:
-                raise UserError(
-                    f"run.{artifact.name}.make must be one of {', '.join(MAKE)}, not {artifact.make!r}",
-                    where=self.composition.place(f"run.{artifact.name}.make"),
-                )
-            if artifact.path and artifact.path != run[artifact.name].get("path"):
-                source = self.composition.source_of(f"run.{artifact.name}.path")
-                named = run[artifact.name].get("path") is not None
-                self.composition.put(f"run.{artifact.name}.path", artifact.path, source if named and source else AUTO)
-        given = self.composition.select("run.output_dir")
-        first = next((a.path for a in produces if a.path), None)
-        if given is None:
-            self.composition.put("run.output_dir", first or f"{run_dir}/outputs/{self.name}", AUTO)
-        return consumes, produces
-
-    def _artifacts_root(self, run_dir: str) -> str:
-        named = self.composition.select("run.artifacts.root")
-        root = str(named or f"{run_dir}/artifacts")
-        if not self.backend.remote:
-            root = str(expanded(root).absolute())
-        if root != named:
-            source = self.composition.source_of("run.artifacts.root") if named else None
-            self.composition.put("run.artifacts.root", root, source or AUTO)
-        if self.composition.select("run.artifacts.backend") == "wandb":
-            self.warnings.append("artifacts are kept in the file store: the wandb backend is not built in this release")
-        return root
-
     def _hide_secrets(self, run: dict[str, Any], environment: JobEnvironment, sources: Mapping[str, Source]) -> None:
         for name in (s.name for s in environment.secrets):
             if name in (run["env"].get("env_vars") or {}):
@@ -280,19 +244,14 @@ class _Builder:
         config: dict[str, Any],
         sources: dict[str, Source],
         environment: JobEnvironment,
-        consumes: tuple[Artifact, ...],
-        produces: tuple[Artifact, ...],
+        artifacts: Placed,
     ) -> Plan:
         env, spec, request = run["env"], self.recipe.spec, self.request
         launch = self._launch(env)
         target = self._target(env, launch.kind)
         gpus = env.get("gpus_per_node") or 0
-        unfilled = list(self.unfilled)
-        unfilled += placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")
-        unfilled += [line for line in getattr(target, "unfilled", ()) if not _said(line, unfilled)]
-        unfilled += [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
-        package = self.shared.package(env, self.executor, self.request.folder)
-        unfilled += package.problems
+        bundle = self.shared.bundle(self.recipe)
+        package = self.shared.package(env, self.executor, self._origin(bundle))
         return Plan(
             name=self.name,
             recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
@@ -307,11 +266,11 @@ class _Builder:
             resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), getattr(target, "time", None)),
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),
-            bundle=self.shared.bundle(self.recipe),
+            bundle=bundle,
             package=package,
-            auto_mounts=tuple(self.mounts.found.values()),
-            consumes=consumes,
-            produces=produces,
+            auto_mounts=tuple(self.mounts.found.values()) if self.backend.mounts else (),
+            consumes=artifacts.consumes,
+            produces=artifacts.produces,
             run=run,
             config=config,
             sources=sources,
@@ -322,9 +281,19 @@ class _Builder:
                 *_process_warnings(env, launch.kind),
                 *getattr(target, "warnings", ()),
                 *left_behind(package),
+                *without_effect(env, package),
             ),
-            unfilled=tuple(unfilled),
+            unfilled=(*self._unfilled(run, sources, target), *_missing_secrets(environment)),
         )
+
+    def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Any) -> list[str]:
+        lines = [*self.unfilled, *placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")]
+        return lines + [line for line in getattr(target, "unfilled", ()) if not _said(line, lines)]
+
+    def _origin(self, bundle: Bundle) -> Origin:
+        env_file, choice = self.request.env_file, self.choice
+        config = choice.folder / f"{choice.name}.yaml" if choice else None
+        return Origin(self.request.folder, env_file.path if env_file else None, config, bundle)
 
     def _git_dir(self) -> Path:
         """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""
@@ -394,6 +363,10 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     if source.layer is not Layer.CLI or source.text is None:
         return source
     return replace(source, text=redact_argv([source.text], values.values())[0])
+
+
+def _missing_secrets(environment: JobEnvironment) -> list[str]:
+    return [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
 
 
 def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:

@@ -108,19 +108,28 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageProblem:
+    """What keeps a package from being packed, in one line, and how to mend it."""
+
+    what: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Package:
     """The code package: what the profile's packager makes of the user's repository; `none` is empty.
 
     Args:
         kind: `git`, `pattern`, `hybrid` or `none`.
-        root: the directory packaged, on the submitting machine.
+        root: the directory packaged, on the submitting machine: what all its paths are relative to.
         files: how many files, `bytes`: their size before compression.
         digest: git's tree id where the package is exactly a git tree, else sha256 over modes, paths and contents; ''
             where there was too much to read for it.
         commit: the commit checked out around the working directory, if any; what a git package is made of.
         uncommitted: tracked files whose changes would NOT travel. `untracked`: files git does not know.
         included: changes that travel without being in a commit. `pointers`: files of Git LFS, sent as pointers.
-        problems: what keeps it from being packed, one line each.
+        bundled: files of the job bundle that are not as `commit` has them; they travel as they are, with any kind.
+        problems: what keeps it from being packed.
     """
 
     kind: str = "none"
@@ -134,7 +143,8 @@ class Package:
     untracked: tuple[str, ...] = ()
     included: tuple[str, ...] = ()
     pointers: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    bundled: tuple[str, ...] = ()
+    problems: tuple[PackageProblem, ...] = ()
 
     @property
     def digest_kind(self) -> str:

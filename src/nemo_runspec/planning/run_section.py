@@ -19,6 +19,7 @@ from nemo_runspec.profiles.system import SYSTEM_SECTIONS, artifact_backend
 from nemo_runspec.source import Layer, Source, display_path
 
 DEFAULT = Source(Layer.DEFAULT)
+AUTO = Source(Layer.AUTO, text="automatic")
 
 
 @dataclass

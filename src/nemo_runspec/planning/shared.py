@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.packaging.bundle import make_bundle
+from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.planning.model import Bundle, Package
 
@@ -27,10 +27,14 @@ class Shared:
             self._bundles[key] = make_bundle(recipe)
         return self._bundles[key]
 
-    def package(self, env: Mapping[str, Any], executor: str, folder: Path) -> Package:
+    def package(self, env: Mapping[str, Any], executor: str, origin: Origin) -> Package:
         """As `summarise_package`; made anew where any of the keys it reads is different."""
         read = {key: value for key, value in env.items() if key.startswith("packager") or key == "dirty"}
-        key = json.dumps([read, executor, str(folder)], sort_keys=True, default=str)
+        key = json.dumps([read, executor, _key(origin)], sort_keys=True, default=str)
         if key not in self._packages:
-            self._packages[key] = summarise_package(env, executor, folder)
+            self._packages[key] = summarise_package(env, executor, origin)
         return self._packages[key]
+
+
+def _key(origin: Origin) -> list[str]:
+    return [str(origin.folder), str(origin.env_file), str(origin.config), origin.bundle.digest]

@@ -116,7 +116,7 @@ _SWEEPS = (
     Field(
         "stop_on_failure",
         "bool",
-        "Start no more runs of a sweep (-m) once one has failed; those that run go on to their end.",
+        "End a sweep (-m) as soon as one of its runs fails: start no more, and end those that run.",
         default=False,
     ),
 )

@@ -20,7 +20,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.own import folder_in_package
+from nemo_runspec.script.own import folders_in_package
 from nemo_runspec.script.places import Place, place_of
 
 _LAUNCHER_VARIABLES = (
@@ -121,13 +121,15 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
 def _own_folder(plan: Plan, layout: JobLayout) -> str | None:
     """Where what lies beside a script of the user's own is for the job: `python train.py` would import from there.
 
+    Several folders are joined as on `PYTHONPATH`.
+
     What is packaged is imported from the package, never from here: what is here may have changed since.
     """
     if "/" in plan.launch.script:
         return None
-    packaged = folder_in_package(plan.package, plan.recipe.script)
-    if packaged is not None:
-        return posixpath.normpath(f"{layout.code}/{packaged}")
+    packaged = folders_in_package(plan.package, plan.recipe.script)
+    if packaged:
+        return ":".join(posixpath.normpath(f"{layout.code}/{folder}") for folder in packaged)
     return posixpath.dirname(plan.recipe.script) if plan.executor == "local" else None
 
 

@@ -12,20 +12,15 @@ from contextlib import suppress
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.sweeps.model import Sweep
+from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
 
 _TICK = 0.1
 
 
-def sweeps_named(store: SweepStore, words: Iterable[str]) -> list[Sweep]:
-    """The sweeps that words name in full."""
-    names = set(store.names())
-    return [store.get(word) for word in dict.fromkeys(words) if word in names]
-
-
 def goes_on(sweep: Sweep) -> bool:
     """Whether it may still start members: it has not ended, and its process lives or cannot be seen from here."""
-    return sweep.ended is None and sweep.launcher is not None and is_alive(sweep.launcher) is not False
+    return not status_of(sweep).over
 
 
 def stop(sweep: Sweep) -> None:
@@ -46,33 +41,49 @@ def stop(sweep: Sweep) -> None:
 
 
 def wait_for_end(store: SweepStore, groups: Iterable[str], seconds: float | None = None) -> bool:
-    """Waits until sweeps are over; False when the time is up before."""
+    """Waits until sweeps are over; False when the time is up before.
+
+    Raises:
+        UserError: one was removed meanwhile, or cannot be read.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     for group in groups:
-        while goes_on(store.get(group)):
+        while goes_on(store.read(group)):
             if end is not None and time.monotonic() > end:
                 return False
             time.sleep(_TICK)
     return True
 
 
-def refuse_running(sweep: Sweep) -> None:
-    """Raises `UserError` for a sweep that goes on: nothing of it is removed then."""
-    if goes_on(sweep):
+def refuse_running(store: SweepStore, group: str, *, force: bool = False) -> None:
+    """Raises `UserError` for a sweep that goes on; unless forced, also for one that is not known or cannot be read."""
+    try:
+        sweep = store.read(group)
+    except UserError:
+        if force:
+            return
+        raise
+    status = status_of(sweep)
+    if status.over or (force and status.state == "unknown"):
+        return
+    if status.state == "unknown":
         raise UserError(
-            f"sweep '{sweep.group}' is not over; nothing was removed",
-            remedy=f"end it first: nemotron jobs cancel {sweep.group}",
+            f"whether sweep '{group}' is over is not known: {status.reason}",
+            remedy=f"if it is: nemotron jobs rm --force {group}",
         )
+    raise UserError(
+        f"sweep '{group}' is not over; nothing was removed", remedy=f"end it first: nemotron jobs cancel {group}"
+    )
 
 
-def remove(store: SweepStore, sweep: Sweep) -> None:
+def remove(store: SweepStore, group: str, *, force: bool = False) -> None:
     """Removes what is kept of a sweep that is over: its table and its picture. Its jobs are not touched.
 
     Raises:
         UserError: it goes on.
         OSError: it cannot be removed.
     """
-    refuse_running(sweep)
-    folder = store.folder(sweep.group)
+    refuse_running(store, group, force=force)
+    folder = store.folder(group)
     if not folder.is_symlink():
         shutil.rmtree(folder)

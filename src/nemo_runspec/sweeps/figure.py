@@ -24,6 +24,8 @@ _INK, _FAINT, _GRID, _BEST = "#22262b", "#6b7280", "#e5e7eb", "#d9480f"
 _GROUPS = ("#2563a8", "#2a9d72", "#8a5fbf", "#b7860b", "#4b5563", "#c2557a")
 """Told apart by most people who see colours differently, and from `_BEST`."""
 _DOTS, _NAMED_CURVES, _GROUPED = 30, 8, len(_GROUPS)
+_OWN_COLOURS = 10
+"""Up to so many runs each has a colour that no other has."""
 _STYLE: Mapping[str, Any] = {
     "font.size": 10,
     "axes.edgecolor": _FAINT,
@@ -119,27 +121,52 @@ def _axis_of(table: Table, points: Sequence[_Point]) -> _Axis | None:
 
 
 def _colours(points: Sequence[_Point], axis: _Axis | None) -> dict[str, Any]:
-    """Job name → colour, the same in both panels: by group, by the swept value, or by rank."""
+    """Job name → colour, the same in both panels: shades of its group's, else by the swept value, or by rank."""
+    if axis and axis.other:
+        return {
+            point.row.member.name: colour
+            for place, group in enumerate(_groups(points, axis))
+            for point, colour in _shades([p for p in points if _group(p, axis) == group], axis, _GROUPS[place])
+        }
     from matplotlib import colormaps
 
-    names = [p.row.member.name for p in points]
-    if axis and axis.other:
-        groups = list(dict.fromkeys(sorted((_group(p, axis) for p in points), key=_group_order)))
-        return {n: _GROUPS[groups.index(_group(p, axis))] for n, p in zip(names, points, strict=True)}
     shades = colormaps["viridis"]
-    order = range(len(points))
-    if axis:
-        xs = sorted({_x(p, axis) for p in points})
-        order = [xs.index(_x(p, axis)) for p in points]  # type: ignore[assignment]
-    top = max(max(order), 1)
-    return {name: shades(0.88 * place / top) for name, place in zip(names, order, strict=True)}
+    ordered = _in_order(points, axis) if axis else [[point] for point in points]
+    top = max(len(ordered) - 1, 1)
+    return {p.row.member.name: shades(0.88 * place / top) for place, same in enumerate(ordered) for p in same}
+
+
+def _shades(points: Sequence[_Point], axis: _Axis, colour: str) -> list[tuple[_Point, Any]]:
+    """Points of one group, each with a shade of its colour: light for the lowest swept value, full for the highest."""
+    from matplotlib.colors import to_rgb
+
+    ordered = _in_order(points, axis)
+    top = max(len(ordered) - 1, 1)
+    lightness = [0.6 * (top - place) / top if len(ordered) > 1 else 0.0 for place in range(len(ordered))]
+    red, green, blue = to_rgb(colour)
+    return [
+        (point, tuple(part + (1 - part) * light for part in (red, green, blue)))
+        for same, light in zip(ordered, lightness, strict=True)
+        for point in same
+    ]
+
+
+def _in_order(points: Sequence[_Point], axis: _Axis) -> list[list[_Point]]:
+    """Points by their swept value, those with the same together; each by itself where they are few."""
+    if len(points) <= _OWN_COLOURS:
+        return [[point] for point in sorted(points, key=lambda p: _x(p, axis))]
+    return [[p for p in points if _x(p, axis) == x] for x in sorted({_x(p, axis) for p in points})]
+
+
+def _groups(points: Sequence[_Point], axis: _Axis) -> list[str]:
+    return list(dict.fromkeys(sorted((_group(p, axis) for p in points), key=_group_order)))
 
 
 def _draw_values(ax: Axes, table: Table, points: Sequence[_Point], axis: _Axis, colours: Mapping[str, Any]) -> None:
     names = short_names(table.keys)
-    for group in sorted({_group(p, axis) for p in points}, key=_group_order):
+    for place, group in enumerate(_groups(points, axis)):
         mine = sorted((p for p in points if _group(p, axis) == group), key=lambda p: _x(p, axis))
-        line = colours[mine[0].row.member.name] if axis.other else _FAINT
+        line = _GROUPS[place] if axis.other else _FAINT
         text = f"{names[axis.other]} = {_plain(group)}" if axis.other else None
         xs, ys = [_x(p, axis) for p in mine], [p.y for p in mine]
         ax.plot(xs, ys, color=line, linewidth=1.4, alpha=0.8, label=text, zorder=2)

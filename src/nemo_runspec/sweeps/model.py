@@ -13,7 +13,9 @@ from nemo_runspec.planning.names import new_name
 
 SWEEP_SCHEMA = 1
 NOT_RUN = "not run"
-"""The state of a member that never had a job."""
+"""The state of a member that never had a job, and will have none."""
+WAITING = "waiting"
+"""The state of a member that has no job yet, in a sweep that goes on."""
 REMOVED = "removed"
 """The state of a member whose job has been removed (`nemotron jobs rm`)."""
 
@@ -26,7 +28,7 @@ class Options:
         max_parallel: how many run at the same time.
         metric: what they are compared by; None for `val_loss`, else `loss`, else the first that all have.
         maximize: True where a higher metric is the better one.
-        stop_on_failure: start no more once one has failed.
+        stop_on_failure: start no more once one has failed, and end those that run.
     """
 
     max_parallel: int = 1
@@ -45,6 +47,7 @@ class Member:
         record: its job, once that has ended. `problem`: why it could not even be recorded.
         exit_code: of a member without a record that has a problem.
         was: how its job had ended when the sweep was written down last.
+        waits: True where it has no job yet and the sweep goes on.
     """
 
     index: int
@@ -55,13 +58,21 @@ class Member:
     problem: str = ""
     exit_code: int | None = None
     was: str = ""
+    waits: bool = False
 
     @property
     def state(self) -> str:
         """Its job's state, or that there is no such job."""
         if self.record is not None:
             return self.record.state
-        return "failed" if self.problem else REMOVED if self.was else NOT_RUN
+        if self.problem:
+            return "failed"
+        return REMOVED if self.was else WAITING if self.waits else NOT_RUN
+
+    @property
+    def started(self) -> bool:
+        """Whether it ever had a job, or has failed before it got one. Looks for the job's folder where need be."""
+        return bool(self.record or self.was or self.problem) or Path(self.job_dir).is_dir()
 
     @property
     def code(self) -> int | None:
@@ -97,8 +108,11 @@ class Sweep:
         group: its name, which the record of each of its jobs has as `group`.
         argv: the command line, redacted.
         created: when it was recorded, UTC, ISO 8601. `ended`: when it ended, None before.
-        launcher: the process that runs it.
+        launcher: the process that runs it. `host`: the machine that has it.
         sweeper: of Hydra's, which chooses the values; None for a plain grid.
+        profile, executor: where its members run.
+        verdict: its state at its end, a name of `jobs.record.STATES`; empty before. `exit_code`: what it exited with
+            then. `cause`: why it ended, where its members do not say it: a signal, or a sweeper that has failed.
     """
 
     group: str
@@ -110,6 +124,12 @@ class Sweep:
     launcher: Launcher | None = None
     ended: str | None = None
     sweeper: str | None = None
+    host: str = ""
+    profile: str | None = None
+    executor: str = ""
+    verdict: str = ""
+    exit_code: int | None = None
+    cause: str = ""
     schema: int = SWEEP_SCHEMA
 
     @property

@@ -15,7 +15,7 @@ _COLUMNS = ("index", "job", "state", "exit_code", "seconds", "best")
 
 
 def write_results(sweep: Sweep, table: Table, folder: Path) -> None:
-    """Writes both files; no picture where there is nothing to draw.
+    """Writes both files; no picture where there is nothing to draw, `table.why_no_picture` says why.
 
     Raises:
         OSError: one of them cannot be written.

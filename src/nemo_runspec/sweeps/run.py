@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord
+from nemo_runspec.jobs.request import CancelRequest, write_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.supervise.interrupts import Interrupts
+from nemo_runspec.supervise.stop import GRACE
 from nemo_runspec.sweeps.model import Member, Options
 from nemo_runspec.sweeps.store import record_of
 
@@ -67,6 +71,8 @@ class Runner:
         self.options = options
         self.stopped = False
         self._lines: SimpleQueue[tuple[Member, str]] = SimpleQueue()
+        self._end_all: str | None = None
+        self._told: set[int] = set()
 
     def run(self, batch: Sequence[tuple[Member, Planned]]) -> list[Member]:
         """Runs a batch to its end. Call it in the main thread, inside `interrupts`.
@@ -84,6 +90,7 @@ class Runner:
                 for future in wait(running, _TICK, FIRST_COMPLETED).done:
                     ended = self._ended(running.pop(future), future)
                     result[ended.index] = ended
+                self._tell_to_end(running.values())
                 self._pass_on()
         return list(result.values())
 
@@ -106,10 +113,20 @@ class Runner:
             ended = dataclasses.replace(member, record=future.result())
         except (UserError, OSError) as error:
             ended = failed_early(member, error)
-        self.stopped = self.stopped or (self.options.stop_on_failure and ended.state == "failed")
+        if self.options.stop_on_failure and ended.state == "failed" and self._end_all is None:
+            self.stopped = True
+            self._end_all = f"the sweep, as run {ended.index} has failed"
         self._pass_on()
         self.crew.watcher.ended(ended)
         return ended
+
+    def _tell_to_end(self, running: Iterable[Member]) -> None:
+        """Ends the others once one has failed, where that was asked for."""
+        for member in running:
+            if self._end_all is not None and member.index not in self._told:
+                with suppress(OSError):  # it is about to be recorded; the next look finds its folder
+                    write_request(Path(member.job_dir), CancelRequest(GRACE, self._end_all))
+                    self._told.add(member.index)
 
     def _pass_on(self) -> None:
         while True:
@@ -126,9 +143,3 @@ def failed_early(member: Member, error: UserError | OSError) -> Member:
     record = record_of(member)
     code = getattr(error, "exit_code", 1)
     return dataclasses.replace(member, record=record, problem=str(error), exit_code=code)
-
-
-def exit_code(members: Sequence[Member]) -> int:
-    """What the whole sweep exits with: 0 where all have succeeded, else the first failed member's own exit code."""
-    failed = [member for member in members if member.state != "succeeded"]
-    return next((member.code for member in failed if member.code), 1) if failed else 0

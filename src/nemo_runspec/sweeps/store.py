@@ -1,4 +1,7 @@
-"""Sweeps as they are kept: one folder each. `sweep.json` names the members; their jobs' records say the rest."""
+"""Sweeps as they are kept: one folder each. `sweep.json` names the members; their jobs' records say the rest.
+
+For lists there is an index of sweeps that are over, as there is one of jobs.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
+from nemo_runspec.jobs.record import STATES, Launcher, Unreadable, moment
 from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep
+from nemo_runspec.sweeps.status import status_of
 
 _FILE = "sweep.json"
 
@@ -49,32 +54,88 @@ class SweepStore:
 
     def names(self) -> list[str]:
         """The sweeps there are, in no order."""
-        return [entry.name for entry in os.scandir(self.root) if entry.is_dir()] if self.root.is_dir() else []
+        try:
+            with os.scandir(self.root) as found:
+                return [entry.name for entry in found if entry.is_dir() and not entry.name.startswith(".")]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
-    def find(self, name: str) -> str | None:
-        """The sweep of that name, or the only one whose name begins so; None where there is none."""
-        if not name or "/" in name:
-            return None
+    def entries(self) -> list[Entry]:
+        """What a list needs of all sweeps, the newest first. Only those that are not over are read.
+
+        `group` is their own name, as it is of their members.
+        """
         names = self.names()
-        matches = [name] if name in names else [known for known in names if known.startswith(name)]
-        return matches[0] if len(matches) == 1 else None
+        index = Index(self.root)
+        found = [self._entry(name, index) for name in names]
+        index.save(len(names))
+        return sorted(found, key=lambda entry: (entry.created, entry.name), reverse=True)
 
     def get(self, name: str) -> Sweep:
-        """A sweep as it is now, with the records of its members.
+        """A sweep as it is now, with the records of its members. `name`: its own, or the beginning of it.
 
         Raises:
-            UserError: there is none, or it cannot be read.
+            UserError: there are none or several, or it cannot be read.
         """
-        group = self.find(name)
-        if group is None:
-            raise UserError(f"no sweep '{name}'", where=str(self.root), remedy=did_you_mean(name, self.names()))
-        file = self.folder(group) / _FILE
-        try:
-            sweep = from_json(file.read_text(encoding="utf-8", errors="surrogateescape"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"sweep '{group}' cannot be read: {error}", where=str(file)) from None
+        sweep = self.read(self._whole(name))
         members = tuple(dataclasses.replace(member, record=record_of(member)) for member in sweep.members)
         return dataclasses.replace(sweep, members=members)
+
+    def read(self, group: str) -> Sweep:
+        """A sweep by its whole name, without the records of its members. That is fast, and enough for its status.
+
+        Raises:
+            UserError: it cannot be read, or is gone.
+        """
+        try:
+            return self._settled(group)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"sweep '{group}' cannot be read: {_in_words(error)}",
+                where=str(self.folder(group) / _FILE),
+                remedy=f"if it is not needed: nemotron jobs rm --force {group}",
+            ) from None
+
+    def _settled(self, group: str) -> Sweep:
+        sweep = self._stored(group)
+        if sweep.ended is None and status_of(sweep).over:
+            sweep = self._stored(group)  # its process may have written the end and gone after it was read
+        waits = not status_of(sweep).over
+        members = tuple(dataclasses.replace(member, waits=waits) for member in sweep.members)
+        return dataclasses.replace(sweep, members=members)
+
+    def _stored(self, group: str) -> Sweep:
+        return from_json((self.folder(group) / _FILE).read_text(encoding="utf-8", errors="surrogateescape"))
+
+    def _whole(self, name: str) -> str:
+        names = self.names()
+        matches = [name] if name in names else sorted(known for known in names if name and known.startswith(name))
+        if not matches:
+            raise UserError(f"no sweep '{name}'", where=str(self.root), remedy=did_you_mean(name, names))
+        if len(matches) > 1:
+            shown = ", ".join(matches[:5]) + (", …" if len(matches) > 5 else "")
+            raise UserError(
+                f"'{name}' is the beginning of {len(matches)} sweeps: {shown}", remedy="give more of its name"
+            )
+        return matches[0]
+
+    def _entry(self, name: str, index: Index) -> Entry:
+        file = self.folder(name) / _FILE
+        stamp = stamp_of(str(file))
+        known = index.get(name, stamp)
+        if known is not None:
+            return known
+        try:
+            sweep = self._settled(name)
+        except (OSError, ValueError) as error:
+            return entry_of(Unreadable(name, _in_words(error), _changed(file.parent)))._replace(group=name)
+        state = status_of(sweep).state
+        entry = Entry(
+            name, sweep.created, sweep.ended or sweep.created, state, sweep.recipe, sweep.executor, sweep.profile, name
+        )
+        if entry.over and stamp is not None:
+            index.add(stamp, entry)
+        return entry
 
 
 def record_of(member: Member) -> JobRecord | None:
@@ -96,7 +157,7 @@ def to_json(sweep: Sweep) -> str:
     """The sweep as it is stored: without the records of its members."""
     data = asdict(dataclasses.replace(sweep, members=tuple(_without_record(member) for member in sweep.members)))
     for member in data["members"]:
-        del member["record"]
+        del member["record"], member["waits"]
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -122,9 +183,29 @@ def from_json(text: str) -> Sweep:
         values["options"] = Options(**_known(Options, data["options"]))
         values["members"] = tuple(Member(**_known(Member, member)) for member in data["members"])
         values["launcher"] = Launcher(**_known(Launcher, data["launcher"])) if data.get("launcher") else None
-        return Sweep(**values)
+        return _checked(Sweep(**values))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a whole sweep ({type(error).__name__}: {error})") from None
+
+
+def _checked(sweep: Sweep) -> Sweep:
+    texts = (sweep.group, sweep.recipe, sweep.created, sweep.ended or "", sweep.executor, sweep.cause, sweep.host)
+    if not all(isinstance(text, str) for text in texts) or sweep.verdict not in ("", *STATES):
+        raise ValueError("it holds something else than a sweep does")
+    return sweep
+
+
+def _in_words(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it has no record"
+    return str(error.strerror or error) if isinstance(error, OSError) else str(error)
+
+
+def _changed(folder: Path) -> str:
+    try:
+        return moment(folder.stat().st_mtime) or ""
+    except OSError:
+        return ""
 
 
 def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:

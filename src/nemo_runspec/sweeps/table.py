@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.errors import UserError, suggest
@@ -34,6 +34,8 @@ class Table:
         keys: the overrides that differ. `fixed`: those that all members have.
         metric: what decides which is best, None where there is no common metric. `maximize`: a higher one is better.
         metrics: all there are to show, that one first.
+        untold: the metric that was asked for and that no member has told; `metric` is then what is told instead, for
+            order and picture alone, and none is best.
     """
 
     keys: tuple[str, ...]
@@ -42,6 +44,7 @@ class Table:
     maximize: bool
     metrics: tuple[str, ...]
     rows: tuple[Row, ...]
+    untold: str | None = None
 
     @property
     def best(self) -> Row | None:
@@ -59,13 +62,32 @@ def make_table(sweep: Sweep, sort: str | None = None) -> Table:
         UserError: there is nothing of that name to sort by.
     """
     keys = varying_keys(sweep.members)
-    metric = metric_of(sweep.options, sweep.members)
-    maximize = sweep.options.maximize
-    best = _best(sweep.members, metric, maximize)
-    members = sorted(sweep.members, key=_order(sweep, keys, metric, sort))
+    untold = untold_metric(sweep.options, sweep.members)
+    options = replace(sweep.options, metric=None, maximize=False) if untold else sweep.options
+    metric = metric_of(options, sweep.members)
+    maximize = options.maximize
+    best = None if untold else _best(sweep.members, metric, maximize)
+    members = sorted(sweep.members, key=_order(replace(sweep, options=options), keys, metric, sort))
     rows = tuple(Row(m, tuple(m.overrides.get(key, "") for key in keys), m is best) for m in members)
     fixed = {k: v for m in sweep.members[:1] for k, v in m.overrides.items() if k not in keys}
-    return Table(keys, fixed, metric, maximize, shown_metrics(sweep.members, metric), rows)
+    return Table(keys, fixed, metric, maximize, shown_metrics(sweep.members, metric), rows, untold)
+
+
+def untold_metric(options: Options, members: Sequence[Member]) -> str | None:
+    """The metric that was asked for, where members have started and none has told it."""
+    begun = any(member.record for member in members)
+    told = any(options.metric in member.metrics for member in members)
+    return options.metric if begun and not told else None
+
+
+def why_no_picture(table: Table) -> str:
+    """Why nothing can be drawn of a table: no metric, or no number in it; empty where something can."""
+    values = [row.member.metrics.get(table.metric or "", math.nan) for row in table.rows]
+    if any(math.isfinite(value) for value in values):
+        return ""
+    if table.metric:
+        return f"{table.metric} is no number in any run"
+    return "the runs have told no metric that all of them have" if table.metrics else "no run has told a metric"
 
 
 def varying_keys(members: Sequence[Member]) -> tuple[str, ...]:
@@ -150,6 +172,7 @@ def _order(sweep: Sweep, keys: Sequence[str], metric: str | None, sort: str | No
         return lambda m: (m.record is None or m.record.elapsed is None, (m.record and m.record.elapsed) or 0.0, m.index)
     key = {**{end: key for key, end in short_names(keys).items()}, **{key: key for key in keys}}.get(sort)
     if key is None:
+        _refuse_same(sweep, sort)
         known = [*sorted(metrics), *keys, "time", "index"]
         near = suggest(sort, known)
         have = f"there are: {', '.join(known)}"
@@ -158,6 +181,17 @@ def _order(sweep: Sweep, keys: Sequence[str], metric: str | None, sort: str | No
             remedy=f"did you mean '{near}'? {have}" if near else have,
         )
     return lambda m: (*_natural(m.overrides.get(key, "")), m.index)
+
+
+def _refuse_same(sweep: Sweep, sort: str) -> None:
+    """Says of a key that all members have with one value that it tells them not apart."""
+    same = {key: value for member in sweep.members[:1] for key, value in member.overrides.items()}
+    names = {**{end: key for key, end in short_names(list(same)).items()}, **{key: key for key in same}}
+    if sort in names:
+        raise UserError(
+            f"'{names[sort]}' is {same[names[sort]]} in all runs: there is nothing to sort by it",
+            remedy="--sort index, or what differs: see the table",
+        )
 
 
 def _by_metric(metric: str | None, maximize: bool) -> Callable[[Member], Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.packaging.said import left_behind, sent_uncommitted
+from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommitted
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
 from nemo_runspec.planning.model import Package, Plan
@@ -143,7 +143,8 @@ def _travel(plan: Plan) -> list[str]:
         lines.append("  code     none: no repository is packaged")
     else:
         lines.append(f"  code     {_code(package)}  ({package.root})")
-    lines += [paint(f"  {clean(line)}", "yellow") for line in (*sent_uncommitted(package), *left_behind(package))]
+    said = dict.fromkeys((*sent_uncommitted(package), *left_behind(package)))
+    lines += [paint(f"  {clean(line)}", "yellow") for line in said]
     lines += [f"  mount    {m.target}: {m.url} at {m.commit or m.ref}, cloned into {m.path}" for m in plan.auto_mounts]
     return lines
 
@@ -171,7 +172,7 @@ def _cost(plan: Plan) -> list[str]:
 def _warnings(plan: Plan) -> list[str]:
     said = left_behind(plan.package)
     lines = [line for line in plan.warnings if line not in said]
-    lines += [f"before submission: {line}" for line in plan.unfilled]
+    lines += [f"before submission: {line}" for line in (*plan.unfilled, *problem_lines(plan.package))]
     return [paint("warnings", "bold"), *(paint(f"  {clean(line)}", "yellow") for line in lines)] if lines else []
 
 

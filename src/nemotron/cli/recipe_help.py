@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
+from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile
@@ -115,29 +117,46 @@ def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
 
 
 def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
-    from nemo_runspec.profiles.executor import executor_of
     from nemo_runspec.profiles.fieldset import fields_of
 
     profile = _far_profile(env)
-    try:
-        executor = executor_of(env, env.chain(profile)) if env and profile else "slurm"
-    except UserError:
-        executor = "slurm"
+    executor = _executor(env, profile) if env and profile else "slurm"
     fields = fields_of(executor).fields
     rows = [(name, fields[name].help) for name in _FIELDS_SHOWN if name in fields]
     return [*rows, ("…", f"all {len(fields)} fields of '{executor}': nemotron env fields {executor}")]
 
 
 def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[str, str]]:
+    """Lines that can be typed as they are: they name only what is there, and fields that the profile has."""
     configs = recipe.configs()
-    config = f" -c {'tiny' if 'tiny' in configs else configs[0]}" if configs else ""
-    profile = _far_profile(env) or "my-cluster"
-    lines = [
-        f"{command}{config}",
-        f"{command}{config} --run {profile} --dry-run",
-        f"{command}{config} --batch {profile} run.env.nodes=2 run.env.time=02:00:00",
-    ]
-    return [("", "\n".join(lines))]
+    chosen = next((name for name in ("tiny", recipe.spec.config_default) if name in configs), None)
+    start = f"{command} -c {shlex.quote(chosen)}" if chosen else command
+    profile = _far_profile(env)
+    if env is None or profile is None:
+        return [("", f"{start}\n{start} --dry-run")]
+    named, changes = shlex.quote(profile), _changes(_executor(env, profile), recipe)
+    return [("", "\n".join([start, f"{start} --run {named} --dry-run", f"{start} --batch {named} {changes}"]))]
+
+
+def _changes(executor: str, recipe: Recipe) -> str:
+    """Overrides of the profile that mean something for this executor and recipe."""
+    from nemo_runspec.profiles.fieldset import fields_of
+
+    fields = fields_of(executor).fields
+    if get_backend(executor).remote:
+        return "run.env.nodes=2" + (" run.env.time=02:00:00" if "time" in fields else "")
+    if recipe.spec.launch == "torchrun":
+        return "run.env.nproc_per_node=2"
+    return "run.env.env_vars.OMP_NUM_THREADS=4"
+
+
+def _executor(env: EnvFile, profile: str) -> str:
+    from nemo_runspec.profiles.executor import executor_of
+
+    try:
+        return executor_of(env, env.chain(profile))
+    except UserError:
+        return "slurm"
 
 
 def _far_profile(env: EnvFile | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +21,12 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemo_runspec.redact import redact_argv
-from nemo_runspec.supervise.interrupts import EXIT_CODES, Interrupted, Interrupts
+from nemo_runspec.supervise.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
 from nemo_runspec.sweeps.plugin import Stopped, Trial, run_search
-from nemo_runspec.sweeps.run import Crew, RunMember, Runner, exit_code
-from nemo_runspec.sweeps.search import BASIC, Search, compose_search
+from nemo_runspec.sweeps.run import Crew, RunMember, Runner
+from nemo_runspec.sweeps.search import BASIC, Search, compose_search, first_line
+from nemo_runspec.sweeps.status import exit_code, state_of_all
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import metric_of, varying_keys
 from nemotron.cli.options import Invocation
@@ -97,26 +99,27 @@ class _Session:
         """Every combination of values, all planned before the first is run."""
         runs = combinations(self.request)
         planned = plan_each(self.request, runs)
-        self._begin(planned, [member_of(index, each.plan) for index, each in enumerate(planned)])
-        with self._concluded():
-            if self._provide_inputs(planned):
-                planned = plan_each(self.request, runs)
+        members = [member_of(index, each.plan) for index, each in enumerate(planned)]
+        with self._recorded(planned, members):
+            with self.interrupts.raised():
+                if self._provide_inputs(planned):
+                    planned = plan_each(self.request, runs)
             with self._watched(planned, varying_keys(self.sweep.members), len(planned)) as runner:
                 self._run(runner, planned, 0)
-        return self._exit_code()
+        return self.sweep.exit_code or 0
 
     def search(self) -> int:
         """Values that a sweeper of Hydra's chooses, batch by batch."""
         search = _compose(self.request, self.folder)
         request = replace(self.request, overrides=search.example())
         example = [build_plan(request)]
-        self._begin(example, [], search)
-        with self._concluded():
-            if self._provide_inputs(example):
-                example = [build_plan(request)]
+        with self._recorded(example, [], search):
+            with self.interrupts.raised():
+                if self._provide_inputs(example):
+                    example = [build_plan(request)]
             with self._watched(example, list(search.space), search.trials) as runner, suppress(Stopped):
                 self._ask(search, runner)
-        return self._exit_code()
+        return self.sweep.exit_code or 0
 
     def _ask(self, search: Search, runner: Runner) -> None:
         """Lets the sweeper run. Where it fails after runs that have failed, the first of these says the exit code."""
@@ -139,34 +142,61 @@ class _Session:
             members=tuple(members),
             launcher=this_process(),
             sweeper=search.name if search else None,
+            host=os.uname().nodename,
+            profile=first.plan.profile,
+            executor=first.plan.executor,
         )
         self.store.write(self.sweep)
         self.recorded(self.sweep)
 
     @contextmanager
-    def _concluded(self) -> Iterator[None]:
-        """However it ends, the sweep is written down, compared and shown; Ctrl-C is a way to end."""
-        try:
-            yield
-        except Interrupted:
-            print("cancelled before the first run was started", file=sys.stderr)
-        finally:
-            self.sweep = replace(self.sweep, ended=now())
-            self.store.write(self.sweep)
-            if any(member.record or member.problem for member in self.sweep.members):
-                conclude(self.sweep, self.folder)
+    def _recorded(
+        self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None
+    ) -> Iterator[None]:
+        """From the first moment at which others see the sweep, it is theirs to end, and how it ends is written down."""
+        with self.interrupts:
+            self._begin(planned, members, search)
+            try:
+                yield
+            except Interrupted as error:
+                print("cancelled before the first run was started", file=sys.stderr)
+                self._conclude(error)
+            except BaseException as error:
+                self._conclude(error)
+                raise
+            else:
+                self._conclude(None)
+
+    def _conclude(self, error: BaseException | None) -> None:
+        """However it ended, the sweep is written down, compared and shown."""
+        verdict, code, cause = self._ending(error)
+        self.sweep = replace(self.sweep, ended=now(), verdict=verdict, exit_code=code, cause=cause)
+        self.store.write(self.sweep)
+        if any(member.record or member.problem for member in self.sweep.members):
+            conclude(self.sweep, self.folder)
+
+    def _ending(self, error: BaseException | None) -> tuple[str, int, str]:
+        """State, exit code and, where the members do not say it, cause of the sweep's end."""
+        if self.interrupts.seen:
+            number = signal.Signals(self.interrupts.seen[0])
+            return "cancelled", EXIT_CODES[number], f"cancelled by {WORDS[number]}"
+        if error is None:
+            return state_of_all(self.sweep.members), exit_code(self.sweep.members), ""
+        if isinstance(error, UserError):  # an input that was cancelled has cancelled the sweep
+            cancelled = error.exit_code in EXIT_CODES.values()
+            return "cancelled" if cancelled else "failed", error.exit_code, error.what
+        return "failed", 1, f"{type(error).__name__}: {first_line(error)}"
 
     @contextmanager
     def _watched(self, planned: Sequence[Planned], keys: Sequence[str], total: int | None) -> Iterator[Runner]:
-        """What runs the members, with one display, and Ctrl-C in hand."""
-        with self.interrupts:
-            with self.interrupts.raised():
-                _prepare_once(planned)
-            for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
-                print(f"warning: {line}", file=sys.stderr)
-            with make_display(self.sweep, keys, total) as display:
-                crew = Crew(self.sweep.group, self.argv, self.interrupts, display, self.run_member)
-                yield Runner(crew, self.sweep.options)
+        """What runs the members, with one display."""
+        with self.interrupts.raised():
+            _prepare_once(planned)
+        for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
+            print(f"warning: {line}", file=sys.stderr)
+        with make_display(self.sweep, keys, total) as display:
+            crew = Crew(self.sweep.group, self.argv, self.interrupts, display, self.run_member)
+            yield Runner(crew, self.sweep.options)
 
     def _run(self, runner: Runner, planned: Sequence[Planned], offset: int) -> list[Member]:
         """Runs a batch. `offset`: how many members of the sweep have ended before it."""
@@ -217,11 +247,6 @@ class _Session:
             if missing not in made and provide_inputs(each.plan, self.argv, run_request):
                 made.add(missing)
         return bool(made)
-
-    def _exit_code(self) -> int:
-        if self.interrupts.seen:
-            return EXIT_CODES[signal.Signals(self.interrupts.seen[0])]
-        return exit_code(self.sweep.members)
 
 
 def _compose(request: PlanRequest, folder: Path) -> Search:

@@ -208,13 +208,17 @@ class LiveDisplay(Display):
     def _footer(self, hidden: int) -> RenderableType:
         from rich.text import Text
 
-        good, ended = self.tally.get("succeeded", 0), self.ended_so_far
+        good, cancelled = self.tally.get("succeeded", 0), self.tally.get("cancelled", 0)
+        ended = self.ended_so_far
+        bad = ended - good - cancelled
         line = Text()
         if hidden:
             line.append(f"and {hidden} more   ", style="dim")
         line.append(f"{len(self.running)} running", style="cyan")
         line.append(f"   {good} done", style="green" if good else "dim")
-        line.append(f"   {ended - good} failed", style="red" if ended > good else "dim")
+        line.append(f"   {bad} failed", style="red" if bad else "dim")
+        if cancelled:
+            line.append(f"   {cancelled} cancelled", style="yellow")
         if self.total is not None:
             line.append(f"   {max(0, self.total - ended - len(self.running))} left", style="dim")
         line.append(f"   {_clock(time.monotonic() - self._began)}", style="dim")

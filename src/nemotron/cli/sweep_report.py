@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections import Counter
@@ -10,16 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.source import display_path
-from nemo_runspec.sweeps.model import NOT_RUN, Member, Sweep
+from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import CSV, PNG, write_results
+from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
-from nemo_runspec.sweeps.table import Row, Table, make_table, number, short_names, short_value
+from nemo_runspec.sweeps.table import Row, Table, make_table, number, short_names, short_value, why_no_picture
+from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, took
 from nemotron.cli.sweep_display import COLOURS, first_line
 from nemotron.cli.text import clean, count, paint, table
 
 _CAUSES = 5
+_CELL = 40
+"""Characters of a key, a value or a metric's name in the table; the CSV has all of them."""
 
 
 def conclude(sweep: Sweep, folder: Path) -> None:
@@ -30,7 +32,7 @@ def conclude(sweep: Sweep, folder: Path) -> None:
         write_results(sweep, compared, folder)
     except OSError as error:
         print(f"the results cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
-    print("\n".join(_files(sweep, folder)), flush=True)
+    print("\n".join(_files(sweep, compared, folder)), flush=True)
 
 
 def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -> int:
@@ -45,24 +47,18 @@ def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -
     store = SweepStore()
     sweep = store.get(group)
     compared = make_table(sweep, sort)
+    status = status_of(sweep)
     if as_json:
-        print(json.dumps(_as_json(sweep, compared), indent=2, ensure_ascii=False))
+        print_json(_as_json(sweep, status, compared))
         return 0
-    print(paint(f"{sweep.group}   {sweep.recipe}, {_how_it_is(sweep)}", "bold"))
-    print("\n".join([*_lines(sweep, compared), *_files(sweep, store.folder(sweep.group))]))
+    print(f"{paint(sweep.group, 'bold')}   {sweep.recipe}, {_how_it_is(status)}")
+    print("\n".join([*_lines(sweep, compared), *_files(sweep, compared, store.folder(sweep.group))]))
     return 0
 
 
-def is_group(name: str) -> bool:
-    """Whether a sweep has that name, or one alone has a name that begins so."""
-    return SweepStore().find(name) is not None
-
-
-def _how_it_is(sweep: Sweep) -> str:
-    if sweep.ended:
-        return "ended"
-    alive = sweep.launcher is not None and is_alive(sweep.launcher)
-    return "running" if alive else "its process was killed before the end" if alive is False else "not known from here"
+def _how_it_is(status: Status) -> str:
+    code = f", exit code {status.exit_code}" if status.exit_code else ""
+    return coloured(status.state, status.state) + one_line(f"{code}{f': {status.reason}' if status.reason else ''}")
 
 
 def _lines(sweep: Sweep, compared: Table) -> list[str]:
@@ -71,10 +67,17 @@ def _lines(sweep: Sweep, compared: Table) -> list[str]:
     if compared.fixed:
         fixed = "  ".join(f"{key}={value}" for key, value in compared.fixed.items())
         lines.append(paint(f"the same in all: {clean(fixed)}", "dim"))
-    lines += _table(compared)
-    lines.append("")
+    if compared.rows:
+        lines += [*_table(compared), ""]
     lines.append(_summary(sweep, compared))
+    if compared.untold:
+        lines.append(paint(f"no run has told '{one_line(compared.untold)}'; {_what_there_is(compared)}", "yellow"))
     return lines + _failures(sweep.members)
+
+
+def _what_there_is(compared: Table) -> str:
+    found = sorted({name for row in compared.rows for name in row.member.metrics})
+    return f"there are: {', '.join(map(one_line, found))}" if found else "none has told any metric"
 
 
 def _table(compared: Table) -> list[str]:
@@ -82,7 +85,7 @@ def _table(compared: Table) -> list[str]:
     metrics = list(compared.metrics)
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     while True:
-        head = ["", "#", *names.values(), *metrics, "STATE", "TIME", "JOB"]
+        head = ["", "#", *map(_cell, names.values()), *map(_cell, metrics), "STATE", "TIME", "JOB"]
         rows = [_row(row, metrics) for row in compared.rows]
         lines = table([head, *rows], indent="")
         if room is None or len(metrics) < 2 or max(map(len, lines)) <= room:
@@ -94,11 +97,17 @@ def _table(compared: Table) -> list[str]:
 
 def _row(row: Row, metrics: Sequence[str]) -> list[str]:
     member = row.member
-    took = f"{member.record.elapsed:.1f} s" if member.record and member.record.elapsed is not None else ""
-    values = [clean(short_value(value)) for value in row.values]
+    values = [_cell(short_value(value)) for value in row.values]
     figures = [number(member.metrics.get(name)) for name in metrics]
-    job = "" if member.state == NOT_RUN else member.name
-    return ["*" if row.best else "", str(member.index), *values, *figures, member.state, took, job]
+    job = member.name if member.started else ""
+    time = took(member.record) if member.record else ""
+    return ["*" if row.best else "", str(member.index), *values, *figures, member.state, time, job]
+
+
+def _cell(text: str) -> str:
+    """A text of the user's in one line, and no longer than a column may be."""
+    text = one_line(text)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
 def _painted(line: str, row: Row) -> str:
@@ -110,6 +119,8 @@ def _painted(line: str, row: Row) -> str:
 
 
 def _summary(sweep: Sweep, compared: Table) -> str:
+    if not sweep.members:
+        return "no run was started"
     states = Counter(member.state for member in sweep.members)
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items(), key=lambda pair: -pair[1]))
     text = f"{count(len(sweep.members), 'run')}: {counted}"
@@ -134,22 +145,30 @@ def _failures(members: Sequence[Member]) -> list[str]:
     return lines + ([f"  and {left} more, see: nemotron jobs list"] if left > 0 else [])
 
 
-def _files(sweep: Sweep, folder: Path) -> list[str]:
+def _files(sweep: Sweep, compared: Table, folder: Path) -> list[str]:
     found = [(kind, folder / name) for kind, name in (("table", CSV), ("picture", PNG)) if (folder / name).exists()]
     lines = [f"  {kind:8} {display_path(file)}" for kind, file in found]
+    why = why_no_picture(compared)
+    if sweep.ended and why and compared.rows:
+        lines.append(f"  {'picture':8} none: {one_line(why)}")
     return [*lines, f"  {'again':8} nemotron jobs show {sweep.group} --sort METRIC"]
 
 
-def _as_json(sweep: Sweep, compared: Table) -> dict[str, Any]:
+def _as_json(sweep: Sweep, status: Status, compared: Table) -> dict[str, Any]:
     return {
+        "kind": "sweep",
         "group": sweep.group,
+        "state": status.state,
+        "reason": status.reason,
+        "exit_code": status.exit_code,
+        "over": status.over,
         "recipe": sweep.recipe,
         "argv": list(sweep.argv),
         "created": sweep.created,
         "ended": sweep.ended,
         "sweeper": sweep.sweeper,
-        "metric": compared.metric,
-        "maximize": compared.maximize,
+        "metric": compared.untold or compared.metric,
+        "maximize": sweep.options.maximize,
         "members": [_row_as_json(row) for row in compared.rows],
     }
 

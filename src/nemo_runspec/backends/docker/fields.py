@@ -80,6 +80,7 @@ EXCLUDED: Mapping[str, str] = {
 
 _ULIMIT = re.compile(r"(?P<name>[a-z]+)[=:](?P<soft>-?\d+)(:(?P<hard>-?\d+))?")
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NETWORK = re.compile(rf"(container:)?{_VOLUME.pattern}")
 _UNSET = re.compile(r"\$(?:\{\w+\}|\w+)")
 _JOB_DIR = "/$nemo_run"
 """What NeMo-Run replaces by the job's directory at the front of a volume."""
@@ -145,7 +146,7 @@ def make_target(request: TargetRequest) -> DockerTarget:
     ulimits = _ulimits(env.get("ulimits") or (), problems)
     volumes = _volumes(env.get("mounts") or (), problems)
     user = identity(env.get("user"), problems)
-    problems += _wrong_sizes(env) + _wrong_health(env.get("healthcheck") or {})
+    problems += _wrong_network(env) + _wrong_sizes(env) + _wrong_health(env.get("healthcheck") or {})
     problems += wrong_arguments(env.get("additional_kwargs") or {})
     raise_problems("docker", problems)
     gpus = env.get("num_gpus")
@@ -221,6 +222,18 @@ def missing_sources(volumes: Iterable[str], provided: Iterable[str] = ()) -> lis
         and not mount.source.startswith(_JOB_DIR)
         and mount.source not in made
         and not os.path.lexists(mount.source)
+    ]
+
+
+def _wrong_network(env: Mapping[str, Any]) -> list[UserError]:
+    network = env.get("network")
+    if not network or _NETWORK.fullmatch(network):
+        return []
+    return [
+        UserError(
+            f"network: {network!r} is no name of a Docker network",
+            remedy='write letters, digits, "_", "." and "-"; or host, none, bridge, "container:NAME"',
+        )
     ]
 
 

@@ -1,7 +1,7 @@
-"""What a job printed after its supervisor had died: taken from the engine into the job's log, nothing lost, nothing twice.
+"""What a job printed after its supervisor had died: taken from the engine into the job's log.
 
-The engine keeps a container's output from its first byte, the log begins with the same lines, filtered. So they are
-read side by side, and what the engine has beyond the log is added.
+Nothing is lost, and nothing stands there twice. The engine keeps a container's output from its first byte, and the log
+begins with the same lines, filtered. So they are read side by side, and what the engine has beyond the log is added.
 """
 
 from __future__ import annotations

@@ -14,5 +14,6 @@ BACKEND = Backend(
     render="nemo_runspec.backends.local.render:render",
     executor="nemo_runspec.backends.local.executor:make_executor",
     worker="nemo_runspec.backends.local.worker:LocalWorker",
+    mounts=False,
     run_dir_key="job_dir",
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.errors import UserError
@@ -30,9 +29,6 @@ EXCLUDED: Mapping[str, str] = {
     "job_dir": "NeMo-Run's experiments set it",
 }
 """Arguments of NeMo-Run's executor that no profile key fills, and why."""
-
-_UNUSED: Mapping[str, tuple[Any, ...]] = {"mounts": (None, [], ())}
-"""Keys of every profile that change nothing here, and the values that ask for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +61,9 @@ def make_target(request: TargetRequest) -> LocalTarget:
 
 def _warnings(request: TargetRequest) -> Iterator[str]:
     env = request.env
-    unused = [key for key, none in _UNUSED.items() if env.get(key) not in none]
-    if unused:
-        yield f"{', '.join(unused)}: not used by executor 'local'"
+    if env.get("mounts"):
+        nor = ", and no repository is cloned for them" if request.provided else ""
+        yield f"mounts: not used by executor 'local'{nor}"
     processes = env.get("nproc_per_node") or 1
     if request.launch == "direct" and processes > 1:
         yield f"nproc_per_node = {processes} is not used: the recipe's launch is direct, and a local run starts it once"

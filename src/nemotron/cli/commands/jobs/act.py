@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import coloured, one_line
+from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json
+from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.jobs.index import Entry
-    from nemo_runspec.sweeps.model import Sweep
+    from nemo_runspec.sweeps.overview import Overview
 
 GRACE = 10.0
 """Seconds between TERM and KILL."""
@@ -31,88 +30,123 @@ _TIMED_OUT = 124
 
 
 def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
-    """Waits; the exit code of the first job that has not succeeded."""
+    """Waits; the exit code of the first job or sweep that has not succeeded."""
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import seconds_in
     from nemo_runspec.jobs.wait import exit_code_of, wait_for
     from nemo_runspec.sweeps.control import wait_for_end
-    from nemo_runspec.sweeps.store import SweepStore
+    from nemo_runspec.sweeps.overview import Overview
 
     store = JobStore()
     limit = seconds_in(timeout, "--timeout", plain=True) if timeout else None
     began = time.monotonic()
-    sweeps = [sweep.group for sweep in sweeps_among(jobs)]
-    if not wait_for_end(SweepStore(), sweeps, limit):
+    before = Overview(store)
+    meant = before.meant(jobs)
+    sweeps = [entry.name for entry in meant if entry.is_sweep]
+    _say_unknown(before, sweeps)
+    if not wait_for_end(before.sweep_store, sweeps, limit):
         say(f"the time is up: {', '.join(sweeps)} not over")
         return _TIMED_OUT
     limit = None if limit is None else max(0.0, limit - (time.monotonic() - began))
-    names = [entry.name for entry in named(store, jobs)]
+    after = Overview(store) if sweeps else before  # with the jobs they have started meanwhile
+    names = [entry.name for entry in after.with_members(meant)]
     records = wait_for(store, names, seconds=limit, seen=lambda record: _say_seen(record, as_json))
-    if as_json:
-        _print_json(records)
+    ended = [sweep_now(Overview(store), name) for name in sweeps]
+    _print_ended(ended, records, as_json)
     left = [record for record in records if not record.over]
     if left:
         say(f"the time is up: {_names(left)} {'is' if len(left) == 1 else 'are'} not over")
         return _TIMED_OUT
-    return next((code for code in map(exit_code_of, records) if code), 0)
+    codes = {found.name: _code_of(found) for found in ended} | {r.name: exit_code_of(r) for r in records}
+    return next((code for code in (codes[entry.name] for entry in meant) if code), 0)
 
 
 def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
-    """Ends jobs, several at the same time."""
-    from concurrent.futures import ThreadPoolExecutor
-
+    """Ends jobs and sweeps, several at the same time."""
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import seconds_in
     from nemo_runspec.sweeps.control import stop, wait_for_end
-    from nemo_runspec.sweeps.store import SweepStore
+    from nemo_runspec.sweeps.overview import Overview
 
     seconds = seconds_in(grace, "--grace", plain=True) if grace else GRACE
     store = JobStore()
-    sweeps = sweeps_among(jobs)
-    for sweep in sweeps:
-        stop(sweep)
-    records = [store.by_name(entry.name) for entry in named(store, jobs)]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
-        done = list(pool.map(lambda record: _cancel_one(store, record, seconds), records))
-    wait_for_end(SweepStore(), [sweep.group for sweep in sweeps], seconds + _MARGIN)
+    overview = Overview(store)
+    meant = overview.meant(jobs)
+    sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
+    for each in sweeps:
+        stop(overview.sweep_store.read(each.name))
+    records = [store.by_name(entry.name) for entry in overview.with_members(meant)]
+    done = _cancel_all(store, records, seconds)
+    wait_for_end(overview.sweep_store, [each.name for each in sweeps], seconds + _MARGIN)
     ended = [result for result in done if not isinstance(result, UserError)]
-    if as_json:
-        _print_json(ended)
-    else:
-        for record, before in zip(ended, _matching(records, ended), strict=True):
-            print(_said(record, " already" if before.over else ""))
-    problems = [result for result in done if isinstance(result, UserError)]
-    for problem in problems[1:]:
-        say(str(problem))
-    if problems:
-        raise problems[0]
-    return 0 if all(record.over for record in ended) else 2
+    after = Overview(store) if sweeps else overview
+    sweeps_now = [sweep_now(after, each.name) for each in sweeps]
+    _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, as_json)
+    _raise_first([result for result in done if isinstance(result, UserError)])
+    return 0 if all(record.over for record in ended) and all(each.status.over for each in sweeps_now) else 2
 
 
 def retry(job: str) -> int:
     """Runs a job again; the exit code of the new run."""
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.sweeps.overview import find_job
     from nemotron.cli.again import retry as run_again
 
     store = JobStore()
-    return run_again(store, store.get(job))
+    return run_again(store, find_job(store, job))
 
 
-def named(store: JobStore, words: Sequence[str]) -> list[Entry]:
-    """The jobs that are meant; a sweep that has not started one yet means none. Raises `UserError`."""
-    from nemo_runspec.jobs.reference import find_all, group_members
-
-    entries = store.entries()
-    idle = {sweep.group for sweep in sweeps_among(words) if not group_members(entries, sweep.group)}
-    return find_all(entries, [word for word in words if word not in idle], store.root)
+def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:
+    """What may take for ever is said at once."""
+    for found in (sweep_now(overview, name) for name in sweeps):
+        if found.status.state == "unknown" and not found.problem:
+            say(sweep_said(found))
 
 
-def sweeps_among(words: Sequence[str]) -> list[Sweep]:
-    """The sweeps that are named."""
-    from nemo_runspec.sweeps.control import sweeps_named
-    from nemo_runspec.sweeps.store import SweepStore
+def _code_of(found: SweepNow) -> int:
+    return 0 if found.status.state == "succeeded" else found.status.exit_code or 1
 
-    return sweeps_named(SweepStore(), words)
+
+def _print_ended(sweeps: Sequence[SweepNow], records: Sequence[JobRecord], as_json: bool) -> None:
+    if as_json:
+        print_json([*map(sweep_json, sweeps), *map(to_json, records)])
+        return
+    for found in sweeps:
+        print(sweep_said(found), flush=True)
+
+
+def _print_cancelled(
+    sweeps_before: Sequence[SweepNow],
+    sweeps: Sequence[SweepNow],
+    before: Sequence[JobRecord],
+    ended: Sequence[JobRecord],
+    as_json: bool,
+) -> None:
+    if as_json:
+        print_json([*map(sweep_json, sweeps), *map(to_json, ended)])
+        return
+    for record, old in zip(ended, before, strict=True):
+        print(_said(record, _already(old.over)))
+    for found, was in zip(sweeps, sweeps_before, strict=True):
+        print(sweep_said(found, _already(was.status.over)))
+
+
+def _already(over: bool) -> str:
+    return " already" if over else ""
+
+
+def _raise_first(problems: Sequence[UserError]) -> None:
+    for problem in problems[1:]:
+        say(str(problem))
+    if problems:
+        raise problems[0]
+
+
+def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float) -> list[JobRecord | UserError]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
+        return list(pool.map(lambda record: _cancel_one(store, record, grace), records))
 
 
 def _cancel_one(store: JobStore, record: JobRecord, grace: float) -> JobRecord | UserError:
@@ -150,10 +184,6 @@ def _said(record: JobRecord, more: str = "") -> str:
 
 def _names(records: Sequence[JobRecord]) -> str:
     return ", ".join(record.name for record in records[:5]) + (", …" if len(records) > 5 else "")
-
-
-def _print_json(records: Sequence[JobRecord]) -> None:
-    print(json.dumps([to_json(record) for record in records], indent=2, ensure_ascii=False))
 
 
 def say(text: str) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import numbers, one_line, print_table, short_time, took
+from nemotron.cli.commands.jobs.looks import numbers, one_line, print_json, print_table, short_time, took
+from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
 from nemotron.cli.text import count, paint
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore, Unreadable
     from nemo_runspec.jobs.index import Entry
+    from nemo_runspec.sweeps.overview import Overview
 
 USUAL = 25
 """Lines without `--limit` and `--all`."""
@@ -24,8 +25,21 @@ _HEAD = ("JOB", "STATE", "STARTED", "TIME", "WHERE", "REMARK")
 _MEMBER_HEAD = ("JOB", "STATE", "TIME", "WITH")
 """The jobs of one sweep: what tells them apart, and what came of it."""
 
-_URGENT = ("running", "starting", "queued", "submitting", "planned", "failed", "lost", "unknown")
-"""Which state stands for a whole sweep: the first of these that one of its jobs is in."""
+_SPARE = ("WHERE", "STARTED")
+"""Columns that are left out, the first one first, where a narrow terminal has no room for remarks."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of the list: a job, or a sweep of that name with those of its jobs that were asked for."""
+
+    jobs: Sequence[Entry]
+    sweep: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many jobs it stands for; a sweep without jobs is one thing too."""
+        return max(1, len(self.jobs))
 
 
 def call(
@@ -39,27 +53,41 @@ def call(
     as_json: bool,
 ) -> int:
     """Prints the list."""
-    from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import Filter, seconds_in, select, states_of
+    from nemo_runspec.sweeps.overview import Overview
 
     limit = _limit(limit, everything, as_json)
-    wanted = Filter(states_of(states), recipe, profile, group, seconds_in(since, "--since") if since else None)
-    store = JobStore()
-    known = store.entries()
-    found = select(known, wanted, known_recipes)
+    accepted = states_of(states)
+    age = seconds_in(since, "--since") if since else None
+    overview = Overview()
+    group = group_of(overview, group)
+    known = overview.everything
+    found = select(known, Filter(accepted, recipe, profile, group, age), known_recipes)
     if as_json:
-        print(json.dumps([to_json(store.read(e)) for e in found[:limit]], indent=2, ensure_ascii=False))
+        print_json([_json_of(overview, entry) for entry in found[:limit]])
         return 0
     if not found:
         print("No jobs yet." if not known else f"No such jobs; {count(len(known), 'job')} without conditions.")
         return 0
-    lines = [[e] for e in found] if states or group else _blocks(found)
-    if group:
-        _print_members(store, found[:limit])
-    else:
-        _print(store, lines[:limit])
-    _print_rest(lines[len(lines) if limit is None else limit :], len(found))
+    members = [entry for entry in found if not entry.is_sweep]
+    if group and members:
+        _print_members(overview.job_store, members[:limit])
+        _print_rest([_Line([entry]) for entry in members], limit)
+        return 0
+    lines = _each(found) if states else _blocks(found)
+    _print(overview, lines[:limit])
+    _print_rest(lines, limit)
     return 0
+
+
+def group_of(overview: Overview, word: str | None) -> str | None:
+    """The sweep that `--group` names. Raises `UserError` where `last` is none."""
+    if word != "last" or not overview.everything:
+        return word
+    entry = overview.one(word)
+    if not entry.is_sweep:
+        raise UserError(f"the newest is the job '{entry.name}', and no sweep", remedy="nemotron jobs list names them")
+    return entry.name
 
 
 def known_recipes() -> Iterable[str]:
@@ -77,26 +105,38 @@ def _limit(limit: int | None, everything: bool, as_json: bool) -> int | None:
     return limit if limit is not None or everything or as_json else USUAL
 
 
-def _blocks(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Jobs alone, and the jobs of a sweep together where the newest of them stands."""
+def _each(entries: Sequence[Entry]) -> list[_Line]:
+    """Every job and every sweep by itself."""
+    return [_Line([], entry.name) if entry.is_sweep else _Line([entry]) for entry in entries]
+
+
+def _blocks(entries: Sequence[Entry]) -> list[_Line]:
+    """Jobs alone, and a sweep with its jobs together where the newest of them stands."""
     blocks: dict[str, list[Entry]] = {}
     for entry in entries:
         key = f"group {entry.group}" if entry.group else entry.name  # a space: no job's name has one
         blocks.setdefault(key, []).append(entry)
-    return list(blocks.values())
+    return [_Line([entry for entry in block if not entry.is_sweep], block[0].group) for block in blocks.values()]
 
 
-def _print(store: JobStore, lines: Sequence[Sequence[Entry]]) -> None:
+def _json_of(overview: Overview, entry: Entry) -> dict[str, Any]:
+    if entry.is_sweep:
+        return sweep_json(sweep_now(overview, entry.name))
+    return to_json(overview.job_store.read(entry))
+
+
+def _print(overview: Overview, lines: Sequence[_Line]) -> None:
     rows, states = [], []
     for line in lines:
-        if line[0].group and len(line) > 1:
-            states.append(_state_of_all(line))
-            rows.append(_sweep_row(line, states[-1]))
+        if line.sweep:
+            found = sweep_now(overview, line.sweep)
+            states.append(found.status.state)
+            rows.append(sweep_row(found))
         else:
-            record = store.read(line[0])
+            record = overview.job_store.read(line.jobs[0])
             states.append(record.state)
             rows.append(_row(record))
-    print_table(_HEAD, rows, states)
+    print_table(_HEAD, rows, states, _SPARE)
 
 
 def _print_members(store: JobStore, members: Sequence[Entry]) -> None:
@@ -152,27 +192,9 @@ def _common_overrides(records: Iterable[JobRecord | Unreadable]) -> frozenset[st
     return frozenset.intersection(*given) if len(given) > 1 else frozenset()
 
 
-def _sweep_row(members: Sequence[Entry], state: str) -> tuple[str, ...]:
-    newest = members[0]
-    said = ", ".join(f"{number} {name}" for name, number in Counter(m.state for m in members).most_common())
-    where = newest.profile or newest.executor
-    return (
-        str(newest.group),
-        state,
-        short_time(members[-1].created),
-        count(len(members), "job"),
-        where,
-        f"sweep: {said}",
-    )
-
-
-def _state_of_all(members: Sequence[Entry]) -> str:
-    found = {member.state for member in members}
-    return next((state for state in _URGENT if state in found), members[0].state)
-
-
-def _print_rest(left: Sequence[Sequence[Entry]], total: int) -> None:
+def _print_rest(lines: Sequence[_Line], limit: int | None) -> None:
     """How much was left out, beside the list and not in it."""
+    left = lines[len(lines) if limit is None else limit :]
     if left:
-        hidden = sum(len(line) for line in left)
+        hidden, total = (sum(line.size for line in some) for some in (left, lines))
         print(paint(f"{hidden:,} more of {total:,} jobs: --limit N or --all", "dim", sys.stderr), file=sys.stderr)

@@ -26,11 +26,12 @@ def call(job: str, follow: bool, tail: int | None) -> int:
 def _call(job: str, follow: bool, tail: int | None) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.follow import log_of, show
+    from nemo_runspec.sweeps.overview import find_job
 
     if tail is not None and tail < 0:
         raise UserError(f"--tail: {tail} is not a number of lines", remedy="0 or more")
     store = JobStore()
-    record = store.get(job)
+    record = find_job(store, job)
     if follow:
         return _follow(store, record, tail)
     try:
@@ -74,10 +75,21 @@ class _Watch:
         """True once nothing more will be written."""
         if not self.record.over:
             self.record = self._store.by_name(self.record.name)
-        if self.record.state == "unknown" and not self._warned:
-            self._warned = True
-            _say(f"{self.record.name}: its state is not known: {self.record.reason}; Ctrl-C stops following")
+        if not self.record.over and not self._warned:
+            self._warn()
         return self.record.over
+
+    def _warn(self) -> None:
+        """Says once why nothing may come for a long time."""
+        from nemo_runspec.jobs.refresh import is_believed
+
+        record = self.record
+        if record.state == "unknown":
+            self._warned = True
+            _say(f"{record.name}: its state is not known: {record.reason}; Ctrl-C stops following")
+        elif not is_believed(record):
+            self._warned = True
+            _say(one_line(f"{record.name}: {record.reason}"))
 
 
 def _no_log(record: JobRecord) -> str:

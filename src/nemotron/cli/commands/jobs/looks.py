@@ -1,7 +1,9 @@
-"""How jobs look in a table: their columns, colours and times, and how much of it a terminal has room for."""
+"""How jobs look: in a table their columns, colours and times, and how much a terminal has room for; and as JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import sys
@@ -20,7 +22,27 @@ COLOURS = {
 _LEAST_NOTE = 12
 """Characters a last column needs to be worth showing."""
 
+_GOOD_NOTE = 40
+"""Characters of a last column for which less important columns are left out, if it has as many."""
+
 _SEPARATOR = 2
+
+
+def print_json(value: Any) -> None:
+    """JSON that every reader takes: a number that JSON has no word for is its text, `"nan"`, as in records."""
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_plain(value), indent=2, ensure_ascii=False)
+    print(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_json(record: JobRecord | Unreadable) -> dict[str, Any]:
@@ -29,30 +51,52 @@ def as_json(record: JobRecord | Unreadable) -> dict[str, Any]:
     from nemo_runspec.jobs.codec import to_dict
 
     if isinstance(record, Unreadable):
-        return {"name": record.name, "state": record.state, "created": record.created, "problem": record.problem}
-    return {**to_dict(record), "state": record.state, "created": record.created, "over": record.over}
+        damaged = {"name": record.name, "state": record.state, "created": record.created, "problem": record.problem}
+        return {"kind": "job", **damaged}
+    return {
+        "kind": "job",
+        **to_dict(record),
+        "state": record.state,
+        "created": record.created,
+        "over": record.over,
+    }
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], states: Iterable[str]) -> None:
-    """A table with a bold head; each row's STATE, its second cell, in the colour of the state."""
-    first, *lines = fitted([head, *rows])
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], states: Iterable[str], spare: Sequence[str] = ()
+) -> None:
+    """A table with a bold head; each row's STATE, its second cell, in the colour of the state.
+
+    Args:
+        spare: columns to be left out, the first one first, where the last column has no room beside them.
+    """
+    first, *lines = fitted([head, *rows], spare)
     print(paint(first, "bold"))
     start = first.index(head[1])  # a name may hold the word too
     for line, state in zip(lines, states, strict=True):
         print(line[:start] + coloured(line[start:], state))
 
 
-def fitted(rows: Sequence[Sequence[str]]) -> list[str]:
+def fitted(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> list[str]:
     """The table's lines. The last column, a remark, is cut or left out where this terminal has no room for it."""
     width = terminal_width()
     lines = table(rows, indent="")
     if width is None or all(len(line) <= width for line in lines):
         return lines
-    used = max(len(line) for line in table([row[:-1] for row in rows], indent=""))
-    room = width - used - _SEPARATOR
+    wanted = min(max(len(row[-1]) for row in rows), _GOOD_NOTE)
+    for name in spare:
+        if _room(rows, width) < wanted:
+            column = rows[0].index(name)
+            rows = [[*row[:column], *row[column + 1 :]] for row in rows]
+    room = _room(rows, width)
     if room < _LEAST_NOTE:
         return table([row[:-1] for row in rows], indent="")
     return table([[*row[:-1], _cut(row[-1], room)] for row in rows], indent="")
+
+
+def _room(rows: Sequence[Sequence[str]], width: int) -> int:
+    """Characters the last column has."""
+    return width - max(len(line) for line in table([row[:-1] for row in rows], indent="")) - _SEPARATOR
 
 
 def terminal_width() -> int | None:
@@ -103,7 +147,7 @@ def seconds(elapsed: float | None) -> str:
 
 def numbers(metrics: Mapping[str, float]) -> str:
     """`loss=1.52  val_loss=1.7`."""
-    return "  ".join(f"{name}={value:g}" for name, value in metrics.items())
+    return "  ".join(f"{one_line(name)}={value:g}" for name, value in metrics.items())
 
 
 def one_line(text: str) -> str:

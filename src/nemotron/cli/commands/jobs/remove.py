@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemotron.cli.commands.jobs.act import named, say, sweeps_among
-from nemotron.cli.commands.jobs.listing import known_recipes
+from nemotron.cli.commands.jobs.act import say
+from nemotron.cli.commands.jobs.listing import group_of, known_recipes
+from nemotron.cli.commands.jobs.looks import print_json
 from nemotron.cli.text import count
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore, Unreadable
     from nemo_runspec.jobs.select import Filter
-    from nemo_runspec.sweeps.model import Sweep
+    from nemo_runspec.sweeps.overview import Overview
+
+Found = tuple[list[str], list[str]]
+"""Names of jobs, and names of sweeps."""
 
 
 def call(
@@ -29,9 +33,8 @@ def call(
     as_json: bool,
 ) -> int:
     """Removes jobs that are over."""
-    from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import Filter, seconds_in, states_of
-    from nemo_runspec.sweeps.control import refuse_running
+    from nemo_runspec.sweeps.overview import Overview
 
     older = seconds_in(older_than, "--older-than") if older_than else None
     wanted = Filter(states_of(states), recipe, profile, group, older=older)
@@ -40,39 +43,49 @@ def call(
             "jobs are removed by their names, or by conditions, one of the two",
             remedy="nemotron jobs rm JOB…, or nemotron jobs rm --older-than 30d --state failed",
         )
-    store = JobStore()
-    sweeps = sweeps_among(jobs)
-    for sweep in sweeps:
-        refuse_running(sweep)
-    names = _named(store, jobs, force) if jobs else _meeting(store, wanted, force)
+    overview = Overview()
+    wanted = replace(wanted, group=group_of(overview, group))
+    names, sweeps = _named(overview, jobs, force) if jobs else _meeting(overview, wanted, force)
     for name in names if not dry_run else ():
-        _remove(store, name, force)
-    for sweep in sweeps if not dry_run else ():
-        _remove_sweep(sweep)
+        _remove(overview.job_store, name, force)
+    for name in sweeps if not dry_run else ():
+        _remove_sweep(overview, name, force)
     if as_json:
-        print(json.dumps({"removed": [] if dry_run else names, "would_remove": names if dry_run else []}, indent=2))
+        key = "would_remove" if dry_run else "removed"
+        print_json({"removed": [], "would_remove": [], key: names, "sweeps": sweeps})
     else:
-        print("\n".join([*names, f"{count(len(names), 'job')} {'would be ' if dry_run else ''}removed"]))
+        what = count(len(names), "job") + (f" and {count(len(sweeps), 'sweep')}" if sweeps else "")
+        print("\n".join([*names, *sweeps, f"{what} {'would be ' if dry_run else ''}removed"]))
     return 0
 
 
-def _named(store: JobStore, words: Sequence[str], force: bool) -> list[str]:
-    """Names of the jobs that are meant, none of which anything speaks against."""
-    entries = named(store, words)
-    for entry in entries:
-        _refuse(store.read(entry), force)
-    return [entry.name for entry in entries]
+def _named(overview: Overview, words: Sequence[str], force: bool) -> Found:
+    """The jobs and sweeps that are meant, none of which anything speaks against."""
+    from nemo_runspec.sweeps.control import refuse_running
+
+    meant = overview.meant(words)
+    sweeps = [entry.name for entry in meant if entry.is_sweep]
+    for name in sweeps:
+        refuse_running(overview.sweep_store, name, force=force)
+    jobs = overview.with_members(meant)
+    for entry in jobs:
+        _refuse(overview.job_store.read(entry), force)
+    return [entry.name for entry in jobs], sweeps
 
 
-def _meeting(store: JobStore, wanted: Filter, force: bool) -> list[str]:
-    """Names of the jobs that meet the conditions and are over."""
+def _meeting(overview: Overview, wanted: Filter, force: bool) -> Found:
+    """The jobs that meet the conditions and are over; the sweeps that do, where none of their jobs is left then."""
     from nemo_runspec.jobs.select import select
 
-    found = select(store.entries(), wanted, known_recipes)
-    free = [entry.name for entry in found if entry.over or (force and entry.state == "unknown")]
-    if len(free) < len(found):
-        say(f"{count(len(found) - len(free), 'job')} not over and left as they are")
-    return free
+    found = select(overview.everything, wanted, known_recipes)
+    free = [entry for entry in found if entry.over or (force and entry.state == "unknown")]
+    jobs = [entry.name for entry in free if not entry.is_sweep]
+    gone = set(jobs)
+    sweeps = [e.name for e in free if e.is_sweep and all(job.name in gone for job in overview.members(e.name))]
+    left = sum(not entry.is_sweep for entry in found) - len(jobs)
+    if left:
+        say(f"{count(left, 'job')} not over and left as they are")
+    return jobs, sweeps
 
 
 def _refuse(record: JobRecord | Unreadable, force: bool) -> None:
@@ -99,25 +112,49 @@ def _refuse(record: JobRecord | Unreadable, force: bool) -> None:
 
 
 def _remove(store: JobStore, name: str, force: bool) -> None:
-    """Removes a job and the repositories that were checked out for it alone."""
+    """Removes a job, what is left of it elsewhere, and the repositories that were checked out for it alone."""
     from nemo_runspec.packaging.mounts import remove_checkouts
     from nemo_runspec.supervise.pinned import read_mounts
 
+    def check(record: JobRecord | Unreadable) -> None:
+        _refuse(record, force)
+        _clear(store, name, record, force)
+
     mounts = read_mounts(store.folder(name))
     try:
-        store.remove(name, lambda record: _refuse(record, force))
+        store.remove(name, check)
         remove_checkouts(mounts, name)
     except OSError as error:
         raise UserError(f"job '{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None
 
 
-def _remove_sweep(sweep: Sweep) -> None:
+def _clear(store: JobStore, name: str, record: JobRecord | Unreadable, force: bool) -> None:
+    """Removes what there is of a job elsewhere: a container that nobody watched over any more, never a running one.
+
+    Raises:
+        UserError: it runs, or cannot be asked for or removed. With `force` that is only said.
+    """
+    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.supervise.control import clear
+
+    if isinstance(record, Unreadable) or not record.over:
+        return
+    try:
+        clear(record, store.folder(name))
+    except UserError as error:
+        if not force:
+            raise UserError(
+                f"job '{name}' was not removed: {error.what}",
+                where=error.where,
+                remedy=error.remedy or f"nemotron jobs rm --force {name} leaves that as it is",
+            ) from None
+        say(f"{name}: {error.what}")
+
+
+def _remove_sweep(overview: Overview, name: str, force: bool) -> None:
     from nemo_runspec.sweeps.control import remove
-    from nemo_runspec.sweeps.store import SweepStore
 
     try:
-        remove(SweepStore(), sweep)
+        remove(overview.sweep_store, name, force=force)
     except OSError as error:
-        raise UserError(
-            f"sweep '{sweep.group}' cannot be removed: {error.strerror or error}", where=error.filename
-        ) from None
+        raise UserError(f"sweep '{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None

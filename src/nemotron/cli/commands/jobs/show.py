@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, one_line, took
+from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, one_line, print_json, took
 from nemotron.cli.text import clean, count, paint, table
 
 if TYPE_CHECKING:
@@ -21,18 +20,21 @@ if TYPE_CHECKING:
 def call(job: str, sort: str | None, as_json: bool) -> int:
     """Prints what is known of one job, or of a sweep."""
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.sweeps.store import SweepStore
+    from nemo_runspec.sweeps.overview import Overview
 
     store = JobStore()
-    if not store.exists(job) and SweepStore().find(job) is not None:
-        from nemotron.cli.sweep_report import print_group
+    if not store.exists(job) or not job:
+        found = Overview(store).one(job)
+        if found.is_sweep:
+            from nemotron.cli.sweep_report import print_group
 
-        return print_group(job, sort=sort, as_json=as_json)
+            return print_group(found.name, sort=sort, as_json=as_json)
+        job = found.name
     if sort is not None:
         raise UserError(f"--sort belongs to a sweep, and '{job}' is none", remedy="leave --sort out")
     record = store.get(job)
     if as_json:
-        print(json.dumps(to_json(record), indent=2, ensure_ascii=False))
+        print_json(to_json(record))
         return 0
     print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}")
     rows = [*_what(record), *_how_it_ended(record), *_files(record, store.folder(record.name))]

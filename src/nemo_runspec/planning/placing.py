@@ -1,0 +1,80 @@
+"""The inputs and outputs of a plan put into its composition, so that the rest of it can refer to where they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.config.compose import Composition
+from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded
+from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
+from nemo_runspec.planning.model import Artifact
+from nemo_runspec.planning.run_section import AUTO
+from nemo_runspec.runspec import Runspec
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a recipe reads and writes, with the paths as its job names them."""
+
+    consumes: tuple[Artifact, ...]
+    produces: tuple[Artifact, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def place_artifacts(composition: Composition, spec: Runspec, job: str, run_dir: str, *, local: bool) -> Placed:
+    """Settles where the artifacts lie, and writes that and `run.output_dir` into the composition.
+
+    Args:
+        job: the job's name, of which outputs are a version. `run_dir`: what `NEMO_RUN_DIR` is for the job.
+        local: whether the job's paths are paths of this machine.
+
+    Raises:
+        UserError: a `make` that does not exist.
+    """
+    root = _root(composition, run_dir, local=local)
+    run: dict[str, Any] = {
+        item.name: composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
+    }
+    consumes = inputs_of(spec, run, root, local=local)
+    produces = outputs_of(spec, run, root, job, local=local)
+    for artifact in (*consumes, *produces):
+        _require_make(composition, artifact)
+        _put_path(composition, artifact, run[artifact.name].get("path"))
+    if composition.select("run.output_dir") is None:
+        first = next((a.path for a in produces if a.path), None)
+        composition.put("run.output_dir", first or f"{run_dir}/outputs/{job}", AUTO)
+    return Placed(consumes, produces, _warnings(composition))
+
+
+def _root(composition: Composition, run_dir: str, *, local: bool) -> str:
+    """The folder of the file store."""
+    named = composition.select("run.artifacts.root")
+    root = str(named or f"{run_dir}/artifacts")
+    if local:
+        root = str(expanded(root).absolute())
+    if root != named:
+        source = composition.source_of("run.artifacts.root") if named else None
+        composition.put("run.artifacts.root", root, source or AUTO)
+    return root
+
+
+def _require_make(composition: Composition, artifact: Artifact) -> None:
+    if artifact.make is not None and artifact.make not in MAKE:
+        raise UserError(
+            f"run.{artifact.name}.make must be one of {', '.join(MAKE)}, not {artifact.make!r}",
+            where=composition.place(f"run.{artifact.name}.make"),
+        )
+
+
+def _put_path(composition: Composition, artifact: Artifact, named: str | None) -> None:
+    if artifact.path and artifact.path != named:
+        source = composition.source_of(f"run.{artifact.name}.path") if named is not None else None
+        composition.put(f"run.{artifact.name}.path", artifact.path, source or AUTO)
+
+
+def _warnings(composition: Composition) -> tuple[str, ...]:
+    if composition.select("run.artifacts.backend") != "wandb":
+        return ()
+    return ("artifacts are kept in the file store: the wandb backend is not built in this release",)

@@ -1,0 +1,83 @@
+"""The state of a sweep: one answer for all who ask, be it a list, the table of a sweep, or who waits for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from nemo_runspec.jobs.process import Life, life_of
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.sweeps.model import NOT_RUN, Member, Sweep
+
+_URGENT = (
+    "running", "starting", "queued", "submitting", "planned", "failed", "lost", "unknown", "cancelled", NOT_RUN,
+)  # fmt: skip
+"""What several jobs are called after: the first of these that one of them is in, `succeeded` where none is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A sweep's state, in the words of jobs.
+
+    Args:
+        state: `planned` until its first member is started, then `running`; at the end as its members; `lost` where
+            its process died before that, `unknown` where it cannot be seen from here.
+        reason: in words. `exit_code`: None while it goes on.
+    """
+
+    state: str
+    reason: str = ""
+    exit_code: int | None = None
+
+    @property
+    def over(self) -> bool:
+        """True where there is nothing to wait for."""
+        return is_over(self.state)
+
+
+def status_of(sweep: Sweep) -> Status:
+    """The state of a sweep. Its members' records need not have been read."""
+    if sweep.ended is not None:
+        code = exit_code(sweep.members) if sweep.exit_code is None else sweep.exit_code
+        return Status(sweep.verdict or state_of_all(sweep.members), sweep.cause, code)
+    life = Life.DEAD if sweep.launcher is None else life_of(sweep.launcher, sweep.host)
+    if life is Life.ALIVE:
+        return Status("running" if any(member.started for member in sweep.members) else "planned")
+    if life is Life.OTHER_MACHINE:
+        host = sweep.host or "another machine"
+        return Status("unknown", f"it was started on {host}, which cannot be asked from here")
+    if life is Life.OTHER_CONTAINER:
+        return Status("unknown", f"it was started in another container of this machine ({sweep.host})")
+    return Status("lost", _why_lost(sweep, life), 1)
+
+
+def state_of_all(members: Collection[Member]) -> str:
+    """The state that stands for all members of a sweep that has ended."""
+    return state_for({_last_known(member) for member in members})
+
+
+def state_for(states: Collection[str]) -> str:
+    """The state that stands for several jobs: what goes on comes first, then what went wrong."""
+    found = next((state for state in _URGENT if state in states), "succeeded")
+    return "cancelled" if found == NOT_RUN else found
+
+
+def exit_code(members: Sequence[Member]) -> int:
+    """What a sweep exits with: 0 where all have succeeded, else the code of the first member in the sweep's state."""
+    state = state_of_all(members)
+    if state == "succeeded":
+        return 0
+    return next((m.code for m in members if m.code and _last_known(m) == state), 1)
+
+
+def _last_known(member: Member) -> str:
+    """The member's state; of one whose job was removed since, the state that job had."""
+    return member.was if member.record is None and member.was else member.state
+
+
+def _why_lost(sweep: Sweep, life: Life) -> str:
+    why = "the machine was restarted" if life is Life.RESTARTED else "its process was killed"
+    left = sum(not member.started for member in sweep.members)
+    if not left:
+        return f"{why} before its end"
+    return f"{why}; {left} {'run was' if left == 1 else 'runs were'} not started"

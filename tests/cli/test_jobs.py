@@ -67,7 +67,7 @@ def test_list_shows_every_job_and_a_sweep_as_one_line(jobs, nemotron):
     assert re.search(r"failed 3 .* 1:15 .*exit code 3", found["b-failed-1120-bbbbbbbb"])
     assert re.search(r"lost .*nemotron was killed", found["d-lost-1120-dddddddd"])
     assert re.search(r"unknown .*cannot be asked from here", found["e-unknown-1120-eeeeeeee"])
-    assert re.search(r"failed .* 3 jobs .*sweep: 2 succeeded, 1 failed", found[SWEEP])
+    assert re.search(r"failed .* 3 runs .*1 failed, 2 succeeded", found[SWEEP])
     assert "its record cannot be read: it is cut off or damaged" in found["z-damaged-1120-zzzzzzzz"]
 
 

@@ -173,6 +173,10 @@ def test_without_its_secret_the_rest_is_left_out_and_that_is_said(box, docker_en
     assert line.startswith(f"{OURS}what follows is left out")
     assert "MY_TOKEN" in line
     assert b"canary" not in log_of(box)
+    # The engine is the only one that has the rest: it is kept until the job is removed.
+    assert "docker logs" in record(box)["states"][-1]["reason"]
+    assert b"canary" in said_in(docker_engine)
+    support.process(box, "jobs", "rm", "last").succeeds()
 
 
 def test_a_log_that_the_engine_has_rotated_says_so(box, docker_engine):

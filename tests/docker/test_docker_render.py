@@ -230,3 +230,15 @@ def test_the_user_is_the_caller(state, monkeypatch):
     with pytest.raises(UserError, match="user: 1:1 is not you"):
         make_target({"user": "1:1"})
     assert make_target({"user": "root"}).home == make_target({"user": "app"}).home == ""
+
+
+@pytest.mark.parametrize("network", ["bad name/", "-x", "a:b", "container:", "a\nb", "/"])
+def test_what_no_network_can_be_called_is_refused(network):
+    with pytest.raises(UserError, match="network") as caught:
+        make_target({"network": network})
+    assert "control character" in str(caught.value) or "is no name of a Docker network" in str(caught.value)
+
+
+@pytest.mark.parametrize("network", ["host", "none", "my_net.2-x", "container:theirs", "0a1b2c"])
+def test_names_of_networks_are_taken(network):
+    assert make_target({"network": network}).network == network

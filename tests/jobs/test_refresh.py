@@ -30,7 +30,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def probe(monkeypatch):
-    """An executor `probe` whose worker finds whatever `answers["look"]` returns or raises."""
+    """An executor `probe` whose worker finds whatever `answers["look"]` returns or raises; so for its other parts."""
     asked = []
 
     class Worker:
@@ -38,7 +38,17 @@ def probe(monkeypatch):
             asked.append(record.name)
             return answers["look"]()
 
-    answers = {"asked": asked}
+        def settle(self, record, folder):
+            answers["settled"].append(text_of_folder(folder))
+            return answers["settle"]()
+
+        def clear(self, record, folder):
+            answers["cleared"].append(text_of_folder(folder))
+            answers["clear"]()
+
+    answers = {
+        "asked": asked, "settled": [], "cleared": [], "settle": lambda: True, "clear": lambda: None,
+    }  # fmt: skip
     module = types.ModuleType("probe_backend")
     module.Worker = Worker
     module.BACKEND = Backend("probe", False, (), "", "", worker="probe_backend:Worker")
@@ -61,7 +71,11 @@ def mark(store, name):
 
 
 def text_of(store, name):
-    return (store.folder(name) / "record.json").read_text()
+    return text_of_folder(store.folder(name))
+
+
+def text_of_folder(folder):
+    return (folder / "record.json").read_text()
 
 
 @pytest.mark.parametrize(
@@ -192,3 +206,59 @@ def test_a_store_that_cannot_be_written_still_answers(store):
     stored(store, record("job", RUNNING, launcher=gone()))
     (store.folder("job") / ".lock").mkdir()  # what no right to write would do, for root too
     assert store.get("job").state == "lost"
+
+
+def fails(error):
+    def fail():
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_backend_tidies_up_once_before_and_after_the_end_is_written_down(store, probe, marked):
+    stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
+    probe["look"] = lambda: Seen("failed", "by itself", 3)
+    if marked:
+        mark(store, "job")
+    for _ in range(3):
+        assert (store.get("job").state, store.entries()[0].state) == ("failed", "failed")
+    (before,), (after,) = probe["settled"], probe["cleared"]
+    assert '"failed"' not in before
+    assert '"failed"' in after
+    assert after == text_of(store, "job")
+
+
+def test_a_job_of_which_something_still_runs_is_not_over(store, probe):
+    stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
+    mark(store, "job")
+    before = text_of(store, "job")
+    probe["settle"] = lambda: False
+    found = store.get("job")
+    assert (found.state, found.exit_code, found.over) == ("running", None, False)
+    assert "its log is not yet complete" in found.reason
+    assert (text_of(store, "job"), probe["cleared"]) == (before, [])
+    probe["settle"] = lambda: True
+    assert (store.get("job").state, store.entries()[0].state) == ("failed", "failed")
+
+
+@pytest.mark.parametrize("part", ["settle", "clear"])
+@pytest.mark.parametrize("error", [UserError("no engine here"), OSError(13, "Permission denied"), RuntimeError("bug")])
+def test_what_cannot_be_tidied_up_is_told_and_hides_nothing(store, probe, part, error):
+    stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
+    mark(store, "job")
+    probe[part] = fails(error)
+    for found in (store.get("job"), store.get("job")):
+        assert (found.state, found.exit_code) == ("failed", 3)
+        assert str(getattr(error, "what", error)) in found.reason
+        assert "exit code 3" in found.reason
+    assert len(probe["settled"]) == 1
+    assert len(probe["cleared"]) == (part == "clear")
+
+
+def test_what_cannot_be_written_down_is_not_tidied_up(store, probe):
+    stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
+    mark(store, "job")
+    (store.folder("job") / ".lock").mkdir()
+    assert store.get("job").state == "failed"
+    assert probe["cleared"] == []

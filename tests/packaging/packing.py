@@ -8,8 +8,8 @@ from pathlib import Path
 
 from support import git
 
-from nemo_runspec.packaging.pack import Packed, pack, unpack
 from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.pack import Packed, pack, unpack
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.planning.model import Package
 

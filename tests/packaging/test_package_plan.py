@@ -94,10 +94,16 @@ def test_the_recipe_travels_as_it_is_and_that_is_said(repository, nemotron):
     repository.write("recipes/mine/train/tests/t.py", "new, and not in the bundle\n")
     plan = nemo_runspec.plan("mine/train", profile="far")
     assert plan.package.bundled == ("recipes/mine/train/helper.py", RECIPE)
-    assert (plan.package.uncommitted, plan.package.untracked) == ((), ("new.txt", "recipes/mine/train/tests/t.py"))
+    assert (plan.package.uncommitted, plan.package.untracked) == ((), ("new.txt", "recipes/mine/train/tests/"))
     line = f"sent as they are now, not as committed: 2 files: recipes/mine/train/helper.py, {RECIPE}"
     assert line in plan.warnings
     assert dry_run(nemotron).succeeds().out.count(line) == 1
+    repository.recipe("mine/other")
+    repository.write("recipes/mine/other/tests/t.py", "new, and not in the bundle\n")
+    other = nemo_runspec.plan("mine/other", profile="far").package
+    assert other.bundled == ("recipes/mine/other/config/default.yaml", "recipes/mine/other/main.py")
+    assert "recipes/mine/other/tests/t.py" in other.untracked
+    assert not set(other.bundled) & set(other.untracked)
     refused = nemo_runspec.plan("mine/train", profile="far", overrides=["run.env.dirty=refuse"])
     assert f"{RECIPE}" in refused.package.problems[0].what
     included = nemo_runspec.plan("mine/train", profile="far", overrides=["run.env.dirty=include"])
@@ -213,3 +219,24 @@ def test_other_text_of_the_users_stays_as_it_is(repository):
     plan = nemo_runspec.plan("mine/train", profile="far")
     assert plan.launch.setup == ("echo ${auto_mount:1,2} ${HOME}",)
     assert plan.auto_mounts == ()
+
+
+def test_a_script_in_a_part_of_a_hybrid_imports_what_is_committed_beside_it(repository, nemotron_process):
+    part = 'code = { packager = "git", subpath = "src", merge = "a b" }'
+    repository.write(
+        "env.toml",
+        f'[here]\npackager = "hybrid"\npackager_sub_packagers = {{ {part}, x = {{ include_pattern = "*.txt" }} }}\n',
+    )
+    repository.write("src/helper.py", "WORD = 'committed'\n")
+    script = repository.write("src/job.py", "import helper; print('it is', helper.WORD)\n")
+    git(repository.folder, "add", "src")
+    git(repository.folder, "commit", "--quiet", "--message=src")
+    repository.write("src/helper.py", "WORD = 'changed'\n")
+    repository.write("src/new.py", "")
+    done = nemotron_process("run", str(script), "--run", "here", cwd=script.parent).succeeds()
+    assert "it is committed" in done.out
+    script.write_text("import new\n")
+    done = nemotron_process("run", str(script), "--run", "here", cwd=script.parent)
+    assert done.code == 1
+    assert "No module named 'new'" in done.out
+    assert "sent as they are now, not as committed: 1 file: src/job.py" in done.err

@@ -8,8 +8,8 @@ import pytest
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.options import parts_of
-from nemo_runspec.packaging.patterns import matched_files
 from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.patterns import matched_files
 from nemo_runspec.packaging.summary import summarise_package
 
 

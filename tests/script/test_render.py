@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from jobkit import lay_out, plan_for, run_script, start_script
 
 from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.planning.model import EnvVar, Package
 from nemo_runspec.planning.reserved import RESERVED, check_environment
 from nemo_runspec.script import JobLayout, render_job_script
@@ -142,7 +143,8 @@ def own_script(tmp_path: Path, script: str, package: Package, executor: str = "l
     file = replace(plan.bundle.files[0], path="main.py")
     (tmp_path / "source" / "utils.py").write_text("WORD = 'not packaged'")
     bundle = replace(plan.bundle, files=(file,))
-    return replace(plan, bundle=bundle, launch=replace(plan.launch, script="main.py"), package=package)
+    beside = places_in_package(package, Path(plan.recipe.script).parent)
+    return replace(plan, bundle=bundle, launch=replace(plan.launch, script="main.py", beside=beside), package=package)
 
 
 @pytest.mark.parametrize("executor", ["local", "docker"])
@@ -151,9 +153,11 @@ def own_script(tmp_path: Path, script: str, package: Package, executor: str = "l
     [
         ("git", "", {}, "source"),
         ("git", "", {"packager_subpath": "source/"}, ""),
-        ("pattern", "", {}, "source"),
-        ("pattern", "", {"packager_relative_path": ["other", "source"]}, ""),
-        ("pattern", "source", {}, ""),
+        ("pattern", "", {"packager_include_pattern": "**"}, "source"),
+        ("pattern", "", {"packager_include_pattern": ["*", "*"], "packager_relative_path": ["other", "source"]}, ""),
+        ("pattern", "source", {"packager_include_pattern": "**"}, ""),
+        ("hybrid", "", {"packager_sub_packagers": {"code": {"packager": "git", "subpath": "source"}}}, "code"),
+        ("hybrid", "", {"packager_sub_packagers": {"all": {"packager": "git", "merge": "a b"}}}, "a b/source"),
     ],
 )
 def test_a_packaged_script_imports_from_the_package(tmp_path, executor, kind, root, options, folder):
@@ -179,6 +183,16 @@ def test_a_script_outside_the_package_imports_what_lies_beside_it(tmp_path, exec
     plan = own_script(tmp_path, "import utils; print(utils.WORD)", package, executor)
     Path(JobLayout(plan.job_dir).code).mkdir(parents=True)
     assert "[rank0] not packaged\n" in run_script(plan, tmp_path)[1]
+
+
+def test_a_script_that_several_parts_may_bring_imports_from_each_of_them(tmp_path):
+    parts = {"data": {"include_pattern": "data/*"}, "code": {"include_pattern": "source/*.py"}}
+    package = Package("hybrid", str(tmp_path), {"packager_sub_packagers": parts})
+    plan = own_script(tmp_path, "import utils; print(utils.WORD)", package)
+    folder = Path(JobLayout(plan.job_dir).code, "code/source")
+    folder.mkdir(parents=True)
+    (folder / "utils.py").write_text("WORD = 'packaged'")
+    assert "[rank0] packaged\n" in run_script(plan, tmp_path)[1]
 
 
 def test_on_another_machine_nothing_of_this_one_is_on_the_path(tmp_path):

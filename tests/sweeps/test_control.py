@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import time
 
 import pytest
@@ -55,9 +58,53 @@ def test_cancel_ends_what_runs_and_starts_no_more(project, nemotron_process, swe
     nemotron_process("jobs", "rm", name).refuses("jobs cancel")
     nemotron_process("jobs", "cancel", name).succeeds()
     sweep = sweeps.get(name)
-    assert sweep.ended is not None
+    assert (sweep.verdict, sweep.exit_code, sweep.cause) == ("cancelled", 143, "cancelled by nemotron jobs cancel")
     assert [member.state for member in sweep.members] == ["cancelled", "not run", "not run"]
     assert nemotron_process("jobs", "wait", name).code == 143
+
+
+def test_a_sweep_that_was_killed_is_lost(project, nemotron_process, sweeps):
+    """Its one job has succeeded, and nobody may take that for a sweep that has."""
+    name = start(nemotron_process, sweeps, NAP="0.5")
+    store = JobStore(project.state / "jobs")
+    until(lambda: any(r.state == "succeeded" for r in store.list()))
+    os.kill(sweeps.get(name).launcher.pid, signal.SIGKILL)
+    done = nemotron_process("jobs", "wait", name)
+    assert done.code == 1
+    assert re.search(rf"{name}: lost, exit code 1: its process was killed", done.out)
+    until(lambda: all(r.over for r in store.list()))
+    assert re.search(rf"{name} +lost .*its process was killed", nemotron_process("jobs", "list").out)
+    lost = nemotron_process("jobs", "list", "--state", "lost", "--json").json
+    assert [each["name"] for each in lost if each["kind"] == "sweep"] == [name]
+    shown = nemotron_process("jobs", "show", name, "--json").json
+    assert (shown["state"], shown["exit_code"]) == ("lost", 1)
+    assert f"{name}: already lost" in nemotron_process("jobs", "cancel", name).succeeds().out
+    nemotron_process("jobs", "rm", name).succeeds()
+    assert (sweeps.names(), store.list()) == ([], [])
+
+
+def test_a_sweeper_that_fails_leaves_word(project, nemotron_process, sweeps):
+    words = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=0", "lr=interval(0.1,1)")
+    nemotron_process("toy", "train", "--batch", "local", "-m", *words).succeeds()
+    (name,) = sweeps.names()
+    done = nemotron_process("jobs", "wait", "last")
+    assert done.code == 2
+    why = "the sweeper 'optuna' has failed"
+    assert f"{name}: failed, exit code 2: {why}" in done.out
+    assert why in nemotron_process("jobs", "show", name).succeeds().out
+    assert re.search(rf"{name} +failed .*{why}", nemotron_process("jobs", "list").out)
+    assert nemotron_process("jobs", "list", "--json").json[0]["exit_code"] == 2
+
+
+def test_cancelled_at_once(project, nemotron_process, sweeps):
+    """A sweep is `last` from the moment it was submitted, and may be ended from then on."""
+    earlier = nemotron_process("toy", "train", "--batch", "local", NAP="60").succeeds().out.strip()
+    name = start(nemotron_process, sweeps, NAP="60")
+    nemotron_process("jobs", "cancel", "last").succeeds()
+    assert sweeps.get(name).verdict == "cancelled"
+    store = JobStore(project.state / "jobs")
+    assert not store.get(earlier).over
+    nemotron_process("jobs", "cancel", earlier).succeeds()
 
 
 def test_rm_removes_the_sweep_and_its_jobs_and_nothing_else(project, nemotron_process, sweeps):

@@ -68,6 +68,47 @@ def test_stop_on_failure(trains, nemotron_process):
         "succeeded", "failed", "not run", "not run",
     ]  # fmt: skip
     assert len(records_of(trains)) == 2
+    folder = group_of(trains)
+    listed = nemotron_process("jobs", "list").out.splitlines()
+    assert [line.split()[:2] for line in listed[1:]] == [[folder.name, "failed"]]
+    assert nemotron_process("jobs", "wait", folder.name).code == 7
+
+
+def test_stop_on_failure_ends_those_that_run(trains, nemotron_process):
+    """The other run would wait for ever: the sweep ends it, and is no less failed for that."""
+    wait = trains.folder / "wait"
+    wait.mkdir()
+    words = ("fail=0,7", f"wait={wait},null", "run.env.max_parallel=4", "run.env.stop_on_failure=true")
+    done = nemotron_process(*TRAIN, "-m", *words)
+    assert done.code == 7
+    assert nemotron_process("jobs", "show", group_of(trains).name, "--json").json["state"] == "failed"
+    (record,) = [r for r in records_of(trains) if r["states"][-1]["state"] == "cancelled" and f"wait={wait}" in str(r)][
+        :1
+    ]
+    assert "the sweep, as run 3 has failed" in record["cause"]
+
+
+def test_a_sweep_of_one_run_is_a_sweep(trains, nemotron_process):
+    nemotron_process(*TRAIN, "-m", "lr=0.1").succeeds()
+    name = group_of(trains).name
+    assert name in nemotron_process("jobs", "list").out
+    assert nemotron_process("jobs", "wait", "last", "--json").succeeds().json[0]["name"] == name
+    assert f"{name}   mine/train, succeeded" in nemotron_process("jobs", "show", "last").out
+
+
+def test_a_metric_that_no_run_has_told(trains, nemotron_process):
+    """It is said, the picture shows another one, and none is called the best."""
+    done = nemotron_process(*TRAIN, "-m", "lr=1e-3,1e-2", "run.env.sweep_metric=acc:max").succeeds()
+    assert "no run has told 'acc'; there are: loss, step, val_loss" in done.out
+    assert "*" not in done.out
+    assert [r["best"] for r in results_of(group_of(trains))] == ["", ""]
+    assert (group_of(trains) / "results.png").exists()
+
+
+def test_no_picture_is_explained(project, nemotron_process):
+    project.recipe("mine/quiet", header=HEADER, body="print(1)\n", default="x: 1\n")
+    done = nemotron_process("mine", "quiet", "-m", "x=1,2").succeeds()
+    assert "picture  none: no run has told a metric" in done.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -208,15 +249,13 @@ def test_hydra_overrides_belong_to_a_sweep(trains, nemotron):
 
 
 def test_it_can_be_shown_again(trains, nemotron_process, capsys):
-    from nemotron.cli.sweep_report import is_group, print_group
+    from nemotron.cli.sweep_report import print_group
 
     nemotron_process(*TRAIN, "-m", "lr=1e-3,1e-2,1e-4").succeeds()
     name = group_of(trains).name
-    assert is_group(name)
-    assert not is_group("mine-train")
     capsys.readouterr()
     assert print_group(name, sort="lr") == 0
-    rows = [row.split() for row in capsys.readouterr().out.splitlines() if "mine-train-" in row and "succeeded" in row]
+    rows = [row.split() for row in capsys.readouterr().out.splitlines() if " succeeded  " in row]
     assert [next(word for word in row if word.startswith("0.0")) for row in rows] == ["0.0001", "0.001", "0.01"]
     print_group(name[:-3], as_json=True)
     data = json.loads(capsys.readouterr().out)

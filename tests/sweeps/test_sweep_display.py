@@ -48,6 +48,12 @@ def test_one_line_for_each_that_runs(tmp_path, columns):
     assert rows[3].startswith("3 running   4 done   1 failed   12 left   0:00:0")
 
 
+def test_cancelled_runs_have_not_failed():
+    display = LiveDisplay(sweep_of(), [], 4, Console(file=io.StringIO(), width=80))
+    display.tally = {"cancelled": 2, "succeeded": 1}
+    assert display._footer(0).plain.startswith("0 running   1 done   0 failed   2 cancelled   1 left")
+
+
 def test_more_than_fit_on_the_terminal(tmp_path):
     rows = drawn(running(tmp_path, 20, steps=False), tmp_path, 80, lines=10)
     assert len(rows) == 7

@@ -8,7 +8,7 @@ import struct
 import pytest
 from sweepkit import curve, member, sweep_of
 
-from nemo_runspec.sweeps.figure import draw
+from nemo_runspec.sweeps.figure import _axis_of, _colours, _points, draw
 from nemo_runspec.sweeps.series import POINTS, read_series
 from nemo_runspec.sweeps.table import make_table
 
@@ -51,6 +51,15 @@ def test_it_is_drawn(tmp_path, overrides):
     assert not list(tmp_path.glob(".*"))
     assert draw(swept(tmp_path / "other", overrides, False), file, title="")
     assert size(file)[0] < wide  # no curves, one panel
+
+
+@pytest.mark.parametrize("overrides", ["one number", "a number and a name", "names", "equal values", "nine"])
+def test_a_few_runs_have_each_a_colour_of_its_own(tmp_path, overrides):
+    nine = [{"train.lr": lr, "seed": seed} for lr in LRS for seed in "123"]
+    table = swept(tmp_path, nine if overrides == "nine" else SWEPT[overrides], False)
+    points = _points(table)
+    colours = _colours(points, _axis_of(table, points))
+    assert len(set(map(tuple, colours.values()))) == len(points) == len(table.rows)
 
 
 def test_a_run_that_went_astray_does_not_hide_the_others(tmp_path):

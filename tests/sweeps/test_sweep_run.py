@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from recordkit import record
 from sweepkit import ENDS, member
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.request import read_request
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.sweeps.model import NOT_RUN, Options
 from nemo_runspec.sweeps.run import Crew, Runner
@@ -39,8 +42,8 @@ class Notes:
         self.threads.add(threading.current_thread())
 
 
-def batch(size, first=0):
-    waiting = [member(index, {"lr": str(index)}, state=None) for index in range(first, first + size)]
+def batch(size, first=0, **more):
+    waiting = [member(index, {"lr": str(index)}, state=None, **more) for index in range(first, first + size)]
     return [(each, each.name) for each in waiting]  # the stand-in's plan is the job's name
 
 
@@ -48,10 +51,10 @@ def ended(name, state="succeeded"):
     return record(name, ("planned", "running", state), exit_code=ENDS[state])
 
 
-def run(run_member, size, interrupts=None, **options):
+def run(run_member, size, interrupts=None, top=Path("/nowhere"), **options):
     notes = Notes()
     runner = Runner(Crew("sweep-x", ["nemotron"], interrupts or Interrupts(), notes, run_member), Options(**options))
-    return runner.run(batch(size)), notes, runner
+    return runner.run(batch(size, top=top)), notes, runner
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
@@ -83,20 +86,28 @@ def test_a_failure_does_not_stop_the_others():
     assert exit_code(members) == 3
 
 
-def test_unless_that_was_asked_for():
-    """What runs already goes on to its end; nothing more is started, not even by a later batch."""
-    failed = threading.Event()
+def test_unless_that_was_asked_for(tmp_path):
+    """What runs is ended, even where its job is recorded only after that; nothing more is started, ever."""
+    failed, wishes = threading.Event(), []
 
     def run_member(planned, **_):
         if planned == "job-0":
             failed.set()
             return ended(planned, "failed")
         assert failed.wait(30)
-        return ended(planned)
+        folder = tmp_path / planned
+        folder.mkdir()
+        deadline = time.monotonic() + 30
+        while (wish := read_request(folder)) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        wishes.append(wish.by)
+        return ended(planned, "cancelled")
 
-    members, _, runner = run(run_member, 5, max_parallel=2, stop_on_failure=True)
-    assert members[0].state == "failed"
-    assert members[-1].state == NOT_RUN
+    members, _, runner = run(run_member, 5, top=tmp_path, max_parallel=2, stop_on_failure=True)
+    assert [m.state for m in members] == ["failed", "cancelled", NOT_RUN, NOT_RUN, NOT_RUN]
+    assert wishes == ["the sweep, as run 0 has failed"]
+    assert exit_code(members) == 3
     assert runner.stopped
     assert [m.state for m in runner.run(batch(2, first=5))] == [NOT_RUN, NOT_RUN]
 
@@ -159,6 +170,12 @@ def test_each_gets_the_group_and_the_command_line():
 
     run(run_member, 1)
     assert seen == [("job-0", ["nemotron"], "sweep-x")]
+
+
+def test_a_cancelled_member_does_not_hide_a_failed_one():
+    cancelled, failed = member(0, {}, state="cancelled"), member(1, {}, state="failed", exit_code=7)
+    assert exit_code([cancelled, failed]) == 7
+    assert exit_code([cancelled, member(1, {})]) == 130
 
 
 def test_the_exit_code_of_a_sweep():

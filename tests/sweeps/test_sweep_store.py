@@ -12,9 +12,12 @@ from sweepkit import member, sweep_of
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
+from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.names import MAX_LENGTH
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
 from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
+
+WRONG = json.dumps({**json.loads(to_json(sweep_of())), "created": 3})
 
 
 @pytest.fixture
@@ -52,14 +55,16 @@ def test_a_job_that_was_removed_is_not_one_that_was_not_run(store, tmp_path):
 def test_what_is_not_there(store):
     with pytest.raises(UserError, match="no sweep 'sweep-x'"):
         store.get("sweep-x")
-    assert store.find("") is None
-    assert store.find("../etc") is None
+    for word in ("", "../etc"):
+        with pytest.raises(UserError, match="no sweep"):
+            store.get(word)
     store.write(sweep_of())
     store.write(dataclasses.replace(sweep_of(), group="sweep-test-1121-zzzzzzzz"))
-    assert store.find("sweep-test-1121") is None  # two of them
+    with pytest.raises(UserError, match=r"'sweep-test-1121' is the beginning of 2 sweeps: .*abcdefgh, .*zzzzzzzz"):
+        store.get("sweep-test-1121")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 99}', '{"schema": 1}', '{"schema": 1, "argv": 3}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 99}', '{"schema": 1}', '{"schema": 1, "argv": 3}', WRONG])
 def test_what_cannot_be_read_says_so(store, text):
     store.write(sweep_of())
     (store.folder("sweep-test-1121-abcdefgh") / "sweep.json").write_text(text)
@@ -80,3 +85,29 @@ def test_groups_are_valid_names(recipe):
     group = new_group(recipe)
     assert re.fullmatch(r"sweep-[a-z0-9]([a-z0-9-]*[a-z0-9])?", group)
     assert len(group) <= MAX_LENGTH
+
+
+def test_a_list_reads_a_sweep_that_is_over_once(store):
+    """An ended sweep is known from the index while its file is the same; one that is not over never is."""
+    for group, ended in (("sweep-a", "2026-11-21T09:00:00.000+00:00"), ("sweep-b", None)):
+        made = dataclasses.replace(sweep_of(), group=group, ended=ended, verdict="failed" if ended else "")
+        store.write(dataclasses.replace(made, launcher=None if ended else this_process()))
+    first = store.entries()
+    assert {e.name: (e.state, e.is_sweep) for e in first} == {"sweep-a": ("failed", True), "sweep-b": ("planned", True)}
+    lines = store.root.with_name("sweeps-index-1.jsonl").read_text().split()
+    assert ["sweep-a" in line for line in lines if line.startswith("[") and "sweep-" in line] == [True]
+    assert store.entries() == first
+    changed = dataclasses.replace(
+        sweep_of(), group="sweep-a", verdict="cancelled", ended="2026-11-21T10:00:00.000+00:00"
+    )
+    store.write(changed)
+    assert {e.name: e.state for e in store.entries()}["sweep-a"] == "cancelled"
+
+
+def test_one_that_cannot_be_read_is_listed(store):
+    store.folder("sweep-x").mkdir(parents=True)
+    (entry,) = store.entries()
+    assert (entry.name, entry.state, entry.is_sweep) == ("sweep-x", "unknown", True)
+    with pytest.raises(UserError, match="it has no record") as error:
+        store.read("sweep-x")
+    assert "rm --force sweep-x" in error.value.remedy

@@ -10,9 +10,10 @@ import pytest
 from sweepkit import member, sweep_of
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.sweeps.figure import draw
 from nemo_runspec.sweeps.model import overrides_of
 from nemo_runspec.sweeps.results import as_csv
-from nemo_runspec.sweeps.table import label, make_table, number, short_names, short_value
+from nemo_runspec.sweeps.table import label, make_table, number, short_names, short_value, why_no_picture
 
 
 def three(**options):
@@ -59,6 +60,36 @@ def test_sorted_by_what_is_not_there():
     with pytest.raises(UserError, match="nothing called 'los'") as error:
         make_table(three(), "los")
     assert "'loss'" in error.value.remedy
+
+
+def test_sorted_by_what_is_the_same_in_all():
+    for word in ("x", "train.x"):
+        sweep = sweep_of(*(member(i, {"lr": str(i), word: "7"}, {"loss": 1.0}) for i in range(2)))
+        with pytest.raises(UserError, match=f"'{word}' is 7 in all runs: there is nothing to sort by it"):
+            make_table(sweep, "x")
+
+
+def test_a_metric_that_nobody_has_told():
+    """Another one orders them and is drawn; none is the best, since the one asked for says so of none."""
+    table = make_table(three(metric="acc", maximize=True))
+    assert (table.untold, table.metric, table.maximize, table.best) == ("acc", "val_loss", False, None)
+    assert order(table) == [1, 0, 2, 3]
+    assert why_no_picture(table) == ""
+    assert make_table(three(metric="loss")).untold is None
+    assert make_table(sweep_of(member(0, {}, state=None), metric="acc")).untold is None  # it has not begun
+
+
+@pytest.mark.parametrize(
+    ("metrics", "why"),
+    [
+        ([{}, {}], "no run has told a metric"), ([{"a": 1.0}, {"b": 1.0}], "no metric that all of them have"),
+        ([{"loss": math.nan}] * 2, "loss is no number in any run"), ([{"loss": math.nan}, {"loss": 1.0}], ""),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_picture(tmp_path, metrics, why):
+    table = make_table(sweep_of(*(member(i, {"a": str(i)}, each) for i, each in enumerate(metrics))))
+    assert why_no_picture(table).endswith(why)
+    assert draw(table, tmp_path / "x.png", title="") is (why == "")
 
 
 def test_higher_may_be_better():

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from nemo_runspec.jobs.process import process_of
+from nemo_runspec.processes import started
 
 NEW, OLD = ".new-", ".rm-"
 """How folders begin that are being made, and that are being taken away."""
@@ -49,7 +49,7 @@ def erase_if_left_over(path: Path) -> None:
 def _was_being_removed(name: str) -> bool:
     """True for `.rm-NAME-PID` where no such process runs here. If one does elsewhere, two remove it instead of one."""
     pid = name.rpartition("-")[2]
-    return name.startswith(OLD) and pid.isdigit() and not process_of(int(pid)).started
+    return name.startswith(OLD) and pid.isdigit() and started(int(pid)) is None
 
 
 def _make_writable(path: Path) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from enum import Enum
-from pathlib import Path
 
 from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.processes import machine, started
 
 
 class Life(Enum):
@@ -27,7 +26,7 @@ def this_process() -> Launcher:
 
 def process_of(pid: int) -> Launcher:
     """A process that is alive now."""
-    return Launcher(pid, _started(pid) or "", machine())
+    return Launcher(pid, started(pid) or "", machine())
 
 
 def is_alive(process: Launcher) -> bool | None:
@@ -45,8 +44,8 @@ def life_of(process: Launcher, host: str) -> Life:
     """
     own = machine()
     if process.machine == own:
-        started = _started(process.pid)
-        alive = started is not None and (not process.started or started == process.started)
+        began = started(process.pid)
+        alive = began is not None and (not process.started or began == process.started)
         return Life.ALIVE if alive else Life.DEAD
     boot, _, space = process.machine.partition(" ")
     own_boot, _, own_space = own.partition(" ")
@@ -55,27 +54,3 @@ def life_of(process: Launcher, host: str) -> Life:
     if boot == own_boot:
         return Life.OTHER_CONTAINER
     return Life.RESTARTED if host == os.uname().nodename else Life.OTHER_MACHINE
-
-
-def machine() -> str:
-    """What a process id is valid in: host, boot and process namespace."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return os.uname().nodename
-
-
-def _started(pid: int) -> str | None:
-    """When a process started, as the system says it (clock ticks since boot, or `ps`'s text); None: there is none."""
-    if Path("/proc/self/stat").exists():
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        return None if fields[0] in ("Z", "X") else fields[19]
-    try:
-        done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() or None

@@ -11,8 +11,8 @@ from nemo_runspec.jobs.process import Life, is_alive, life_of
 from nemo_runspec.jobs.record import STATES, JobRecord, Transition, moment, now
 
 if TYPE_CHECKING:
+    from nemo_runspec.backends.base import Backend
     from nemo_runspec.script.markers import NodeMarker
-    from nemo_runspec.supervise.worker import Worker
 
 _WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
 
@@ -83,9 +83,9 @@ def settle(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord,
     Returns: the record to be written, not over where something of the job still runs; and whether `tidy` may follow.
     """
     try:
-        worker = _worker(seen)
-        if worker is None or worker.settle(seen, folder):
-            return seen, worker is not None
+        backend = _watched_from_here(seen)
+        if backend is None or backend.load_worker().settle(seen, folder):
+            return seen, backend is not None
     except Exception as error:  # noqa: BLE001  # it is reported, and must not hide how the job ended
         return _and_said(seen, f"its log may lack its end: {_words(error)}"), False
     return _with(
@@ -96,19 +96,20 @@ def settle(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord,
 def tidy(seen: JobRecord, folder: Path) -> JobRecord:
     """After it was written down: removes what is left of the job. What stands in the way is told in the reason."""
     try:
-        worker = _worker(seen)
-        if worker is not None:
-            worker.clear(seen, folder)
+        backend = _watched_from_here(seen)
+        if backend is not None:
+            backend.load_worker().clear(seen, folder)
     except Exception as error:  # noqa: BLE001  # as above
         return _and_said(seen, _words(error))
     return seen
 
 
-def _worker(record: JobRecord) -> Worker | None:
+def _watched_from_here(record: JobRecord) -> Backend | None:
+    """The job's backend, where its jobs run on this machine."""
     from nemo_runspec.backends import get_backend
 
     backend = get_backend(record.executor)
-    return backend.load_worker() if backend.worker else None
+    return backend if backend.worker else None
 
 
 def _and_said(record: JobRecord, words: str) -> JobRecord:

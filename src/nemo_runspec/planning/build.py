@@ -17,12 +17,13 @@ from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.packaging.addresses import MountRequests
 from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
-from nemo_runspec.planning.model import Bundle, Launch, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.placing import Placed, place_artifacts
 from nemo_runspec.planning.reserved import check_environment
@@ -247,11 +248,11 @@ class _Builder:
         artifacts: Placed,
     ) -> Plan:
         env, spec, request = run["env"], self.recipe.spec, self.request
-        launch = self._launch(env)
-        target = self._target(env, launch.kind)
-        gpus = env.get("gpus_per_node") or 0
         bundle = self.shared.bundle(self.recipe)
         package = self.shared.package(env, self.executor, self._origin(bundle))
+        launch = self._launch(env, package)
+        target = self._target(env, launch.kind)
+        gpus = env.get("gpus_per_node") or 0
         return Plan(
             name=self.name,
             recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
@@ -341,7 +342,7 @@ class _Builder:
         """True where the job sees this process's environment."""
         return not self.backend.remote and not self.backend.in_container
 
-    def _launch(self, env: Mapping[str, Any]) -> Launch:
+    def _launch(self, env: Mapping[str, Any], package: Package) -> Launch:
         spec = self.recipe.spec
         return Launch(
             kind=spec.launch,
@@ -351,6 +352,7 @@ class _Builder:
             args=self.request.args,
             takes_config=self.choice is not None,
             setup=(*spec.setup, *(env.get("startup_commands") or ())),
+            beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
         )
 
 

@@ -33,6 +33,7 @@ class Launch:
         cmd: the recipe's own command template with `{script}` and `{config}`; None for the launcher's default.
         workdir: directory to change to before the command; None for the job's working directory.
         args: arguments for the script, as given after `--`.
+        beside: where in the code package the folder of a script of one's own may lie, the likeliest place first.
         takes_config: True where the script gets `--config <train.yaml>`.
         setup: shell commands that run on every node, in the command's own shell, before the command.
     """
@@ -44,6 +45,7 @@ class Launch:
     args: tuple[str, ...] = ()
     takes_config: bool = True
     setup: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,9 @@ _PACKAGING = (
     Field(
         "packager_relative_path",
         "str|list[str]",
-        "The folder that packager_include_pattern and the paths in the package are relative to; "
-        "by default the repository (git) or the working directory. One for all patterns, or one each.",
+        "The folder that packager_include_pattern and the paths in the package are relative to, itself relative to the "
+        "project's root, which is the default: the git repository, else the env.toml's folder. One for all patterns, "
+        "or one each.",
     ),
     Field(
         "packager_sub_packagers",

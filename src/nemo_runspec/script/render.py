@@ -20,7 +20,6 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.own import folders_in_package
 from nemo_runspec.script.places import Place, place_of
 
 _LAUNCHER_VARIABLES = (
@@ -127,9 +126,8 @@ def _own_folder(plan: Plan, layout: JobLayout) -> str | None:
     """
     if "/" in plan.launch.script:
         return None
-    packaged = folders_in_package(plan.package, plan.recipe.script)
-    if packaged:
-        return ":".join(posixpath.normpath(f"{layout.code}/{folder}") for folder in packaged)
+    if plan.launch.beside:
+        return ":".join(posixpath.normpath(f"{layout.code}/{folder}") for folder in plan.launch.beside)
     return posixpath.dirname(plan.recipe.script) if plan.executor == "local" else None
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.jobs.request import CancelRequest, write_request
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
@@ -23,12 +24,16 @@ def goes_on(sweep: Sweep) -> bool:
     return not status_of(sweep).over
 
 
-def stop(sweep: Sweep) -> None:
+def stop(store: SweepStore, group: str, wish: CancelRequest) -> None:
     """Tells a sweep's process to end its running members and to start no more. One that is over is left as it is.
+
+    Args:
+        wish: who wants that, which the sweep then says of its end.
 
     Raises:
         UserError: it runs on another machine or in another container.
     """
+    sweep = store.read(group)
     if not goes_on(sweep) or sweep.launcher is None:
         return
     if is_alive(sweep.launcher) is None:
@@ -36,6 +41,8 @@ def stop(sweep: Sweep) -> None:
             f"sweep '{sweep.group}' runs on another machine or in another container",
             remedy=f"there: nemotron jobs cancel {sweep.group}",
         )
+    with suppress(OSError):  # it is a matter of words; the signal counts
+        write_request(store.folder(group), wish)
     with suppress(ProcessLookupError, PermissionError):
         os.kill(sweep.launcher.pid, signal.SIGTERM)
 

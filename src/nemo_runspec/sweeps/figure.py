@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 _INK, _FAINT, _GRID, _BEST = "#22262b", "#6b7280", "#e5e7eb", "#d9480f"
 _GROUPS = ("#2563a8", "#2a9d72", "#8a5fbf", "#b7860b", "#4b5563", "#c2557a")
 """Told apart by most people who see colours differently, and from `_BEST`."""
-_DOTS, _NAMED_CURVES, _GROUPED = 30, 8, len(_GROUPS)
-_OWN_COLOURS = 10
-"""Up to so many runs each has a colour that no other has."""
+_DOTS, _NAMED_CURVES, _GROUPED = 30, 10, len(_GROUPS)
+"""Up to `_NAMED_CURVES` runs each has a name in the legend, and a colour that no other has."""
 _STYLE: Mapping[str, Any] = {
     "font.size": 10,
     "axes.edgecolor": _FAINT,
@@ -153,7 +152,7 @@ def _shades(points: Sequence[_Point], axis: _Axis, colour: str) -> list[tuple[_P
 
 def _in_order(points: Sequence[_Point], axis: _Axis) -> list[list[_Point]]:
     """Points by their swept value, those with the same together; each by itself where they are few."""
-    if len(points) <= _OWN_COLOURS:
+    if len(points) <= _NAMED_CURVES:
         return [[point] for point in sorted(points, key=lambda p: _x(p, axis))]
     return [[p for p in points if _x(p, axis) == x] for x in sorted({_x(p, axis) for p in points})]
 

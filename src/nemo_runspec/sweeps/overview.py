@@ -80,7 +80,7 @@ class Overview:
         if word == LAST:
             raise UserError(
                 f"the newest is the sweep '{entry.name}', and it has started no run",
-                remedy=f"see: nemotron jobs show {entry.name}",
+                remedy=f"how it is: nemotron jobs show {entry.name}",
             )
         raise UserError(
             f"'{word}' is a sweep of {len(members)} jobs, and one is needed",

@@ -77,9 +77,7 @@ class SweepStore:
         Raises:
             UserError: there are none or several, or it cannot be read.
         """
-        sweep = self.read(self._whole(name))
-        members = tuple(dataclasses.replace(member, record=record_of(member)) for member in sweep.members)
-        return dataclasses.replace(sweep, members=members)
+        return _with_records(self.read(self._whole(name)))
 
     def read(self, group: str) -> Sweep:
         """A sweep by its whole name, without the records of its members. That is fast, and enough for its status.
@@ -100,6 +98,8 @@ class SweepStore:
         sweep = self._stored(group)
         if sweep.ended is None and status_of(sweep).over:
             sweep = self._stored(group)  # its process may have written the end and gone after it was read
+        if sweep.ended is not None and not sweep.verdict:
+            return _with_records(sweep)  # an earlier version wrote it: only its jobs say how it ended
         waits = not status_of(sweep).over
         members = tuple(dataclasses.replace(member, waits=waits) for member in sweep.members)
         return dataclasses.replace(sweep, members=members)
@@ -136,6 +136,11 @@ class SweepStore:
         if entry.over and stamp is not None:
             index.add(stamp, entry)
         return entry
+
+
+def _with_records(sweep: Sweep) -> Sweep:
+    members = tuple(dataclasses.replace(member, record=record_of(member)) for member in sweep.members)
+    return dataclasses.replace(sweep, members=members)
 
 
 def record_of(member: Member) -> JobRecord | None:

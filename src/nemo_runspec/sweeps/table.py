@@ -173,7 +173,7 @@ def _order(sweep: Sweep, keys: Sequence[str], metric: str | None, sort: str | No
     key = {**{end: key for key, end in short_names(keys).items()}, **{key: key for key in keys}}.get(sort)
     if key is None:
         _refuse_same(sweep, sort)
-        known = [*sorted(metrics), *keys, "time", "index"]
+        known = [" ".join(name.split()) for name in (*sorted(metrics), *keys, "time", "index")]
         near = suggest(sort, known)
         have = f"there are: {', '.join(known)}"
         raise UserError(

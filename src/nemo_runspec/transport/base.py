@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
+
+Data = bytes | Iterable[bytes]
+"""A command's standard input: whole, or in blocks that are asked for once the command has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,16 @@ class Done:
 
 
 class Unreachable(UserError):
-    """The machine did not answer. `transient`: trying again later may help."""
+    """The machine did not answer. `transient`: trying again later may help.
+
+    Nothing was run there, unless it is a `Broken`.
+    """
 
     transient = True
+
+
+class Broken(Unreachable):
+    """The connection was lost, or the time was up, under a command: whether it has run is not known."""
 
 
 class Host(Protocol):
@@ -40,24 +51,31 @@ class Host(Protocol):
     Attributes:
         name: for a person, such as `me@login.example.com`.
         key: what tells machines apart: jobs with the same key are asked about together.
+        calls: how many round trips there have been.
     """
 
     name: str
     key: str
+    calls: int
 
-    def run(self, script: str, *, data: bytes = b"", timeout: float = 60.0) -> Done:
+    def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
         """Runs a bash script there. `data` is its standard input; nothing secret may stand in the script itself.
+
+        A script whose connection breaks sees its input end early: what must be whole is sent by `files.put`.
 
         Args:
             timeout: seconds.
 
         Raises:
-            Unreachable: no connection, or it broke; whether the script has run is not known then.
+            Unreachable: no connection; nothing was run. A `Broken`: whether the script has run is not known.
             UserError: the machine refuses us (a key, a host key), with the mend.
         """
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
-        """Starts a script that goes on, its output in a pipe, its input closed. Ends with `kill` on it.
+        """Starts a script that goes on, its output in a pipe, its input closed. Ends with `kill` on it, there too.
+
+        It also ends when the connection does, or this process. The exit status is its own; 255 is a lost connection.
+        What it wrote to its error stream can be read from `stderr`, a file, once it has ended.
 
         Raises:
             Unreachable: as `run`.

@@ -16,6 +16,7 @@ from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import NotBuilt, UserError
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.jobs.record import now
+from nemo_runspec.jobs.request import read_request
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan, choose_yaml
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.sweep import combinations, plan_each
@@ -178,8 +179,8 @@ class _Session:
     def _ending(self, error: BaseException | None) -> tuple[str, int, str]:
         """State, exit code and, where the members do not say it, cause of the sweep's end."""
         if self.interrupts.seen:
-            number = signal.Signals(self.interrupts.seen[0])
-            return "cancelled", EXIT_CODES[number], f"cancelled by {WORDS[number]}"
+            number, wish = signal.Signals(self.interrupts.seen[0]), read_request(self.folder)
+            return "cancelled", EXIT_CODES[number], f"cancelled by {wish.by if wish else WORDS[number]}"
         if error is None:
             return state_of_all(self.sweep.members), exit_code(self.sweep.members), ""
         if isinstance(error, UserError):  # an input that was cancelled has cancelled the sweep

@@ -52,19 +52,20 @@ class _NotKept(Exception):
 def complete_log(client: Any, container: str, folder: Path, *, wait: bool = False) -> None:
     """Adds to the job's log what the engine has of its output beyond it. The container must have ended.
 
-    Where secrets of the plan cannot be found any more, nothing is added but a line that says so.
+    Where secrets of the plan cannot be found any more, nothing is added but a line that says so, and it is an error:
+    the container, which has that output, is to be kept until somebody has looked.
 
     Args:
         wait: for another process that is at it.
 
     Raises:
         Busy: another process is at it, and `wait` is False.
-        UserError: the engine refuses.
+        UserError: the engine refuses; or there is output that must not be written without the plan's secrets.
         OSError: the log cannot be read or written.
     """
     with _alone(log_of(folder), wait) as log:
         try:
-            _complete(log, lambda: _pieces(client, container), folder)
+            _complete(log, container, lambda: _pieces(client, container), folder)
         except _NotKept:
             _say_once(log, f"{OURS}what follows is not here: the container's log driver keeps nothing to be read")
 
@@ -113,13 +114,18 @@ def _pieces(client: Any, container: str) -> Iterator[bytes]:
                 raise
 
 
-def _complete(log: BinaryIO, said: Said, folder: Path) -> None:
+def _complete(log: BinaryIO, container: str, said: Said, folder: Path) -> None:
     try:
         secrets = _secrets(folder)
     except UserError as error:
-        if _count(lines_of(said())) != _count(log):
-            _say_once(log, f"{OURS}what follows is left out, as its secrets cannot be kept out of it: {error.what}")
-        return
+        if _count(lines_of(said())) == _count(log):
+            return
+        _say_once(log, f"{OURS}what follows is left out, as its secrets cannot be kept out of it: {error.what}")
+        shown = f"docker logs {container[:12]}"
+        raise UserError(
+            f"the rest of its output is with the engine ({shown}): {error.what}",
+            remedy=f"{shown} shows it; nemotron jobs rm removes it",
+        ) from None
     add_rest(log, said, secrets)
 
 

@@ -1,33 +1,38 @@
-"""Puts a job's files on the cluster: whole or not at all, in three round trips at most, a package only once.
+"""Puts a job's files on the cluster: whole or not at all, in three round trips at most, a code package only once.
 
-In the job's directory, in the order written: the job script (`scripts/`), the batch script, `train.yaml`, `job.yaml`,
-`bundle/`, `secrets.env` (0600), `code/`. All of it is made beside the directory, which then gets its name: a directory
-that is there is complete.
+A job's directory is made beside its place and gets its name at the end, so that one that is there is complete. Its
+parts, in the order they are written: `code/`, `scripts/` and the batch script, `train.yaml`, `job.yaml`, `bundle/`,
+and last `secrets.env`, for its owner only.
 """
 
 from __future__ import annotations
 
 import io
+import os
+import posixpath
 import shlex
 import tarfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, Section, read_sections
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import BundleFile, Plan
-from nemo_runspec.planning.rename import replace_text
+from nemo_runspec.planning.model import BundleFile
 from nemo_runspec.transport.base import Done, Host
 
 _UPLOAD_SECONDS = 3600.0
+_WHOLE = ".whole"
+"""The last member: tar takes an input that ends between two of them for a whole one (GNU tar 1.34)."""
+_DAYS_KEPT = 30
+"""Days that a package is kept on the cluster after it was last asked for; a job has its own copy, unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What is known of a login node. `home`, `user`: of whoever jobs are submitted as. `node`: its host name."""
+    """What a login node says of itself. `home`, `user`: of whoever the jobs are submitted as. `node`: its name."""
 
     home: str
     user: str
@@ -36,7 +41,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What lies there already. `package`: the code package; `job`: the whole job directory."""
+    """What is there already. `package`: the code package; `job`: the whole job directory."""
 
     cluster: Cluster
     package: bool
@@ -51,11 +56,156 @@ class Cargo:
         texts: path below the job directory → text, the rendered scripts among them.
         bundle: files of the recipe with their contents.
         secrets: by variable.
-        archive: the code package as a file of this machine; `digest`: its name there. None and '' without one.
+        archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
     """
 
     texts: Mapping[str, str]
-    bundle: Mapping[BundleFile, bytes]
-    secrets: Mapping[str, str]
+    bundle: Mapping[BundleFile, bytes] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     archive: Path | None = None
     digest: str = ""
+
+
+def ask(host: Host, job_dir: str, digest: str = "") -> Found:
+    """What the login node is, and what of a job is there. One round trip.
+
+    Args:
+        job_dir: may begin with the hole `HOME`. `digest`: of the code package, '' for none.
+
+    Raises:
+        UserError: the answer cannot be read. Unreachable: no answer.
+    """
+    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_ASK}")
+    for section in read_sections(done.text):
+        if section.name == "found" and section.rows:
+            home, user, node, package, job = section.rows[0][:5]
+            return Found(Cluster(home, user, node), package == "yes", job == "yes")
+    raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")
+
+
+def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
+    """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
+
+    Args:
+        job_dir: without holes.
+
+    Raises:
+        UserError: it cannot be written: a full disk, no permission. Nothing is left of it then.
+        Unreachable: the connection broke; the same call again goes on from there.
+    """
+    if found.job:
+        return
+    if cargo.archive is not None and not found.package:
+        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_UPLOAD}"
+        _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{_STAGE}"
+    _require(host, job_dir, host.run(script, data=tar_of(cargo), timeout=_UPLOAD_SECONDS))
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            yield block
+
+
+def tar_of(cargo: Cargo) -> bytes:
+    """Everything but the code package as one tar stream, the secrets last."""
+    out, now = io.BytesIO(), time.time()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, text in cargo.texts.items():
+            _add(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, now)
+        for file, content in cargo.bundle.items():
+            _add(tar, f"bundle/{file.path}", content, 0o700 if os.access(file.source, os.X_OK) else 0o600, now)
+        if cargo.secrets:
+            lines = (f"export {name}={shlex.quote(value)}\n" for name, value in cargo.secrets.items())
+            _add(tar, "secrets.env", "".join(lines).encode("utf-8", "surrogateescape"), 0o600, now)
+        _add(tar, _WHOLE, b"", 0o600, now)
+    return out.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int, now: float) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(content), mode, now
+    tar.addfile(member, io.BytesIO(content))
+
+
+def _names(job_dir: str, digest: str) -> str:
+    """Shell variables: the job's directory and the package's place, `<remote_job_dir>/packages/<digest>.tar.gz`."""
+    top = posixpath.dirname(posixpath.dirname(job_dir))
+    package = f"{top}/packages/{digest}.tar.gz" if digest else ""
+    return (
+        f"job={shlex.quote(job_dir)} package={shlex.quote(package)} days={_DAYS_KEPT}\n"
+        f'job=${{job//{HOME}/"$HOME"}} package=${{package//{HOME}/"$HOME"}}\n'
+    )
+
+
+def _require(host: Host, job_dir: str, done: Done) -> None:
+    """Raises where a script did not say that it had come to its end."""
+    section = next((s for s in read_sections(done.text) if s.name == "end"), Section("end", done.code or 1))
+    if section.code == 0:
+        return
+    said = section.said or done.said or f"exit code {done.code}"
+    remedy = next((mend for word, mend in _REMEDIES.items() if word in said), None)
+    raise UserError(f"the job's files cannot be written: {said}", where=f"{host.name}:{job_dir}", remedy=remedy)
+
+
+_REMEDIES: Mapping[str, str] = {
+    "No space left on device": "make room there, or set remote_job_dir to a directory with room",
+    "Disk quota exceeded": "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
+    "Permission denied": "set remote_job_dir to a directory you may write to",
+    "Read-only file system": "set remote_job_dir to a directory you may write to",
+}
+
+_ASK = r"""
+package_there=no job_there=no
+if [ -n "$package" ] && [ -f "$package" ]; then package_there=yes; touch -c "$package"; fi
+[ ! -d "$job" ] || job_there=yes
+section found 0
+printf '%s\037%s\037%s\037%s\037%s\n' "$HOME" "$(id -un)" "$(hostname)" "$package_there" "$job_there"
+"""
+
+_END = r"""
+# COMMAND...: runs it; where it fails, its last words are the answer.
+must() {
+  local said
+  said=$("$@" 2>&1) || { section end 1 "$(printf '%s\n' "$said" | tail -n 3)"; exit 0; }
+}
+"""
+
+_UPLOAD = (
+    _END
+    + r"""
+folder=${package%/*} scratch=${package%/*}/.${package##*/}.$$.$RANDOM
+must mkdir -p "$folder"
+umask 077
+trap 'rm -f "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+receive() { cat > "$scratch" && [ "$(wc -c < "$scratch")" -eq "$size" ] || { echo "the package did not arrive whole"; return 1; }; }
+must receive
+must mv -f "$scratch" "$package"
+find "$folder" -maxdepth 1 -name '*.tar.gz' -mtime "+$days" -delete 2> /dev/null
+section end 0
+"""
+)
+
+_STAGE = (
+    _END
+    + r"""
+parent=${job%/*} name=${job##*/}
+if [ -d "$job" ]; then section end 0; exit 0; fi
+must mkdir -p "$parent"
+umask 077
+rm -rf -- "$parent/.$name."*   # of a submission that was cut off
+scratch=$parent/.$name.$$.$RANDOM
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+must mkdir "$scratch" "$scratch/code"
+[ -z "$package" ] || must tar -x -z -p -o -f "$package" -C "$scratch/code"
+must tar -x -p -o -f - -C "$scratch"
+whole() { rm "$scratch/.whole" 2> /dev/null || { echo "they did not arrive whole"; return 1; }; }
+must whole
+move() { mv -T "$scratch" "$job" || [ -d "$job" ]; }
+must move
+section end 0
+"""
+)

@@ -7,14 +7,14 @@ from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs import act, complete, listing, logs, remove, show
 from nemotron.cli.text import literal
 
-_JOB = "A job's name, the beginning or the last part of it, or 'last'."
-_JOB_OR_SWEEP = f"{_JOB[:-1]}; or a sweep's name."
-_JOBS = "Names of jobs, beginnings or last parts of them, 'last', or a sweep's name for all of its jobs."
+_JOB = "A job's name, the beginning or the last part of it, or 'last'; where that is a sweep, its newest job."
+_JOB_OR_SWEEP = "A name of a job or a sweep, the beginning or the last part of it, or 'last', the newest of both."
+_JOBS = "Names of jobs and sweeps, beginnings or last parts of them, or 'last', the newest of both."
 
 _LIST = (
     "Every job, the newest first; a sweep is one line.\n\n"
-    "With --state or --group each job of a sweep has a line of its own. --json lists every job unless --limit is "
-    "given."
+    "With --state or --group each job of a sweep has a line of its own. --json lists every job and every sweep "
+    "('kind' says which is which) unless --limit is given."
 )
 
 _SHOW = (
@@ -29,14 +29,14 @@ _LOGS = (
 )
 
 _WAIT = (
-    "Waits until jobs are over.\n\n"
-    "Exit code: the job's own, of several the first that is not 0 in the order they are named; 1 for a job "
-    "without one, such as a lost one, 124 when the time of --timeout is up, 130 after Ctrl-C. "
+    "Waits until jobs and sweeps are over.\n\n"
+    "Exit code: the job's or the sweep's own, of several the first that is not 0 in the order they are named; 1 for "
+    "one without, such as a lost one, 124 when the time of --timeout is up, 130 after Ctrl-C. "
     "The jobs go on in both cases."
 )
 
 _CANCEL = (
-    "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are.\n\n"
+    "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are. A sweep starts no more runs.\n\n"
     "Exit code: 0 when all are over, 2 where one could not be ended."
 )
 
@@ -44,8 +44,8 @@ _RETRY = "Runs a job again: its stored plan on its stored package, under a new n
 
 _RM = (
     "Removes jobs that are over: their records, logs and files. What they have put elsewhere stays.\n\n"
-    "Named jobs are removed together or, where one is not over, not at all. With conditions instead of names all "
-    "jobs that meet them and are over."
+    "Named jobs are removed together or, where one is not over, not at all; a sweep with all of its jobs. With "
+    "conditions instead of names all jobs that meet them and are over, and sweeps of which no job is left then."
 )
 
 
@@ -100,7 +100,7 @@ def _filters(*, since: bool = True) -> list[Parameter]:
         state,
         option("--recipe", "Only jobs of this recipe, or of all below it.", value="RECIPE", complete=complete.recipes),
         option("--profile", "Only jobs on this profile.", value="PROFILE", complete=complete.profiles),
-        option("--group", "Only jobs of this sweep.", value="GROUP", complete=complete.groups),
+        option("--group", "Only jobs of this sweep, or of the 'last'.", value="GROUP", complete=complete.groups),
     ]
     return (
         [*found, option("--since", "Only jobs recorded within this time, such as 2h or 3d.", value="TIME")]

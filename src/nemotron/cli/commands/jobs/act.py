@@ -64,6 +64,7 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
 def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
     """Ends jobs and sweeps, several at the same time."""
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.jobs.request import CancelRequest
     from nemo_runspec.jobs.select import seconds_in
     from nemo_runspec.sweeps.control import stop, wait_for_end
     from nemo_runspec.sweeps.overview import Overview
@@ -74,7 +75,7 @@ def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
     for each in sweeps:
-        stop(overview.sweep_store.read(each.name))
+        stop(overview.sweep_store, each.name, CancelRequest(seconds, "nemotron jobs cancel"))
     records = [store.by_name(entry.name) for entry in overview.with_members(meant)]
     done = _cancel_all(store, records, seconds)
     wait_for_end(overview.sweep_store, [each.name for each in sweeps], seconds + _MARGIN)

@@ -80,11 +80,15 @@ def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
 def _package(package: Mapping[str, Any]) -> str:
     """What of the user's code travelled, and how much of it did not."""
     kind = package.get("kind")
+    bundled = package.get("bundled")
+    own = f"{count(bundled, 'file')} of the recipe as they were here, not as committed" if bundled else ""
     if not kind or kind == "none":
-        return ""
+        return own
     left = [
         f"{count(number, 'file')} {name} and left out"
         for name in ("uncommitted", "untracked")
         if isinstance(number := package.get(name), int) and number
     ]
-    return ", ".join([f"{kind} {str(package.get('digest') or '')[:12]} of {package.get('root')}", *left])
+    return ", ".join(
+        [f"{kind} {str(package.get('digest') or '')[:12]} of {package.get('root')}", *left, *([own] if own else [])]
+    )

@@ -70,7 +70,7 @@ def sweep_row(found: SweepNow) -> tuple[str, ...]:
         short_time(found.created),
         count(sum(found.runs.values()), "run"),
         where,
-        _joined(found.status.reason, in_words(found.runs)),
+        _remark(found),
     )
 
 
@@ -78,7 +78,7 @@ def sweep_said(found: SweepNow, more: str = "") -> str:
     """How it ended, in a line."""
     status = found.status
     code = f", exit code {status.exit_code}" if status.exit_code else ""
-    rest = _joined(status.reason, in_words(found.runs))
+    rest = _remark(found)
     return f"{found.name}:{more} {coloured(status.state, status.state)}{code}{f': {rest}' if rest else ''}"
 
 
@@ -112,6 +112,17 @@ def _runs(sweep: Sweep, members: Sequence[Entry]) -> Counter[str]:
     known = {entry.name: entry.state for entry in members}
     planned = [known.pop(member.name, member.state) for member in sweep.members]
     return Counter([*planned, *known.values()])
+
+
+def _remark(found: SweepNow) -> str:
+    """Counts and reason; first what matters more, as the end may be cut."""
+    from nemo_runspec.sweeps.model import NOT_RUN
+
+    reason = found.status.reason
+    if found.status.state == "cancelled":
+        return _joined(in_words(found.runs), reason)
+    left_out = NOT_RUN if found.status.state == "lost" else ""  # the reason counts them
+    return _joined(reason, in_words({state: number for state, number in found.runs.items() if state != left_out}))
 
 
 def _joined(*texts: str) -> str:

@@ -1,0 +1,68 @@
+# One submission of one job, alone. Answers with `found` (its ids, it was there), `made` (sbatch's answer), `busy`
+# (nothing was done, and why), `kept` and `dropped` (of several by its name), and what exists where it is refused.
+
+# What a login shell has set for sbatch and srun would win over the script's own lines, or reach the job's tasks: all of
+# it goes, but what names the cluster, and what the script leaves open.
+for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
+  case $variable in
+    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
+    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY)
+      option=${variable#SBATCH_}
+      ! grep -q -i -- "^#SBATCH --$option\b" "$script" || unset "$variable"
+      ;;
+    *) unset "$variable" ;;
+  esac
+done
+unset $hidden
+
+# Its ids by its name; fails where Slurm does not answer. The file is ours; a job that has begun has left its gates.
+find_it() {
+  local said gate
+  if [ -s "$job/.slurm_id" ]; then cat "$job/.slurm_id"; return 0; fi
+  said=$(timeout "$seconds" squeue --me --noheader --states=all --name="$name" --format=%F 2>&1 < /dev/null) || {
+    section busy 1 "$said"
+    return 1
+  }
+  if [ -z "$said" ]; then
+    for gate in "$job"/status/gates-*; do said=${gate##*/gates-} said=${said%%-*}; break; done
+  fi
+  [ -n "$said" ] || said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID 2> /dev/null < /dev/null)
+  [ -z "$said" ] || printf '%s\n' "$said" | sed 's/_.*//' | sort -n -u
+}
+
+keep_id() { printf '%s\n' "$1" > "$job/.slurm_id.$$" && mv -f "$job/.slurm_id.$$" "$job/.slurm_id"; }
+
+# Several by its name, as after an answer that was lost: the first one stays.
+settle() {
+  local first=$1
+  shift
+  [ $# -eq 0 ] || section dropped 0 "$(timeout "$seconds" scancel "$@" 2>&1 < /dev/null; echo "$*")"
+  keep_id "$first"
+  section found 0 "$first"
+}
+
+say_what_exists() {
+  section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a" 2>&1 < /dev/null)"
+  section accounts 0 "$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null 2> /dev/null | tr '|' "$field")"
+}
+
+cd "$job" 2> /dev/null || { section made 1 "the job's directory is gone: $job"; exit 0; }
+if type -P flock > /dev/null && { exec {lock}> "$job/.submit"; } 2> /dev/null; then
+  flock -w 60 "$lock" # where the file system has no locks, the jobs are counted afterwards
+  [ $? -ne 1 ] || { section busy 1 'another process submits this job'; exit 0; }
+fi
+ids=$(find_it) || { printf '%s\n' "$ids"; exit 0; }
+# A controller that answers again may still have an older submission in hand.
+if [ -z "$ids" ] && [ "$grace" -gt 0 ]; then sleep "$grace"; ids=$(find_it) || { printf '%s\n' "$ids"; exit 0; }; fi
+if [ -n "$ids" ]; then settle $ids; exit 0; fi
+
+said=$(timeout 90 "${command[@]}" 2>&1 < /dev/null)
+code=$?
+section made "$code" "$said"
+[ "$code" -ne 0 ] || keep_id "$(grep -E -x '[0-9]+(;[^ ]+)?' <<< "$said" | tail -n 1)"
+if [ "$code" -eq 0 ] && [ "$grace" -gt 0 ]; then
+  mv -f .slurm_id .slurm_id.made
+  ids=$(find_it) && settle $ids || mv -f .slurm_id.made .slurm_id
+  rm -f .slurm_id.made
+fi
+[ "$code" -eq 0 ] || say_what_exists

@@ -1,0 +1,31 @@
+"""What tells a process from another one with the same id, before it, elsewhere, or in another container."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+
+def machine() -> str:
+    """What a process id is valid in: host, boot and process namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return os.uname().nodename
+
+
+def started(pid: int) -> str | None:
+    """When a process started, as the system says it (clock ticks since boot, or `ps`'s text); None: there is none."""
+    if Path("/proc/self/stat").exists():
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return None if fields[0] in ("Z", "X") else fields[19]
+    try:
+        done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None

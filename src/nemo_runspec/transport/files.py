@@ -1,0 +1,206 @@
+"""Files on their way to a machine: whole or not at all, and never twice."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import secrets
+import shlex
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Done, Host
+
+_BLOCK = 1 << 18
+
+_PUT = """\
+set -eo pipefail
+umask 077
+folder={folder}
+parent=${{folder%/*}}
+mkdir -p -- "${{parent:-/}}"
+if [ -d "$folder" ]; then beside=$folder; else beside=${{parent:-/}}; fi
+new=$(mktemp -d -- "$beside/.put-XXXXXXXX")
+trap 'rm -rf -- "$new"' EXIT
+tar -x -p -m -o -f - -C "$new"
+rm -- "$new/{last}"
+if [ ! -e "$folder" ] && mv -T -- "$new" "$folder" 2>/dev/null; then exit 0; fi
+cd -- "$new"
+find . -type d -print0 | while IFS= read -r -d '' place; do
+    mkdir -p -- "$folder/$place"
+    find "$place" -mindepth 1 -maxdepth 1 ! -type d -exec mv -f -t "$folder/$place" -- {{}} +
+done
+"""
+"""`last` is the archive's last member: tar takes one that was cut off between two members without a word."""
+
+_PUT_FILE = """\
+set -eo pipefail
+umask 077
+file={file}
+parent=${{file%/*}}
+mkdir -p -- "${{parent:-/}}"
+new=$(mktemp -- "${{parent:-/}}/.put-XXXXXXXX")
+trap 'rm -f -- "$new"' EXIT
+cat >"$new"
+size=$(wc -c <"$new")
+if [ "$size" -ne {size} ]; then echo "$size of {size} bytes arrived" >&2; exit 1; fi
+sum=$(sha256sum <"$new")
+if [ "${{sum%% *}}" != {sha256} ]; then echo "what arrived is not what was sent" >&2; exit 1; fi
+chmod {mode:o} -- "$new"
+mv -f -T -- "$new" "$file"
+"""
+
+_SAME = """\
+file={file}
+[ -f "$file" ] && [ "$(wc -c <"$file")" -eq {size} ] && sum=$(sha256sum <"$file") && [ "${{sum%% *}}" = {sha256} ] &&
+chmod {mode:o} -- "$file" && echo same
+"""
+
+_HAVE = """\
+n=0
+while IFS= read -r -d '' path; do
+    case $path in "~/"*) path=$HOME/${path#??} ;; esac
+    if [ -e "$path" ] || [ -L "$path" ]; then echo "$n"; fi
+    n=$((n + 1))
+done
+"""
+
+
+def there(path: str) -> str:
+    """A path as a word of a script. `~/` at its beginning is the home directory there.
+
+    Raises:
+        ValueError: a relative path, which means another place to each script.
+    """
+    if path.startswith("~/"):
+        return '"$HOME"/' + shlex.quote(path[2:])
+    if not path.startswith("/"):
+        raise ValueError(f"{path!r} is neither absolute nor below ~/")
+    return shlex.quote(path)
+
+
+def put(host: Host, files: Mapping[str, tuple[bytes | Path, int]], folder: str, *, timeout: float = 300.0) -> None:
+    """Puts many small files into a folder in one round trip. A folder that is new appears at once, as a whole.
+
+    In a folder that is there, each file is replaced as a whole, and all of them only once everything has arrived.
+    Folders are made for their owner only. A path that is a symbolic link here is the same link there.
+
+    Args:
+        files: path below the folder → content (bytes, or a file here) and mode, such as 0o600.
+        folder: absolute, or below `~/`.
+        timeout: seconds.
+
+    Raises:
+        Unreachable: as `Host.run`. What was there before is still there then.
+        UserError: it cannot be written there, or a file here cannot be read.
+    """
+    last = f".whole-{secrets.token_hex(8)}"
+    script = _PUT.format(folder=there(_trimmed(folder)), last=last)
+    _check(host.run(script, data=_archive(files, last), timeout=timeout), host, folder)
+
+
+def put_file(host: Host, path: Path, remote: str, mode: int = 0o600, *, timeout: float = 3600.0) -> bool:
+    """Sends a large file, unless it is there already with the same content. False where nothing was sent.
+
+    It is streamed into a file beside `remote`, its size and SHA-256 are compared, and only then it gets its name.
+
+    Args:
+        remote: the file's path there, absolute or below `~/`.
+        timeout: seconds.
+
+    Raises:
+        Unreachable: as `Host.run`. What was there before is still there then.
+        UserError: it cannot be written there, or cannot be read here, or has changed meanwhile.
+    """
+    size, sha256 = _digest(path)
+    names = {"file": there(remote), "size": size, "sha256": sha256, "mode": mode}
+    if host.run(_SAME.format(**names), timeout=timeout).text.strip() == "same":
+        return False
+    _check(host.run(_PUT_FILE.format(**names), data=_blocks(path), timeout=timeout), host, remote)
+    return True
+
+
+def have(host: Host, paths: Iterable[str], *, timeout: float = 60.0) -> set[str]:
+    """Which of the paths are there, in one round trip; a link that leads nowhere is there.
+
+    Args:
+        paths: absolute, or below `~/`.
+        timeout: seconds.
+
+    Raises:
+        Unreachable: as `Host.run`.
+    """
+    asked = list(paths)
+    for path in asked:
+        there(path)
+    data = b"".join(os.fsencode(path) + b"\0" for path in asked)
+    done = host.run(_HAVE, data=data, timeout=timeout)
+    _check(done, host, "files")
+    return {asked[int(number)] for number in done.text.split()}
+
+
+def _check(done: Done, host: Host, place: str) -> None:
+    if done.code:
+        said = done.said.splitlines()
+        raise UserError(
+            f"{place} cannot be written on {host.name}: {said[-1] if said else f'exit status {done.code}'}",
+            remedy="check that the folder is yours there, and space and quota",
+        )
+
+
+def _trimmed(folder: str) -> str:
+    return folder.rstrip("/") or "/"
+
+
+def _archive(files: Mapping[str, tuple[bytes | Path, int]], last: str) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
+        for name, (source, mode) in files.items():
+            if name.startswith("/") or ".." in name.split("/") or not name.strip("./"):
+                raise ValueError(f"{name!r} is no file below a folder")
+            _add(tar, name, source, mode)
+        _add(tar, last, b"", 0o600)
+    return out.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, source: bytes | Path, mode: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.mode = mode
+    if isinstance(source, Path) and source.is_symlink():
+        member.type, member.linkname = tarfile.SYMTYPE, os.readlink(source)  # noqa: PTH115
+        tar.addfile(member)
+        return
+    content = source if isinstance(source, bytes) else _read(source)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be read: {error.strerror or error}")
+
+
+def _digest(path: Path) -> tuple[int, str]:
+    """Size in bytes and SHA-256 of a file."""
+    digest, size = hashlib.sha256(), 0
+    for block in _blocks(path):
+        digest.update(block)
+        size += len(block)
+    return size, digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as handle:
+            yield from iter(lambda: handle.read(_BLOCK), b"")
+    except OSError as error:
+        raise _unreadable(path, error) from None

@@ -1,0 +1,121 @@
+"""This machine, where it submits jobs itself."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import signal
+import subprocess
+import time
+from contextlib import closing, suppress
+from typing import IO, cast
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport import remote
+from nemo_runspec.transport.base import Broken, Data, Done
+from nemo_runspec.transport.exchange import Exchange, Late, blocks
+from nemo_runspec.transport.listen import no_ssh
+from nemo_runspec.transport.spool import Spool
+
+
+class Started(subprocess.Popen[bytes]):
+    """A script that goes on. Its input is its life line: the script ends when this end of it is closed."""
+
+    def terminate(self) -> None:
+        """Ends the script and what it has started."""
+        self._let_go()
+        super().terminate()
+
+    def kill(self) -> None:
+        """As `terminate`: the process that carries the script is killed, the script itself is asked first."""
+        self._let_go()
+        super().kill()
+
+    def handed_on(self, errors: Spool) -> Started:
+        """Itself, for a caller to read from: a buffered output, and what came to the error stream."""
+        assert self.stdout is not None
+        self.stdout = io.BufferedReader(cast("io.RawIOBase", self.stdout), _BLOCK)
+        self.stderr = errors.handed_on()
+        return self
+
+    def _let_go(self) -> None:
+        if self.stdin is not None:
+            with suppress(OSError):
+                self.stdin.close()
+
+
+_BLOCK = 1 << 18
+
+
+class LocalHost:
+    """Runs scripts with this machine's bash, each in a session of its own, out of reach of the terminal's Ctrl-C."""
+
+    name = "this machine"
+    key = "local"
+
+    def __init__(self) -> None:
+        self._counter = itertools.count(1)
+        self.calls = 0
+
+    def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
+        """As `Host.run`."""
+        self.calls = next(self._counter)
+        with closing(Spool()) as errors:
+            exchange = Exchange(spawn(["bash", "-c", remote.HERE], errors.writer))
+            try:
+                out = exchange.finish(
+                    itertools.chain((remote.framed(script),), blocks(data)), time.monotonic() + timeout
+                )
+            except Late:
+                raise took_too_long(self.name, timeout) from None
+            finally:
+                _end_group(exchange.process)
+            return Done(status_of(exchange.process.returncode), out, errors.read())
+
+    def start(self, script: str) -> subprocess.Popen[bytes]:
+        """As `Host.start`."""
+        self.calls = next(self._counter)
+        errors = Spool()
+        process = spawn(["bash", "-c", remote.STARTED_HERE], errors.writer)
+        Exchange(process).send(remote.framed(script))
+        return process.handed_on(errors)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def spawn(command: list[str], errors: IO[bytes]) -> Started:
+    """A process in a session of its own, with unbuffered pipes.
+
+    Raises:
+        UserError: there is no such program.
+    """
+    try:
+        return Started(
+            command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        )
+    except FileNotFoundError:
+        if command[0] == "ssh":
+            raise no_ssh() from None
+        raise UserError(f"there is no {command[0]} on this machine", remedy=f"install {command[0]}") from None
+
+
+def took_too_long(name: str, timeout: float) -> Broken:
+    """What is said when a command has not ended in time."""
+    return Broken(
+        f"{name} did not end a command within {timeout:g} s; whether it has run is not known",
+        remedy="look at the machine's load and file systems, then try again",
+    )
+
+
+def status_of(code: int) -> int:
+    """A Popen's return code as a shell tells it: 128 and more for a signal."""
+    return 128 - code if code < 0 else code
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends what a script that was cut short has left. One that ended by itself may leave what it likes."""
+    if process.returncode == -signal.SIGKILL:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

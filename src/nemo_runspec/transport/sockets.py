@@ -1,0 +1,51 @@
+"""Where the sockets of SSH connections lie: a folder that only its owner may enter, with a short path."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_LONGEST = 60
+"""Of the folder's path: a Unix socket's has at most 104 bytes (macOS; 108 on Linux), and ssh binds `<socket>.<16>`."""
+
+
+def folder() -> Path:
+    """`$XDG_RUNTIME_DIR/nemotron`, else `/tmp/nemotron-<uid>`; a new folder where that is somebody else's."""
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    wanted = [Path(named, "nemotron")] if os.path.isabs(named) else []  # noqa: PTH117
+    for path in (*wanted, Path(f"/tmp/nemotron-{os.getuid()}")):
+        if len(os.fsencode(path)) <= _LONGEST and _is_ours(path):
+            return path
+    return Path(tempfile.mkdtemp(prefix="nemotron-", dir="/tmp"))
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077
+
+
+@contextmanager
+def held(lock: Path, deadline: float) -> Iterator[bool]:
+    """Holds a lock between processes; False where another holds it until the deadline of `time.monotonic`."""
+    with lock.open("a") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    yield False
+                    return
+                time.sleep(0.05)
+            else:
+                yield True
+                return

@@ -1,0 +1,196 @@
+"""Files on their way: whole or not at all, never twice, modes and links as they were."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.files import have, put, put_file
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names_below(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_many_files_arrive_in_one_round_trip(host, tmp_path):
+    here = tmp_path / "script.sh"
+    here.write_bytes(b"\0\xff data")
+    link = tmp_path / "latest"
+    link.symlink_to("../nowhere/else")
+    there = tmp_path / "a new/one's folder"
+    many = {f"many/{number}": (str(number).encode(), 0o640) for number in range(500)}
+    files = {"job.sh": (b"#!/bin/sh\n", 0o755), "deep/er/script": (here, 0o600), "deep/link": (link, 0o777), **many}
+    put(host, files, str(there))
+    assert host.calls == 1
+    assert (there / "job.sh").read_bytes() == b"#!/bin/sh\n"
+    assert [mode_of(there / name) for name in ("job.sh", "deep/er/script", "many/7")] == [0o755, 0o600, 0o640]
+    assert (there / "deep/er/script").read_bytes() == b"\0\xff data"
+    assert str((there / "deep/link").readlink()) == "../nowhere/else"
+    assert [mode_of(folder) for folder in (there, there / "deep")] == [0o700, 0o700]
+    assert len(list((there / "many").iterdir())) == 500
+    assert sorted(path.name for path in there.parent.iterdir()) == [there.name]
+
+
+def test_files_join_a_folder_that_is_there(host, tmp_path):
+    there = tmp_path / "job"
+    (there / "sub").mkdir(parents=True)
+    for name in ("old", "kept", "sub/old"):
+        (there / name).write_text("before")
+    put(host, {"old": (b"new", 0o600), "sub/old": (b"new", 0o600), "sub/more": (b"new", 0o600)}, f"{there}/")
+    assert (there / "kept").read_text() == "before"
+    assert {(there / name).read_text() for name in ("old", "sub/old", "sub/more")} == {"new"}
+    assert names_below(there) == ["kept", "old", "sub", "sub/more", "sub/old"]
+
+
+def test_a_file_that_is_replaced_is_never_half_there(host, tmp_path):
+    there = tmp_path / "job"
+    there.mkdir()
+    (there / "config").write_text("before")
+    reader = (there / "config").open()
+    put(host, {"config": (b"after", 0o600)}, str(there))
+    assert (reader.read(), (there / "config").read_text()) == ("before", "after")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", ".", ""])
+def test_no_file_leaves_the_folder(host, tmp_path, name):
+    with pytest.raises(ValueError, match="no file below a folder"):
+        put(host, {name: (b"", 0o600)}, str(tmp_path / "job"))
+
+
+def test_a_folder_that_cannot_be_made_is_told(host, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"cannot be written on .*: .*Not a directory|.*File exists"):
+        put(host, {"a": (b"", 0o600)}, str(tmp_path / "file" / "job"))
+
+
+@pytest.mark.parametrize("place", ["job", "./job"])
+def test_a_relative_place_is_refused(host, place):
+    with pytest.raises(ValueError, match="neither absolute nor below"):
+        put(host, {"a": (b"", 0o600)}, place)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000_001])
+def test_a_large_file_is_sent_once(host, tmp_path, size):
+    source, there = tmp_path / "package.tar.gz", tmp_path / "far/package.tar.gz"
+    source.write_bytes(bytes(range(251)) * (size // 251) + b"x" * (size % 251))
+    assert put_file(host, source, str(there), 0o640)
+    assert there.read_bytes() == source.read_bytes()
+    assert mode_of(there) == 0o640
+    before = there.stat()
+    assert not put_file(host, source, str(there), 0o640)
+    assert there.stat().st_mtime_ns == before.st_mtime_ns
+    assert host.calls == 3
+
+
+def test_a_file_of_the_same_size_and_other_content_is_sent(host, tmp_path):
+    source, there = tmp_path / "new", tmp_path / "far"
+    source.write_bytes(b"new")
+    there.write_bytes(b"old")
+    assert put_file(host, source, str(there))
+    assert there.read_bytes() == b"new"
+
+
+def test_a_file_that_changes_while_it_is_sent_is_not_believed(host, tmp_path, monkeypatch):
+    source, there = tmp_path / "new", tmp_path / "far"
+    source.write_bytes(b"first")
+    asked = host.run
+
+    def run(script, **options):
+        done = asked(script, **options)
+        source.write_bytes(b"later")
+        return done
+
+    monkeypatch.setattr(host, "run", run)
+    with pytest.raises(UserError, match="what arrived is not what was sent"):
+        put_file(host, source, str(there))
+    assert names_below(tmp_path) == ["new"]
+
+
+def test_a_file_that_cannot_be_read_is_told_before_anything_is_sent(host, tmp_path):
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        put_file(host, tmp_path / "none", str(tmp_path / "far"))
+    assert host.calls == 0
+
+
+def test_a_transfer_that_ends_early_leaves_what_was_there(host, tmp_path):
+    there = tmp_path / "far"
+    there.write_bytes(b"before")
+    source = tmp_path / "new"
+    source.write_bytes(b"x" * 3_000_000)
+    with pytest.raises(Unreachable):
+        put_file(_Slow(host), source, str(there))
+    assert there.read_bytes() == b"before"
+
+
+class _Slow:
+    """Gives up in the middle of sending: the other side sees its input end."""
+
+    def __init__(self, host):
+        self._host = host
+        self.name = host.name
+
+    def run(self, script, *, data=b"", timeout=60.0):
+        if isinstance(data, bytes):
+            return self._host.run(script, data=data, timeout=timeout)
+        return self._host.run(script, data=self._slowly(data), timeout=1)
+
+    def _slowly(self, data):
+        import time
+
+        for number, block in enumerate(data):
+            yield block
+            time.sleep(1.5 if number == 3 else 0)
+
+
+def test_what_is_there_is_known_in_one_round_trip(host, tmp_path):
+    asked = [str(tmp_path / name) for name in ("a file", "folder", "a\nline", "dangling", "none", "$HOME")]
+    (tmp_path / "a file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a\nline").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    assert have(host, asked) == set(asked[:4])
+    assert have(host, []) == set()
+    assert host.calls == 2
+
+
+def test_home_is_the_one_over_there(host):
+    home = host.run("echo $HOME").text.strip()
+    folder = f"~/.nemotron-test-{host.key.partition(':')[0]} of ours"
+    put(host, {"a": (b"1", 0o600)}, folder)
+    try:
+        assert have(host, [f"{folder}/a", f"{folder}/b"]) == {f"{folder}/a"}
+        assert have(host, [f"{home}/{folder[2:]}/a"]) != set()
+    finally:
+        host.run(f"rm -r {home}/'{folder[2:]}'")
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(host, tmp_path):
+    source = tmp_path / "large"
+    source.write_bytes(b"x" * 4_000_000)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    host.run("true")
+    limited = _Limited(host)
+    with pytest.raises(UserError, match="cannot be written on"):
+        put_file(limited, source, str(disk / "file"))
+    with pytest.raises(UserError, match="cannot be written on"):
+        put(limited, {"large": (source, 0o600)}, str(disk / "folder"))
+    assert names_below(disk) == []
+
+
+class _Limited:
+    """A machine whose files may not grow, as on a disk that is full."""
+
+    def __init__(self, host):
+        self._host = host
+        self.name = host.name
+
+    def run(self, script, **options):
+        return self._host.run(f"ulimit -f 1000; trap '' XFSZ\n{script}", **options)

@@ -147,4 +147,8 @@ def _without_worker(record: JobRecord, remote: bool) -> Found:
 
 
 def _with(record: JobRecord, state: str, reason: str, time: str | None = None) -> JobRecord:
+    """The record in that state; one that it is in already goes on, with the reason."""
+    last = record.states[-1]
+    if last.state == state:
+        return dataclasses.replace(record, states=(*record.states[:-1], dataclasses.replace(last, reason=reason)))
     return dataclasses.replace(record, states=(*record.states, Transition(state, time or now(), reason)))

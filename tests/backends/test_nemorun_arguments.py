@@ -41,7 +41,7 @@ VALUES = {
         "gres": ("gpu:8", "gpu:8"), "constraint": ("a", "a"), "exclude": ("n1", "n1"), "segment": (4, 4),
         "network": ("n", "n"), "array": (3, "3"), "signal": ("TERM", "TERM"), "comment": ("a b", "a b"),
         "open_mode": ("truncate", "truncate"), "container_image": ("img", "img"), "container_env": (["A"], ["A"]),
-        "mounts": (["/data:/data:ro"], []), "srun_args": (["--mpi=pmix"], ["--mpi=pmix"]),
+        "mounts": (["/data:/data:ro"], []), "srun_args": (["--mpi=pmix"], ["--wait=0", "--mpi=pmix"]),
         "setup_lines": ("a\nb", "a\nb"), "memory_measure": (True, True),
     },
     "docker": {

@@ -22,6 +22,7 @@ needs_ssh = pytest.mark.lab("ssh", how="bash .ci/lab, then REQUIRE_LAB=1 uv run 
 """Marks a test, or as `pytestmark` a file, that needs an sshd."""
 
 _CONFIG = """\
+{more}
 Port {port}
 ListenAddress 127.0.0.1
 HostKey {folder}/host_key
@@ -35,7 +36,6 @@ PermitRootLogin prohibit-password
 PermitUserEnvironment yes
 MaxStartups 100
 LogLevel VERBOSE
-{more}
 """
 _OWN_ACCOUNT = 'mount --bind "$1" /etc/passwd; shift; exec "$@"'
 
@@ -45,7 +45,7 @@ class PlainSshd:
     """The daemon, as an ordinary process.
 
     Args:
-        more: lines for sshd_config.
+        more: lines for sshd_config, which win over its own.
         shell: root's login shell there, in a mount namespace of its own: its home directory is empty there.
     """
 
@@ -129,10 +129,14 @@ class PlainSshd:
             self._process.send_signal(signal.SIGSTOP)
         return self._each_connection(signal.SIGSTOP)
 
-    def thaw(self) -> int:
-        """Lets them go on."""
+    def thaw_daemon(self) -> None:
+        """Lets new connections be made, while the old ones go on to hang."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
+
+    def thaw(self) -> int:
+        """Lets all of them go on."""
+        self.thaw_daemon()
         return self._each_connection(signal.SIGCONT)
 
     def new_host_key(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 
 import pytest
+from labs.slurm.process import until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
@@ -126,6 +127,7 @@ def test_a_transfer_that_ends_early_leaves_what_was_there(host, tmp_path):
     source.write_bytes(b"x" * 3_000_000)
     with pytest.raises(Unreachable):
         put_file(_Slow(host), source, str(there))
+    until(lambda: names_below(tmp_path) == ["far", "new"], "nothing half is left", 20)
     assert there.read_bytes() == b"before"
 
 

@@ -9,8 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nemo_runspec.transport import sockets
@@ -81,9 +80,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A connection to be used. `fresh`: made just now; `ours`: not one of the user's own `ControlMaster`."""
+    """A connection to be used.
+
+    Args:
+        birth: tells it from an older one at the same path.
+        fresh: it was made for this very use.
+        ours: it is not one of the user's own `ControlMaster`.
+    """
 
     path: Path
+    birth: tuple[int, int]
     fresh: bool = False
     ours: bool = True
 
@@ -121,15 +127,15 @@ class Connection:
             if self._socket is None:
                 self._socket = self._find(deadline)
                 return self._socket
-            return Socket(self._socket.path, ours=self._socket.ours)
+            return replace(self._socket, fresh=False)
 
     def drop(self, used: Socket) -> None:
         """Gives up a connection that does not work. Commands of others that still run over it are not disturbed."""
         with self._lock:
-            if self._socket is not None and self._socket.path == used.path:
+            if self._socket is not None and self._socket.birth == used.birth:
                 self._socket = None
                 if used.ours:
-                    self._retire(used.path)
+                    self._retire(used)
 
     def command(self, socket: Socket, errors: Path, remote: str) -> list[str]:
         """The command line that runs something over the connection, and never over another one."""
@@ -141,7 +147,7 @@ class Connection:
     def _find(self, deadline: float) -> Socket:
         theirs = None if self.made else self._of_the_user()
         if theirs is not None:
-            return Socket(theirs, ours=False)
+            return Socket(theirs, _birth(theirs), ours=False)
         self.folder = self.folder or sockets.folder()
         path = self.folder / self.address.digest()
         asking = interactive()
@@ -149,11 +155,11 @@ class Connection:
             if not held:
                 raise Unreachable(f"another nemotron is still connecting to {self.address.name}")
             if self._answers(path):
-                return Socket(path)
+                return Socket(path, _birth(path))
             path.unlink(missing_ok=True)
             self._make(path, asking, deadline)
         self.made += 1
-        return Socket(path, fresh=True)
+        return Socket(path, _birth(path), fresh=True)
 
     def _make(self, path: Path, asking: bool, deadline: float) -> None:
         seconds = PATIENCE_S if asking else max(1.0, min(CONNECT_S, deadline - time.monotonic()))
@@ -190,11 +196,12 @@ class Connection:
         done = self._local("-S", str(path), "-O", "check") if path.exists() else None
         return done is not None and done.returncode == 0
 
-    def _retire(self, path: Path) -> None:
-        if path.exists():
-            self._local("-S", str(path), "-O", "stop")
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+    def _retire(self, used: Socket) -> None:
+        """Takes its socket away, unless another process has put a new one there. What runs over it goes on."""
+        if _birth(used.path) == used.birth:
+            self._local("-S", str(used.path), "-O", "stop")
+        if _birth(used.path) == used.birth:
+            used.path.unlink(missing_ok=True)
 
     def _local(self, *words: str) -> subprocess.CompletedProcess[bytes] | None:
         """Asks ssh something that needs no network; None where it does not answer."""
@@ -211,7 +218,15 @@ class Connection:
         with self._lock:
             used, self._socket = self._socket, None
             if used is not None and used.ours and self.linger == 0:
-                self._retire(used.path)
+                self._retire(used)
+
+
+def _birth(socket: Path) -> tuple[int, int]:
+    try:
+        status = socket.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_ino, status.st_ctime_ns)
 
 
 def _options(options: dict[str, str]) -> list[str]:

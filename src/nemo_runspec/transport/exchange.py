@@ -13,6 +13,7 @@ from typing import IO
 from nemo_runspec.transport.base import Data
 
 _BLOCK = 1 << 16
+_GRACE_S = 2.0
 
 
 class Late(Exception):
@@ -24,6 +25,9 @@ class Exchange:
 
     Args:
         process: with unbuffered pipes for both.
+
+    Attributes:
+        cut_short: the process was ended before it had ended by itself.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -32,6 +36,7 @@ class Exchange:
         self._input: IO[bytes] = process.stdin
         self._output: IO[bytes] = process.stdout
         self._heard = bytearray()
+        self.cut_short = False
 
     def greeting(self, words: bytes, deadline: float) -> bytes | None:
         """The rest of the first line that begins with `words`; None where the output ends without it.
@@ -74,12 +79,20 @@ class Exchange:
     def end(self) -> bytes:
         """Ends the process where it has not ended; what was heard of it."""
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            self.cut_short = True
+            self._stop()
         for stream in (self._input, self._output):
             with suppress(OSError):
                 stream.close()
         return bytes(self._heard)
+
+    def _stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def _hear(self, deadline: float) -> bool:
         with selectors.DefaultSelector() as selector:

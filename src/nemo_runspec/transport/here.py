@@ -23,14 +23,12 @@ class Started(subprocess.Popen[bytes]):
     """A script that goes on. Its input is its life line: the script ends when this end of it is closed."""
 
     def terminate(self) -> None:
-        """Ends the script and what it has started."""
-        self._let_go()
-        super().terminate()
+        """Asks the script, and what it has started, to end."""
+        self._let_go(signal.SIGTERM)
 
     def kill(self) -> None:
-        """As `terminate`: the process that carries the script is killed, the script itself is asked first."""
-        self._let_go()
-        super().kill()
+        """Ends the process that carries the script, which is asked first where it goes on."""
+        self._let_go(signal.SIGKILL)
 
     def handed_on(self, errors: Spool) -> Started:
         """Itself, for a caller to read from: a buffered output, and what came to the error stream."""
@@ -39,10 +37,12 @@ class Started(subprocess.Popen[bytes]):
         self.stderr = errors.handed_on()
         return self
 
-    def _let_go(self) -> None:
+    def _let_go(self, number: int) -> None:
         if self.stdin is not None:
             with suppress(OSError):
                 self.stdin.close()
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
 
 
 _BLOCK = 1 << 18
@@ -70,7 +70,8 @@ class LocalHost:
             except Late:
                 raise took_too_long(self.name, timeout) from None
             finally:
-                _end_group(exchange.process)
+                if exchange.cut_short:
+                    exchange.process.kill()
             return Done(status_of(exchange.process.returncode), out, errors.read())
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
@@ -112,10 +113,3 @@ def took_too_long(name: str, timeout: float) -> Broken:
 def status_of(code: int) -> int:
     """A Popen's return code as a shell tells it: 128 and more for a signal."""
     return 128 - code if code < 0 else code
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends what a script that was cut short has left. One that ended by itself may leave what it likes."""
-    if process.returncode == -signal.SIGKILL:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)

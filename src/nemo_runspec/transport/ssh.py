@@ -128,10 +128,11 @@ class SshHost:
             if trouble is None:
                 return session
             session.close()
-            if isinstance(trouble, Busy) and time.monotonic() + pause < deadline:
+            in_time = time.monotonic() + pause < deadline
+            if isinstance(trouble, Busy) and in_time:
                 time.sleep(pause)
                 pause = min(2 * pause, 1.0)
-            elif last_try or not isinstance(trouble, Unreachable) or time.monotonic() >= deadline:
+            elif last_try or not in_time or isinstance(trouble, Busy) or not isinstance(trouble, Unreachable):
                 raise trouble
             else:
                 self._connection.drop(socket)

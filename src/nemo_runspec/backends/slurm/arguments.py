@@ -12,6 +12,11 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
 
 _IN_JOB_DIR = "/$nemo_run"
+_WAIT_FOR_ALL = "--wait=0"
+"""Undoes NeMo-Run's `srun --wait=60`: a minute after one task has ended well, it kills all others (seen in 22.05).
+
+The last of two wins, so that a profile's own `srun_args` can say otherwise.
+"""
 _VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"
 _PLAIN = re.compile(rf"(?!#)(?:[A-Za-z0-9_@%+=:,./#-]|{_VARIABLE})+", re.ASCII)
 _SPECIAL = re.compile(rf'["`\\]|(?!{_VARIABLE})\$', re.ASCII)
@@ -34,7 +39,7 @@ def executor_arguments(plan: Plan) -> dict[str, Any]:
         "container_image": shell_word(target.container_image) if target.container_image else None,
         "container_mounts": [shell_word(mount) for mount in target.mounts],
         "container_env": list(target.container_env) or None,
-        "srun_args": list(target.srun_args) or None,
+        "srun_args": [_WAIT_FOR_ALL, *target.srun_args],
         "additional_parameters": dict(target.additional_parameters) or None,
         "dependencies": [f"slurm_tunnel://nemo_run/{job}/job/0" for job in target.dependencies],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,17 @@ def test_many_threads_share_the_new_connection(server, reach):
         thread.join()
     assert answers == ["on\n"] * 20
     assert host.connections == 2
+
+
+def test_a_thread_that_comes_late_with_a_broken_connection_does_not_end_the_new_one(server, sockets):
+    shared = connection.Connection(connection.Address("cluster", config=server.client_config()), folder=sockets)
+    soon = time.monotonic() + 60
+    broken = shared.ready(soon)
+    shared.drop(broken)
+    made = shared.ready(soon)
+    shared.drop(broken)
+    assert shared.ready(soon).birth == made.birth != broken.birth
+    assert shared.made == 2
 
 
 def test_two_processes_make_one_connection(server, reach):

@@ -131,6 +131,36 @@ def test_a_transfer_that_ends_early_leaves_what_was_there(host, tmp_path):
     assert there.read_bytes() == b"before"
 
 
+@pytest.mark.parametrize("blocks", [0, 1, 16, 160])
+def test_an_archive_cut_between_two_files_is_not_believed(host, tmp_path, blocks):
+    """tar takes one without a word."""
+    files = {str(number): (b"x" * (512 * 7), 0o600) for number in range(1000)}
+    with pytest.raises(UserError, match="cannot be written on"):
+        put(_Short(host, blocks * 4096), files, str(tmp_path / "far" / "job"))
+    assert names_below(tmp_path) == ["far"]
+
+
+def test_a_large_file_cut_short_is_not_believed(host, tmp_path):
+    source, there = tmp_path / "new", tmp_path / "far"
+    source.write_bytes(b"x" * 300_000)
+    with pytest.raises(UserError, match="100000 of 300000 bytes arrived"):
+        put_file(_Short(host, 100_000), source, str(there))
+    assert names_below(tmp_path) == ["new"]
+
+
+class _Short:
+    """A machine that gets the first bytes of all data, and sees its input end like any other."""
+
+    def __init__(self, host, size):
+        self._host = host
+        self._size = size
+        self.name = host.name
+
+    def run(self, script, *, data=b"", timeout=60.0):
+        whole = data if isinstance(data, bytes) else b"".join(data)
+        return self._host.run(script, data=whole[: self._size], timeout=timeout)
+
+
 class _Slow:
     """Gives up in the middle of sending: the other side sees its input end."""
 

@@ -25,11 +25,11 @@ def write_request(folder: Path, request: CancelRequest) -> None:
 
 
 def read_request(folder: Path) -> CancelRequest | None:
-    """The wish, if somebody has left one."""
+    """The wish, if somebody has left one. A file system that fails for a moment wishes nothing."""
     try:
         data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         return CancelRequest(float(data["grace"]), str(data["by"]))
-    except FileNotFoundError:
+    except OSError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):  # it is there, so somebody wants the end
         return CancelRequest(10.0, "another process")

@@ -18,7 +18,7 @@ GRACE = 10.0
 
 def why_stopped(interrupts: Interrupts, folder: Path) -> Asked | None:
     """Who wants the job to end, None for nobody. A written wish says more than the signal that announces it."""
-    if not folder.is_dir():
+    if _is_gone(folder):
         return Asked("the removal of its folder", EXIT_CODES[signal.SIGTERM])
     request = read_request(folder)
     if request is not None:
@@ -69,7 +69,7 @@ class Stop:
     def tick(self) -> None:
         """Acts on what has come and on time that has passed. Called about ten times a second."""
         new, self._handled = self._interrupts.seen[self._handled :], len(self._interrupts.seen)
-        if not self._requested and not self._folder.is_dir():
+        if not self._requested and _is_gone(self._folder):
             # Nobody could find the job any more, or end it.
             self._requested = True
             self._ask("its folder was removed", self._grace)
@@ -98,3 +98,14 @@ class Stop:
             self._killed = True
             self._say(f"the job: {why}")
         self._work.kill()
+
+
+def _is_gone(folder: Path) -> bool:
+    """True only where the system says so: a file system that fails for a moment must not end a job."""
+    try:
+        folder.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -15,7 +15,7 @@ from pathlib import Path
 from nemo_runspec.transport import sockets
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.listen import listen, no_ssh
-from nemo_runspec.transport.refusals import Attempt, explain
+from nemo_runspec.transport.refusals import Attempt, a_person_may_help, explain
 
 CONNECT_S = 20.0
 """How long a connection may take without a person at the terminal."""
@@ -150,30 +150,34 @@ class Connection:
             return Socket(theirs, _birth(theirs), ours=False)
         self.folder = self.folder or sockets.folder()
         path = self.folder / self.address.digest()
-        asking = interactive()
-        with sockets.held(path.with_suffix(".lock"), time.monotonic() + PATIENCE_S if asking else deadline) as held:
+        waits = time.monotonic() + PATIENCE_S if interactive() else deadline
+        with sockets.held(path.with_suffix(".lock"), waits) as held:
             if not held:
                 raise Unreachable(f"another nemotron is still connecting to {self.address.name}")
             if self._answers(path):
                 return Socket(path, _birth(path))
             path.unlink(missing_ok=True)
-            self._make(path, asking, deadline)
+            self._make(path, deadline)
         self.made += 1
         return Socket(path, _birth(path), fresh=True)
 
-    def _make(self, path: Path, asking: bool, deadline: float) -> None:
-        seconds = PATIENCE_S if asking else max(1.0, min(CONNECT_S, deadline - time.monotonic()))
+    def _make(self, path: Path, deadline: float) -> None:
+        """Without a terminal first: out of reach of its Ctrl-C, with all that belongs to the connection."""
+        attempt = self._attempt(path, max(1.0, min(CONNECT_S, deadline - time.monotonic())), asking=False)
+        if attempt is not None and interactive() and a_person_may_help(attempt):
+            attempt = self._attempt(path, PATIENCE_S, asking=True)
+        if attempt is not None:
+            raise explain(attempt)
+
+    def _attempt(self, path: Path, seconds: float, *, asking: bool) -> Attempt | None:
+        """Connects; None where that worked."""
         code, log = listen(self._master_command(path, asking), seconds, show=asking)
         if code == 0:
-            return
-        raise explain(
-            Attempt(
-                name=self.address.name,
-                log=log if code is not None else f"{log}\nConnection timed out: no answer within {seconds:g} s",
-                by_hand=["ssh", *self.address.words(), "--", self.address.host, "true"],
-                known=bool(self.made),
-            )
-        )
+            return None
+        if code is None:
+            log += f"\nConnection timed out: no answer within {seconds:.0f} s"
+        by_hand = ["ssh", *self.address.words(), "--", self.address.host, "true"]
+        return Attempt(self.address.name, log, by_hand, known=bool(self.made))
 
     def _master_command(self, path: Path, asking: bool) -> list[str]:
         # -v is for the error texts: ssh hides those of a jump host otherwise, and tells no fingerprint in batch mode.

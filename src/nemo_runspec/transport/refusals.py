@@ -68,6 +68,12 @@ _OFFENDING = re.compile(r"Offending \S+ key in (\S+:\d+)|Offending key for IP in
 _FORGET = re.compile(r"(ssh-keygen -f .+ -R .+)$", re.M)
 
 
+def a_person_may_help(attempt: Attempt) -> bool:
+    """True where somebody at a terminal could be asked: for a password, or whether a host's key is right."""
+    tell = next((tell for pattern, tell in _TABLE if pattern.search(attempt.log)), None)
+    return tell in (_denied, _key_unknown)
+
+
 def for_people(log: str) -> list[str]:
     """The lines of `ssh -v` that are not about its own workings."""
     lines = (line.strip() for line in log.splitlines())

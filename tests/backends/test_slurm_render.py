@@ -92,9 +92,12 @@ def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mo
 def test_an_experiment_writes_the_same_text_in_its_own_directory(make_plan, container, tmp_path, monkeypatch, own_home):
     """Nothing but the directory differs from what `nemo_run.Experiment` writes for an inline script."""
     import nemo_run as run
+    from nemo_run import config
 
     from nemo_runspec.backends.slurm.executor import make_executor
 
+    # NeMo-Run reads NEMORUN_HOME when it is imported, which another test may have done.
+    monkeypatch.setattr(config, "_NEMORUN_HOME", str(own_home / "runs"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.StringIO())  # NeMo-Run's subprocesses read it
     env = {

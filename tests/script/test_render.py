@@ -576,3 +576,22 @@ def test_out_of_memory_is_recorded(tmp_path):
     assert done.returncode == 137, done
     assert marker(plan).oom
     assert cause(marker(plan)) == "rank 0 was killed by the kernel: out of memory"
+
+
+def test_a_signal_that_comes_before_the_command_is_not_lost(tmp_path):
+    """It is sent once; the command must not run on for ever because it was not there yet."""
+    layout = lay_out(plan_for(tmp_path, "import time\nprint('started', flush=True)\ntime.sleep(60)"))
+    script = Path(layout.job_script)
+    text = script.read_text()
+    begins = '  nemotron_privately nemotron_write "$nemotron_said"'
+    assert text.count(begins) == 1
+    script.write_text(text.replace(begins, f": > {tmp_path}/window; sleep 2; {begins}"))
+    process = start_script(layout, tmp_path)
+    end = time.monotonic() + 30
+    while not (tmp_path / "window").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 143, output
+    assert "started" not in output

@@ -47,6 +47,7 @@ class LabHost:
         words = ":".join(filter(None, (path, python, CLEAN["PATH"])))
         home = {"HOME": str(lab.base / "home" / "root")}
         self.environment = {**CLEAN, **lab.environment(), **home, "PATH": words, **extra}
+        self.lab = lab
         self.calls = 0
 
     def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
@@ -70,6 +71,8 @@ def slurm_plan(top: Path, script: str, env: dict[str, Any] | None = None, **valu
     """A plan for Slurm whose recipe is one script. `env`: keys of a profile; `values`: see `jobkit.plan_for`."""
     name = f"test-1120-{uuid.uuid4().hex[:8]}"
     plan = plan_for(top, script, name=name, executor="slurm", **values)
+    gpus = (env or {}).get("gpus_per_node", 0)
+    plan = dataclasses.replace(plan, resources=dataclasses.replace(plan.resources, gpus_per_node=gpus))
     merged = {field.name: deepcopy(field.default) for field in fields_of("slurm").fields.values()}
     merged.update({"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(env or {})})
     backend = get_backend("slurm")

@@ -75,15 +75,19 @@ nemotron_oom_kills() {
 # foreground process on its error stream, except INT and PIPE (notify_of_job_status in its jobs.c).
 nemotron_rank() {
   local nemotron_out nemotron_reader nemotron_code nemotron_signal='' nemotron_tries=0
-  local nemotron_said=$nemotron_status/rank-$1.said
+  local nemotron_said=$nemotron_status/rank-$1.said nemotron_told=''
   set +e
-  trap ':' TERM INT HUP
+  # A signal that comes before there is a command is kept for it: it is sent only once.
+  trap 'nemotron_told=143' TERM
+  trap 'nemotron_told=130' INT
+  trap 'nemotron_told=129' HUP
   exec {nemotron_out}> >(nemotron_prefix "$1")
   nemotron_reader=$!
   nemotron_privately nemotron_write "$nemotron_said" 2> /dev/null || nemotron_said=/dev/null
   { (
     exec >&"$nemotron_out" 2>&1 {nemotron_out}>&-
     : > "$nemotron_said" # without what `set -x` said
+    [ -z "$nemotron_told" ] || exit "$nemotron_told"
     set -eo pipefail
     nemotron_command
   ); } 2>> "$nemotron_said"

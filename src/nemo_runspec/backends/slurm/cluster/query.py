@@ -3,7 +3,7 @@
 Seen with Slurm 22.05: squeue and sacct print the separator of `--Format` and `--delimiter` as it is given, control
 characters too, and times by `SLURM_TIME_FORMAT`. squeue's `exit_code` is a wait status (768 is exit code 3) and, of a
 job that waits again, the one of its last attempt. One unknown id is an error, one of several is left out in silence.
-A lagging sacct has no row, then one that says PENDING with an empty partition and the job name `allocation`; with
+A lagging sacct has no row, then one of the job name `allocation` without a partition, even seconds after the end; with
 `--duplicates` each attempt is a row, those before the last `REQUEUED`. Without accounts sacct ends with 1.
 """
 

@@ -26,23 +26,32 @@ class Refusal:
 
 
 _REFUSALS = (
-    Refusal("Invalid account", "the account does not exist, or you may not use it in this partition", "account", "accounts"),
+    Refusal("Invalid account", "you may not use the account, or not in this partition", "account", "accounts"),
     Refusal("Invalid qos", "the QoS does not exist, or you may not use it", "qos", "qos"),
-    Refusal("[Ii]nvalid partition|No partition specified", "the partition does not exist", "partition", "partitions"),
+    Refusal("[Ii]nvalid partition|No partition specified", "there is no such partition", "partition", "partitions"),
     Refusal("time limit is invalid", "the time limit is above the partition's", "time", "partitions"),
     Refusal("QOS policy|job submit limit", "a limit of the account or QoS forbids it", "time, nodes or qos", "qos"),
-    Refusal("not permitted to use this partition|Access/permission denied", "you may not use it", "partition", "partitions"),
-    Refusal("Node count specification|More processors requested", "more nodes than the partition has or allows", "nodes", "partitions"),
-    Refusal("node configuration is not available|partition configuration not available",
-            "no node of the partition is like that", "gpus_per_node, gres, mem, cpus_per_task or constraint", "partitions"),
-    Refusal("generic resource|gres", "the cluster knows no such resource", "gres or gpus_per_node", "partitions"),
-    Refusal("Memory specification", "no node has so much memory", "mem"),
+    Refusal(
+        "not permitted to use this partition|Access/permission denied",
+        "you may not use the partition", "partition", "partitions",
+    ),
+    Refusal(
+        "Node count specification|More processors requested",
+        "more nodes than the partition has or allows", "nodes", "partitions",
+    ),
+    Refusal("Memory specification", "no node has so much memory", "mem", "partitions"),
+    Refusal(
+        "node configuration is not available|partition configuration not available",
+        "no node of the partition is like that", "gpus_per_node, gres, cpus_per_task or constraint", "partitions",
+    ),
+    Refusal("generic resource|gres", "there is no such resource", "gres or gpus_per_node", "partitions"),
     Refusal("Invalid feature", "no node has that feature", "constraint"),
-    Refusal("reservation", "the reservation does not exist, or you may not use it", "additional_parameters.reservation"),
+    Refusal("reservation", "there is no such reservation, or not for you", "additional_parameters.reservation"),
     Refusal("dependency", "a job that it waits for does not exist", "dependencies"),
     Refusal("job array", "the array is not one that Slurm takes", "array"),
-    Refusal("unrecognized option|Invalid .* specification", "an option is not one that this Slurm takes", "profile"),
+    Refusal("unrecognized option|Invalid .* specification", "an option is not one that this Slurm takes", "it"),
 )  # fmt: skip
+"""Patterns of sbatch's messages, as 22.05 words them; the first that fits."""
 
 
 def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
@@ -60,9 +69,13 @@ def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
 
 def _partitions(answer: Mapping[str, Section]) -> str:
     rows = answer["partitions"].rows if "partitions" in answer else []
-    shown = [f"{name} ({nodes} nodes, up to {limit}, {gres}{'' if up == 'up' else ', ' + up})" for name, limit, nodes, gres, up in
-             (row for row in rows if len(row) == 5)]
+    shown = [_partition(*row) for row in rows if len(row) == 5]
     return f"partitions: {', '.join(shown)}" if shown else ""
+
+
+def _partition(name: str, limit: str, nodes: str, gres: str, up: str) -> str:
+    about = (f"{nodes} nodes", f"up to {limit}", "" if gres == "(null)" else gres, "" if up == "up" else up)
+    return f"{name} ({', '.join(filter(None, about))})"
 
 
 def _accounts(answer: Mapping[str, Section]) -> str:

@@ -15,6 +15,7 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, Section, read_sections
@@ -75,7 +76,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_ASK}")
+    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_program('ask.sh')}")
     for section in read_sections(done.text):
         if section.name == "found" and section.rows:
             home, user, node, package, job = section.rows[0][:5]
@@ -96,9 +97,9 @@ def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
     if found.job:
         return
     if cargo.archive is not None and not found.package:
-        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_UPLOAD}"
+        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_program('upload.sh')}"
         _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
-    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{_STAGE}"
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{_program('stage.sh')}"
     _require(host, job_dir, host.run(script, data=tar_of(cargo), timeout=_UPLOAD_SECONDS))
 
 
@@ -156,56 +157,7 @@ _REMEDIES: Mapping[str, str] = {
     "Read-only file system": "set remote_job_dir to a directory you may write to",
 }
 
-_ASK = r"""
-package_there=no job_there=no
-if [ -n "$package" ] && [ -f "$package" ]; then package_there=yes; touch -c "$package"; fi
-[ ! -d "$job" ] || job_there=yes
-section found 0
-printf '%s\037%s\037%s\037%s\037%s\n' "$HOME" "$(id -un)" "$(hostname)" "$package_there" "$job_there"
-"""
 
-_END = r"""
-# COMMAND...: runs it; where it fails, its last words are the answer.
-must() {
-  local said
-  said=$("$@" 2>&1) || { section end 1 "$(printf '%s\n' "$said" | tail -n 3)"; exit 0; }
-}
-"""
-
-_UPLOAD = (
-    _END
-    + r"""
-folder=${package%/*} scratch=${package%/*}/.${package##*/}.$$.$RANDOM
-must mkdir -p "$folder"
-umask 077
-trap 'rm -f "$scratch"' EXIT
-trap 'exit 1' HUP INT TERM
-receive() { cat > "$scratch" && [ "$(wc -c < "$scratch")" -eq "$size" ] || { echo "the package did not arrive whole"; return 1; }; }
-must receive
-must mv -f "$scratch" "$package"
-find "$folder" -maxdepth 1 -name '*.tar.gz' -mtime "+$days" -delete 2> /dev/null
-section end 0
-"""
-)
-
-_STAGE = (
-    _END
-    + r"""
-parent=${job%/*} name=${job##*/}
-if [ -d "$job" ]; then section end 0; exit 0; fi
-must mkdir -p "$parent"
-umask 077
-rm -rf -- "$parent/.$name."*   # of a submission that was cut off
-scratch=$parent/.$name.$$.$RANDOM
-trap 'rm -rf "$scratch"' EXIT
-trap 'exit 1' HUP INT TERM
-must mkdir "$scratch" "$scratch/code"
-[ -z "$package" ] || must tar -x -z -p -o -f "$package" -C "$scratch/code"
-must tar -x -p -o -f - -C "$scratch"
-whole() { rm "$scratch/.whole" 2> /dev/null || { echo "they did not arrive whole"; return 1; }; }
-must whole
-move() { mv -T "$scratch" "$job" || [ -d "$job" ]; }
-must move
-section end 0
-"""
-)
+@lru_cache(maxsize=3)
+def _program(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Slurm's job states in nemotron's own words, and why a job waits.
 
-The names are those of squeue's and sacct's manual pages of 22.05 to 25.11 and of `job_state_string()` in Slurm's source.
-What the table does not have stays unknown.
+The names are those of Slurm's page "Job State Codes" (states, and flags, which squeue and sacct show in their place)
+and of the manual pages of 22.05. What the table does not have stays unknown.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ STATES: Mapping[str, Meaning] = {
     "OUT_OF_MEMORY": Meaning("failed", "out of memory", True),
     "NODE_FAIL": Meaning("failed", "a node failed", True),
     "BOOT_FAIL": Meaning("failed", "a node could not be started", True),
-    "RECONFIG_FAIL": Meaning("failed", "a node could not be reconfigured", True),
-    "LAUNCH_FAILED": Meaning("failed", "it could not be launched", True),
+    "RECONFIG_FAIL": Meaning("unknown", "a node could not be reconfigured for it"),
+    "LAUNCH_FAILED": Meaning("unknown", "it could not be launched on its nodes"),
     "PREEMPTED": Meaning("failed", "preempted by a job of higher priority", True),
     "REVOKED": Meaning("unknown", "another cluster of the federation has it"),
 }

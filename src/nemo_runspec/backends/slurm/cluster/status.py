@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
-from nemo_runspec.backends.slurm.cluster.query import Remains, Row, Told, keeps_accounts, key_of, questions, read, script
+from nemo_runspec.backends.slurm.cluster.query import (
+    Remains,
+    Row,
+    Told,
+    keeps_accounts,
+    key_of,
+    questions,
+    read,
+    script,
+)
 from nemo_runspec.backends.slurm.cluster.states import Meaning, meaning_of, why_it_waits
 from nemo_runspec.errors import UserError
 from nemo_runspec.script.markers import cause, command_ran, decisive

@@ -16,17 +16,19 @@ done
 unset $hidden
 
 # Its ids by its name; fails where Slurm does not answer. The file is ours; a job that has begun has left its gates.
+# What sbatch refuses may be listed nevertheless, as FAILED with the reason BadConstraints: that is no job.
 find_it() {
   local said gate
   if [ -s "$job/.slurm_id" ]; then cat "$job/.slurm_id"; return 0; fi
-  said=$(timeout "$seconds" squeue --me --noheader --states=all --name="$name" --format=%F 2>&1 < /dev/null) || {
+  said=$(timeout "$seconds" squeue --me --noheader --states=all --name="$name" --format='%F %r' 2>&1 < /dev/null 9>&-) || {
     section busy 1 "$said"
     return 1
   }
+  said=$(sed -n '/ BadConstraints$/d; s/ .*//p' <<< "$said")
   if [ -z "$said" ]; then
     for gate in "$job"/status/gates-*; do said=${gate##*/gates-} said=${said%%-*}; break; done
   fi
-  [ -n "$said" ] || said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID 2> /dev/null < /dev/null)
+  [ -n "$said" ] || said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID 2> /dev/null < /dev/null 9>&-)
   [ -z "$said" ] || printf '%s\n' "$said" | sed 's/_.*//' | sort -n -u
 }
 
@@ -47,8 +49,8 @@ say_what_exists() {
 }
 
 cd "$job" 2> /dev/null || { section made 1 "the job's directory is gone: $job"; exit 0; }
-if type -P flock > /dev/null && { exec {lock}> "$job/.submit"; } 2> /dev/null; then
-  flock -w 60 "$lock" # where the file system has no locks, the jobs are counted afterwards
+if type -P flock > /dev/null && { exec 9> "$job/.submit"; } 2> /dev/null; then
+  flock -w 60 9 # where the file system has no locks, the jobs are counted afterwards
   [ $? -ne 1 ] || { section busy 1 'another process submits this job'; exit 0; }
 fi
 ids=$(find_it) || { printf '%s\n' "$ids"; exit 0; }
@@ -56,6 +58,7 @@ ids=$(find_it) || { printf '%s\n' "$ids"; exit 0; }
 if [ -z "$ids" ] && [ "$grace" -gt 0 ]; then sleep "$grace"; ids=$(find_it) || { printf '%s\n' "$ids"; exit 0; }; fi
 if [ -n "$ids" ]; then settle $ids; exit 0; fi
 
+# The lock goes with sbatch: it holds while sbatch lives, even where this script was killed.
 said=$(timeout 90 "${command[@]}" 2>&1 < /dev/null)
 code=$?
 section made "$code" "$said"

@@ -130,7 +130,9 @@ def main() -> int:
         lay_out(folder)
         inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         own = {"HOME": scratch, "NEMOTRON_HOME": f"{scratch}/home"}
-        environment = {**inherited, **own}
+        # The same Python for both: a job's `python` is the one on PATH, which may be a slow shim.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**inherited, **own, "PATH": path}
         found = cases(chosen.members)
         for _ in range(chosen.rounds):
             for case in found:

@@ -67,14 +67,14 @@ class LabHost:
         """Nothing is held."""
 
 
-def slurm_plan(top: Path, script: str, env: dict[str, Any] | None = None, **values: Any) -> Plan:
-    """A plan for Slurm whose recipe is one script. `env`: keys of a profile; `values`: see `jobkit.plan_for`."""
+def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **values: Any) -> Plan:
+    """A plan for Slurm whose recipe is one script. `profile`: its keys; `values`: see `jobkit.plan_for`."""
     name = f"test-1120-{uuid.uuid4().hex[:8]}"
     plan = plan_for(top, script, name=name, executor="slurm", **values)
-    gpus = (env or {}).get("gpus_per_node", 0)
+    gpus = (profile or {}).get("gpus_per_node", 0)
     plan = dataclasses.replace(plan, resources=dataclasses.replace(plan.resources, gpus_per_node=gpus))
     merged = {field.name: deepcopy(field.default) for field in fields_of("slurm").fields.values()}
-    merged.update({"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(env or {})})
+    merged.update({"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(profile or {})})
     backend = get_backend("slurm")
     request = TargetRequest(name, "run", "", plan.launch.kind, merged)
     return dataclasses.replace(plan, job_dir=backend.job_dir(merged, name), target=backend.make_target(request))

@@ -152,6 +152,7 @@ def _require(host: Host, job_dir: str, done: Done) -> None:
 
 _REMEDIES: Mapping[str, str] = {
     "No space left on device": "make room there, or set remote_job_dir to a directory with room",
+    "Wrote only": "the disk is full: make room there, or set remote_job_dir to a directory with room",
     "Disk quota exceeded": "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
     "Permission denied": "set remote_job_dir to a directory you may write to",
     "Read-only file system": "set remote_job_dir to a directory you may write to",

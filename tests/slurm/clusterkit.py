@@ -74,7 +74,9 @@ def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **
     gpus = (profile or {}).get("gpus_per_node", 0)
     plan = dataclasses.replace(plan, resources=dataclasses.replace(plan.resources, gpus_per_node=gpus))
     merged = {field.name: deepcopy(field.default) for field in fields_of("slurm").fields.values()}
-    merged.update({"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(profile or {})})
+    merged.update(
+        {"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(profile or {})}
+    )
     backend = get_backend("slurm")
     request = TargetRequest(name, "run", "", plan.launch.kind, merged)
     return dataclasses.replace(plan, job_dir=backend.job_dir(merged, name), target=backend.make_target(request))

@@ -127,7 +127,7 @@ def test_a_full_disk_is_said_and_left_clean(slurm_lab_plain: SlurmLab, tmp_path:
     plan = slurm_plan(tmp_path, "", {"remote_job_dir": str(slurm_lab_plain.small / "run")})
     big = cargo_of(plan, secrets={"TOKEN": "x" * (6 << 20)})
     inside = Inside(slurm_lab_plain)
-    with pytest.raises(UserError, match="No space left on device|Wrote only") as caught:
+    with pytest.raises(UserError, match=r"No space left on device|Wrote only") as caught:
         stage(inside, plan.job_dir, big, ask(inside, plan.job_dir))
     assert "remote_job_dir" in str(caught.value)
     assert inside.run(f"ls -A {slurm_lab_plain.small}/run/jobs").text == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,11 @@ WAITS = "import time; print('begun', flush=True); time.sleep(600)"
 
 
 @pytest.fixture(params=["slurm_lab", "slurm_lab_plain"], ids=["accounting", "plain"])
-def lab(request: pytest.FixtureRequest) -> SlurmLab:
-    return request.getfixturevalue(request.param)
+def lab(request: pytest.FixtureRequest) -> Iterator[SlurmLab]:
+    """Either lab; mended here, as `mended_slurm` does not see what is asked for by name."""
+    made = request.getfixturevalue(request.param)
+    yield made
+    made.reset()
 
 
 @pytest.fixture
@@ -86,9 +90,10 @@ def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
         return look(host, asked)[f"{job}_2"].state == "failed"
 
     until(failed, "the second task's end")
+    until(lambda: look(host, asked)[job].reason == "4 tasks: 2 running, 1 queued, 1 failed", "the third task")
     seen = look(host, asked)
     whole = seen[job]
-    assert (whole.state, whole.reason) == ("running", "4 tasks: 2 running, 1 queued, 1 failed")
+    assert whole.state == "running"
     assert [(task.task, task.id) for task in whole.tasks] == [(n, f"{job}_{n}") for n in (1, 2, 3, 4)]
     assert [seen[f"{job}_{n}"].state for n in (1, 2, 4)] == ["running", "failed", "queued"]
     assert seen[f"{job}_2"].exit_code == 1
@@ -104,14 +109,23 @@ def test_a_requeued_job_waits_again(lab: SlurmLab, host: LabHost, tmp_path: Path
     assert wait(host, job, "running").restarts == 1
 
 
-def test_a_node_that_goes_down_and_a_job_that_stays_with_it(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    plan = slurm_plan(tmp_path, WAITS, {"additional_parameters": {"no_requeue": True}})
-    job = start(host, plan)
+def test_a_node_that_goes_down_takes_the_job_elsewhere(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    """NeMo-Run submits with `--requeue`, which wins over a `no_requeue` of the profile's."""
+    job = start(host, slurm_plan(tmp_path, WAITS, {"additional_parameters": {"no_requeue": True}}))
+    assert wait(host, job, "running").nodes == "n1"
+    lab.set_node_down("n1")
+    seen = until_seen(lambda: see(host, job), lambda seen: seen.restarts == 1 and seen.state == "running")
+    assert seen.nodes == "n2"
+
+
+def test_a_node_that_goes_down_ends_a_job_that_may_not_move(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    job = start(host, slurm_plan(tmp_path, WAITS))
     wait(host, job, "running")
+    lab.run("scontrol", "update", f"JobId={job.id}", "Requeue=0")
     lab.set_node_down("n1")
     seen = wait(host, job)
-    if seen.slurm_state == "NODE_FAIL":
-        assert (seen.state, seen.reason) == ("failed", "a node failed")
+    assert (seen.state, seen.slurm_state) == ("failed", "NODE_FAIL")
+    assert seen.reason.startswith("a node failed")
     assert seen.exit_code != 0
 
 
@@ -130,7 +144,8 @@ def test_somebody_elses_scancel(lab: SlurmLab, host: LabHost, tmp_path: Path):
     wait(host, job, "running")
     lab.run("scancel", job.id)
     seen = until_seen(lambda: see(host, job), lambda seen: seen.state not in ("running", "queued"))
-    assert (seen.state, seen.exit_code) == ("cancelled", 143)
+    assert seen.state == "cancelled"
+    assert seen.exit_code != 0
 
 
 def test_a_stopped_controller_leaves_nothing_known(lab: SlurmLab, host: LabHost, tmp_path: Path):
@@ -218,14 +233,18 @@ def test_an_id_of_a_federation(slurm_lab: SlurmLab):
     assert seen[f"{job};lab"].exit_code == 4
 
 
-def test_no_slurm_there(lab: SlurmLab):
+def test_no_slurm_there(lab: SlurmLab, tmp_path: Path):
+    for command in ("bash", "timeout", "awk", "ls"):
+        found = shutil.which(command)
+        assert found is not None
+        (tmp_path / command).symlink_to(found)
     host = LabHost(lab)
-    host.environment["PATH"] = "/nowhere"
-    host.environment["BASH_ENV"] = ""
-    seen = look(host, [Asked("1")])["1"]
+    host.environment["PATH"] = str(tmp_path)
+    seen = see(host, Asked("1"))
     assert seen.state == "unknown"
-    with pytest.raises(UserError):
-        look(Mute(lab), [Asked("1")])
+    assert "squeue" in seen.reason
+    with pytest.raises(UserError, match="cannot be asked about jobs"):
+        see(Mute(lab), Asked("1"))
 
 
 class Mute(LabHost):

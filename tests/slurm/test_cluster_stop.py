@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, see, slurm_plan, start, tasks_said, wait
+from clusterkit import LabHost, see, slurm_plan, start, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
@@ -122,4 +122,3 @@ def test_a_controller_that_is_away_is_said(host: LabHost, slurm_lab_plain: Slurm
         ask_to_stop(host, [job], "a test")
     slurm_lab_plain.start_daemon("slurmctld")
     assert not is_over(see(host, job).state)
-    assert tasks_said is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from clusterkit import LabHost, job_of, put, slurm_plan, wait
-from labs.slurm.cluster import USER, SlurmLab
+from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
 
@@ -177,6 +177,7 @@ def test_what_the_profile_leaves_open_the_login_shell_may_say(slurm_lab: SlurmLa
     ("env", "words"),
     [
         ({"account": "nobody"}, ["account", "your accounts: acme"]),
+        ({"account": "idle"}, ["you may not use the account", "your accounts: acme"]),
         ({"qos": "huge"}, ["QoS", "your QoS: ", "short"]),
         ({"partition": "none-such"}, ["partition", "batch (4 nodes, up to 7-00:00:00, gpu:8)", "interactive"]),
         ({"partition": "interactive", "time": "05:00:00"}, ["time limit", "interactive (4 nodes, up to 4:00:00"]),
@@ -208,14 +209,6 @@ def test_a_shape_of_too_many_nodes(slurm_lab_plain: SlurmLab, tmp_path: Path):
     plan = slurm_plan(tmp_path, "", nodes=5)
     put(host, plan)
     with pytest.raises(UserError, match="more nodes"):
-        submit(host, job_of(plan))
-
-
-def test_a_plain_user_who_may_not(slurm_lab: SlurmLab, host: LabHost, tmp_path: Path):
-    assert USER
-    plan = slurm_plan(tmp_path, "", {"account": "idle"})
-    put(host, plan)
-    with pytest.raises(UserError, match="you may not use it"):
         submit(host, job_of(plan))
 
 

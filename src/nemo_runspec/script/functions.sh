@@ -146,7 +146,7 @@ nemotron_launch() {
 nemotron_watch() {
   local failed
   while sleep 2; do
-    for failed in "$nemotron_gates"/failed.*; do
+    for failed in "$nemotron_gates"/failed.*[0-9]; do
       [ -f "$failed" ] || continue
       sleep 5
       kill -TERM -- "-$1"
@@ -294,7 +294,7 @@ nemotron_gate() {
 
 nemotron_heed_failures() {
   local failed
-  for failed in "$nemotron_gates"/failed.*; do
+  for failed in "$nemotron_gates"/failed.*[0-9]; do # not a file.PID.tmp that is being written
     [ -f "$failed" ] || continue
     nemotron_reason=$(nemotron_value "$failed" reason)
     exit "$(nemotron_value "$failed" exit_code)"

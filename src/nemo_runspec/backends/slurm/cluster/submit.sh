@@ -16,7 +16,7 @@ done
 unset $hidden
 
 # Its ids by its name; fails where Slurm does not answer. The file is ours; a job that has begun has left its gates.
-# What sbatch refuses may be listed nevertheless, as FAILED with the reason BadConstraints: that is no job.
+# What sbatch refuses may be listed nevertheless, as FAILED with the reason BadConstraints and no node: that is no job.
 find_it() {
   local said gate
   if [ -s "$job/.slurm_id" ]; then cat "$job/.slurm_id"; return 0; fi
@@ -28,7 +28,7 @@ find_it() {
   if [ -z "$said" ]; then
     for gate in "$job"/status/gates-*; do said=${gate##*/gates-} said=${said%%-*}; break; done
   fi
-  [ -n "$said" ] || said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID 2> /dev/null < /dev/null 9>&-)
+  [ -n "$said" ] || said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID,State,NodeList 2> /dev/null < /dev/null 9>&- | sed '/|FAILED|None assigned$/d; s/|.*//')
   [ -z "$said" ] || printf '%s\n' "$said" | sed 's/_.*//' | sort -n -u
 }
 

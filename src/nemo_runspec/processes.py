@@ -29,3 +29,13 @@ def started(pid: int) -> str | None:
     except OSError:
         return None
     return done.stdout.strip() or None
+
+
+def user_name() -> str:
+    """Whose process this is: a name, or the number of a user without one."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -243,3 +243,25 @@ def test_a_restarted_machine_is_found_out(box):
     shown = box.nemotron("jobs", "show", name, "--json").succeeds().json
     assert shown["state"] == "lost"
     assert "restart" in shown["states"][-1]["reason"]
+
+
+def test_ctrl_c_before_it_is_recorded_leaves_nothing_that_goes_on(box):
+    """A sweep of many plans is made ready by the process that will be detached; Ctrl-C must still reach that one."""
+    box.project.recipe("toy/train", body="print(1)\n", default="lr: 0.1\n")
+    words = ["toy", "train", "--batch", "local", "-m", f"lr=range(0,{400})"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "nemotron", *words], cwd=box.project.folder, env=box.project.environment(),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    group = until(lambda: [p for p in processes_of(child.pid) if p != child.pid])
+    os.killpg(child.pid, signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 130
+    until(lambda: not any(alive(pid) for pid in group))
+    assert not (box.project.state / "sweeps").exists()
+    assert box.store.list() == []
+
+
+def processes_of(session: int) -> list[int]:
+    shown = subprocess.run(["ps", "-o", "pid=", "-g", str(session)], capture_output=True, text=True).stdout
+    return [int(pid) for pid in shown.split()]

@@ -23,6 +23,7 @@ def planned_record(
     retry_of: str | None,
 ) -> JobRecord:
     """The record in state `planned`. No secret value of `secret_values`, and none under a secret's name, is in it."""
+    from nemo_runspec.processes import user_name
     from nemo_runspec.redact import redact_argv
 
     secrets = tuple(secret_values)
@@ -35,7 +36,7 @@ def planned_record(
         mode=plan.mode,
         argv=tuple(redact_argv(argv, secrets)),
         cwd=str(Path.cwd()),
-        user=_user(),
+        user=user_name(),
         host=os.uname().nodename,
         commit=plan.package.commit,
         states=(Transition("planned", now()),),
@@ -58,12 +59,3 @@ def _package(package: Package) -> dict[str, Any]:
         "included": len(package.included),
         "bundled": len(package.bundled),
     }
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import signal
 import time
@@ -14,7 +13,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import is_alive
-from nemo_runspec.supervise.request import CancelRequest, write_request
+from nemo_runspec.jobs.request import CancelRequest, write_request
+from nemo_runspec.processes import user_name
 
 _MARGIN = 15.0
 """Seconds beyond the grace that a supervisor has to end a job and write it down."""
@@ -42,7 +42,7 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
             f"job '{record.name}' was started on {record.host}, which this process cannot reach",
             remedy=f"on {record.host}: nemotron jobs cancel {record.name}",
         )
-    write_request(folder, CancelRequest(grace, f"nemotron jobs cancel ({_user()})"))
+    write_request(folder, CancelRequest(grace, f"nemotron jobs cancel ({user_name()})"))
     if supervised:
         _wake_supervisor(record)
         ended = _wait(store, record.name, grace + _MARGIN)
@@ -93,10 +93,3 @@ def _conclude(store: JobStore, name: str, supervisor: str) -> JobRecord:
         return store.finish(record, "cancelled", exit_code=143, cause=f"cancelled without its supervisor, {supervisor}")
     except JobEnded as error:
         return error.record
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -49,7 +49,6 @@ def _be_detached(work: Callable[[Ready], None], writing: int) -> None:
     try:
         if os.fork() != 0:  # no zombie in a long-lived parent
             os._exit(0)
-        os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         _run(work, writing)
@@ -63,6 +62,7 @@ def _run(work: Callable[[Ready], None], writing: int) -> None:
 
     def ready(name: str, log: Path) -> None:
         nonlocal told
+        os.setsid()  # not before: until somebody can name and end it, Ctrl-C ends this process too
         _rename(name)
         _redirect(log)
         _tell(writing, {"ready": name})

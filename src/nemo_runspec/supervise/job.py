@@ -98,7 +98,7 @@ class SupervisedJob:
             raise problem from None
         except BaseException as error:
             # A backend may know that nothing more can be known: a Docker engine that went away.
-            state = getattr(error, "state", "failed")
+            state = getattr(error, "state", "failed") if isinstance(error, UserError) else "failed"
             self._conclude(Outcome(state, getattr(error, "exit_code", 1), cause=first_line(error)))
             raise
         self._conclude(outcome)
@@ -147,8 +147,8 @@ class SupervisedJob:
         if left and not stop.asked:
             output.say(f"{left} processes that the job left behind were ended")
         marker = decisive(read_markers(Path(self.layout.status)))
-        # Asked of the folder as well: a wish may have come after the last look at it.
-        asked = why_stopped(interrupts, self.folder) if stop.asked or interrupts.seen else None
+        # A wish that came when the job had ended by itself changes nothing about how it ended.
+        asked = why_stopped(interrupts, self.folder) if stop.asked else None
         return outcome_of(status, marker, asked, work.cause(status))
 
     def _conclude(self, outcome: Outcome) -> None:

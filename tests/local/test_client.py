@@ -470,6 +470,22 @@ def test_a_job_folder_that_cannot_be_filled_is_a_failed_job_and_no_traceback(tmp
     assert (record(plan).state, record(plan).exit_code) == ("failed", 2)
 
 
+def test_a_job_that_was_cancelled_without_its_supervisor_is_not_started_by_it_afterwards(tmp_path, call, monkeypatch):
+    """The supervisor was stopped while it made the job ready; another process has ended the job meanwhile."""
+    plan = plan_for(tmp_path, f"open({str(tmp_path / 'went_on')!r}, 'w'); import time; time.sleep(60)")
+    store = JobStore(Path(plan.job_dir).parent)
+
+    def cancelled_meanwhile(*_):
+        store.finish(store.get(plan.name), "cancelled", exit_code=143, cause="cancelled without its supervisor")
+
+    monkeypatch.setattr("nemo_runspec.envs.ensure_env", cancelled_meanwhile)
+    code, _, notes = call(plan)
+    assert code == 143
+    assert "cancelled without its supervisor" in notes
+    assert record(plan).state == "cancelled"
+    nothing_left(plan, 0)
+
+
 def test_a_record_that_can_no_longer_be_written_does_not_change_the_exit_code(tmp_path, call, monkeypatch):
     plan = plan_for(tmp_path, "raise SystemExit(3)")
     monkeypatch.setattr(JobStore, "finish", raising(OSError(28, "No space left", "/x")))

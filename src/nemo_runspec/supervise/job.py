@@ -90,6 +90,9 @@ class SupervisedJob:
             asked = why_stopped(interrupts, self.folder)
             assert asked is not None
             outcome = outcome_of(0, None, asked)
+        except JobEnded as error:  # cancelled by another process while this one did not answer
+            self.record = error.record
+            outcome = Outcome(self.record.state, self.record.exit_code or 1, cause=self.record.cause)
         except OSError as error:
             problem = UserError(
                 f"the job cannot go on: {error.strerror or error}", where=str(error.filename or self.folder)

@@ -6,7 +6,7 @@ backend's fields never imports what talks to its API.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,8 @@ from nemo_runspec.errors import NotBuilt
 from nemo_runspec.field import Field
 
 if TYPE_CHECKING:
+    from nemo_runspec.doctor.check import Check, Question
+    from nemo_runspec.remote.provider import Provider
     from nemo_runspec.supervise.worker import Worker
 
 
@@ -67,11 +69,11 @@ class Backend:
         target_type: `module:class` of that dataclass.
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
         executor: `module:function` of `make_executor(Plan, secrets, environment=)`, which imports NeMo-Run.
-        client: `module:function` that runs a `supervise.submission.Submission` and returns an exit code, where jobs
-            run elsewhere; None while it is not built.
+        provider: `module:class` of a `remote.provider.Provider`, where jobs run elsewhere; None while it is not built.
         worker: `module:class` of a `supervise.worker.Worker`, where jobs run on this machine under a supervisor.
         mounts: False where a job sees this machine as it is, so that nothing is mounted, nor cloned for that.
         in_container: True where a job on this machine does not see this process's environment.
+        preflight: `module:function` of `checks(Question) -> Iterable[Check]`: whether a profile is going to work.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
 
@@ -82,8 +84,9 @@ class Backend:
     target_type: str
     render: str | None = None
     executor: str | None = None
-    client: str | None = None
+    provider: str | None = None
     worker: str | None = None
+    preflight: str | None = None
     mounts: bool = True
     in_container: bool = False
     run_dir_key: str | None = None
@@ -126,6 +129,15 @@ class Backend:
             raise NotBuilt(f"no NeMo-Run executor is built for '{self.name}' yet")
         return _load(self.executor)(plan, secrets, environment=environment)
 
+    def preflight_of(self, question: Question) -> Iterable[Check]:
+        """Whether a profile is going to work, as far as this backend can look; each check as soon as it is known."""
+        if self.preflight is None:
+            from nemo_runspec.doctor.check import skipped
+
+            return (skipped(self.name, f"this release has no checks for executor '{self.name}'"),)
+        checks: Iterable[Check] = _load(self.preflight)(question)
+        return checks
+
     def load_worker(self) -> Worker:
         """How jobs of this machine are started, found and ended. Raises `NotBuilt` where there is no such thing."""
         if self.worker is None:
@@ -133,16 +145,22 @@ class Backend:
         worker: Worker = _load(self.worker)()
         return worker
 
-    def load_client(self) -> Any:
-        """The function that runs a `Submission`. Raises `NotBuilt` where this release cannot submit there."""
-        if self.worker is not None:
-            return _load("nemo_runspec.supervise.client:run")
-        if self.client is None:
+    def load_provider(self) -> Provider:
+        """How jobs elsewhere are submitted, asked about and ended. Raises `NotBuilt` where there is no such thing."""
+        if self.provider is None:
             raise NotBuilt(
                 f"submitting to '{self.name}' is not built in this release; nothing was submitted",
                 remedy='add --dry-run to see the plan, or run it with a profile of executor = "local"',
             )
-        return _load(self.client)
+        provider: Provider = _load(self.provider)()
+        return provider
+
+    def load_client(self) -> Any:
+        """The function that runs a `Submission`. Raises `NotBuilt` where this release cannot submit there."""
+        if self.worker is not None:
+            return _load("nemo_runspec.supervise.client:run")
+        self.load_provider()
+        return _load("nemo_runspec.remote.client:run")
 
 
 def _load(reference: str) -> Any:

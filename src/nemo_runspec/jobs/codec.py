@@ -16,7 +16,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
-    **dict.fromkeys(("outputs", "package", "metrics"), (dict,)),
+    **dict.fromkeys(("outputs", "package", "metrics", "handle", "facts", "diagnosis"), (dict,)),
     **dict.fromkeys(("argv", "overrides", "states"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
     "elapsed": (int, float, _NONE),
@@ -50,6 +50,7 @@ def to_dict(record: JobRecord) -> dict[str, Any]:
     for name in ("launcher", "process"):
         plain[name] = plain[name] and _table(plain[name])
     plain["states"] = [_table(step) for step in record.states]
+    plain |= {name: dict(plain[name]) for name in ("handle", "facts", "diagnosis")}
     plain["metrics"] = {name: v if math.isfinite(v) else str(v) for name, v in record.metrics.items()}
     return plain
 

@@ -62,6 +62,25 @@ def follow(log: Path, write: Write, is_over: Callable[[], bool], *, tail: int | 
         os.close(descriptor)
 
 
+def follow_to(log: Path, shown: int | None, write: Write, *, tail: int | None = None) -> int | None:
+    """What is in the log beyond what was shown; how much of it has been shown then, in bytes.
+
+    Args:
+        shown: None for nothing so far: then only the last `tail` lines. None again where there is no log yet.
+    """
+    try:
+        descriptor = _open_at(log, tail if shown is None else None)
+    except FileNotFoundError:
+        return shown
+    try:
+        if shown is not None:
+            os.lseek(descriptor, shown, os.SEEK_SET)
+        _copy(descriptor, write)
+        return os.lseek(descriptor, 0, os.SEEK_CUR)
+    finally:
+        os.close(descriptor)
+
+
 def _wait_for(log: Path, is_over: Callable[[], bool], tail: int | None) -> int | None:
     pause = _SHORTEST
     while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ def planned_record(
     launcher: Launcher | None,
     group: str | None,
     retry_of: str | None,
+    handle: Mapping[str, Any],
 ) -> JobRecord:
     """The record in state `planned`. No secret value of `secret_values`, and none under a secret's name, is in it."""
     from nemo_runspec.processes import user_name
@@ -45,6 +46,7 @@ def planned_record(
         overrides=tuple(redact_argv(plan.overrides, secrets)),
         package=_package(plan.package),
         retry_of=retry_of,
+        handle=dict(handle),
     )
 
 

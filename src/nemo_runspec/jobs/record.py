@@ -25,7 +25,7 @@ STATES: Mapping[str, State] = {
     "submitting": State(False, ("queued", "starting", "running", *_ENDS)),
     "queued": State(False, ("starting", "running", *_ENDS)),
     "starting": State(False, ("queued", "running", *_ENDS)),
-    "running": State(False, ("queued", *_ENDS)),
+    "running": State(False, ("queued", "starting", *_ENDS)),
     "succeeded": State(True),
     "failed": State(True),
     "cancelled": State(True),
@@ -77,6 +77,9 @@ class JobRecord:
             behind as `uncommitted` and `untracked`.
         retry_of: the job this one repeats.
         metrics: the last value of each, written when the job has ended.
+        handle: of a job that runs elsewhere, how its backend finds it there (`remote.provider.Handle`).
+        facts: what that platform said of it when it was last asked: `id`, `nodes`, `attempt`, `asked` (when).
+        diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
 
     name: str
@@ -104,6 +107,9 @@ class JobRecord:
     container: str | None = None
     retry_of: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    handle: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    diagnosis: Mapping[str, Any] = field(default_factory=dict)
     schema: int = RECORD_SCHEMA
 
     @property
@@ -115,6 +121,11 @@ class JobRecord:
     def reason(self) -> str:
         """Why it is in that state, if more is known than the state."""
         return self.states[-1].reason
+
+    @property
+    def submitted(self) -> bool:
+        """True for a job of another machine that is known there by its id."""
+        return bool(self.handle.get("id"))
 
     @property
     def created(self) -> str:

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 _WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
 
+_WHILE_SUBMITTING = "nemotron ended while it submitted the job; whether it did"
+
 Found = tuple[str, str, int | None]
 """State, reason and exit code of a job, as its backend finds them."""
 
 
 def is_believed(record: JobRecord) -> bool:
     """True where the record says all there is: the job is over, or whoever watches over it still does."""
-    return record.over or record.launcher is None or life_of(record.launcher, record.host) is Life.ALIVE
+    if record.over or record.submitted or record.launcher is None:
+        return True
+    return life_of(record.launcher, record.host) is Life.ALIVE
 
 
 def seen_now(record: JobRecord, folder: Path) -> JobRecord:
@@ -33,6 +37,8 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
     """
     if is_believed(record) or record.launcher is None:
         return record
+    if record.handle:
+        return _with(record, "unknown", f"{_WHILE_SUBMITTING}, nemotron jobs status {record.name} finds out")
     life = life_of(record.launcher, record.host)
     if life is Life.OTHER_MACHINE:
         return _with(record, "unknown", f"it was started on {record.host}, which cannot be asked from here")

@@ -68,6 +68,7 @@ class JobStore:
         files: Mapping[str, str] | None = None,
         group: str | None = None,
         retry_of: str | None = None,
+        handle: Mapping[str, Any] | None = None,
     ) -> JobRecord:
         """Records a job before anything else is done for it: state `planned`.
 
@@ -75,11 +76,14 @@ class JobStore:
             plan_text: the plan's JSON. `files`: further files of the job, by name.
             secret_values: to be kept out of `argv` and the overrides.
             group: the sweep it is a member of. `retry_of`: the job it repeats.
+            handle: of a job that will run elsewhere.
 
         Raises:
             UserError: a job of that name exists, or its folder cannot be written.
         """
-        record = planned_record(plan, argv, secret_values, launcher=launcher, group=group, retry_of=retry_of)
+        record = planned_record(
+            plan, argv, secret_values, launcher=launcher, group=group, retry_of=retry_of, handle=handle or {}
+        )
         scratch = self.root / f"{NEW}{plan.name}-{os.getpid()}"
         try:
             if self.exists(plan.name):
@@ -106,6 +110,8 @@ class JobStore:
         process: Launcher | None = None,
         container: str | None = None,
         launcher: Launcher | None = None,
+        handle: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> JobRecord:
         """Writes down that the job has come into a state; returns the record as it is now.
 
@@ -116,7 +122,7 @@ class JobStore:
             ValueError: no state may be left for that one.
             OSError: it cannot be written, or the job was removed.
         """
-        given = {"process": process, "container": container, "launcher": launcher}
+        given = {"process": process, "container": container, "launcher": launcher, "handle": handle, "facts": facts}
         return self._change(record, Transition(state, now(), reason), {k: v for k, v in given.items() if v is not None})
 
     def finish(
@@ -129,8 +135,12 @@ class JobStore:
         cause: str = "",
         outputs: Mapping[str, str] | None = None,
         metrics: Mapping[str, float] | None = None,
+        **more: Any,
     ) -> JobRecord:
         """Writes down how the job ended.
+
+        Args:
+            more: of a job of another machine, its `facts`, `diagnosis` and `elapsed` as they are known there.
 
         Raises:
             JobEnded: a `ValueError`; it ended before, and that stays as it is.
@@ -143,8 +153,23 @@ class JobStore:
             "cause": cause,
             "outputs": dict(outputs or {}),
             "metrics": _numbers(metrics or {}),
+            **more,
         }
         return self._change(record, Transition(state, now(), cause), values, timed=True)
+
+    def note(self, record: JobRecord, **values: Any) -> JobRecord:
+        """Writes down `facts` or a `handle` of a job whose state stays as it is; of one that has ended, nothing.
+
+        Raises:
+            OSError: it cannot be written, or the job was removed.
+        """
+        with locked(self.folder(record.name)):
+            stored = self._stored(record.name)
+            if not isinstance(stored, JobRecord) or stored.ended:
+                return stored if isinstance(stored, JobRecord) else record
+            changed = dataclasses.replace(stored, **values)
+            self._write(changed)
+        return changed
 
     def list(self) -> list[JobRecord | Unreadable]:
         """All jobs, the newest first. One small file is read for each; `entries` is the fast way."""
@@ -219,7 +244,7 @@ class JobStore:
                 raise JobEnded(current, step.state)
             if step.state not in STATES[current.state].then:
                 raise ValueError(f"a job that is {current.state} cannot become {step.state}")
-            known = {**values, "elapsed": _elapsed(current)} if timed else values
+            known = {"elapsed": _elapsed(current), **values} if timed else values
             changed = dataclasses.replace(current, states=(*current.states, step), **known)
             self._write(changed)
         return changed

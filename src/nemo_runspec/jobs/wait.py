@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.jobs.store import JobStore
 
 _SHORTEST, _LONGEST = 0.02, 1.0
 """Seconds between two looks, at first and at last."""
+
+_REMOTE, _LONGEST_REMOTE = 0.5, 20.0
+"""The same where a platform is asked."""
 
 
 def wait_for(
@@ -34,11 +37,14 @@ def wait_for(
     while True:
         for name in wanted:
             _look(store, name, found, seen)
+        remote = [record for record in found.values() if record.handle and not record.over]
+        if remote:
+            _ask(store, remote, found, seen)
         left = 0.0 if end is None else end - time.monotonic()
         if all(record.over for record in found.values()) or (end is not None and left <= 0):
             return [found[name] for name in wanted]
         time.sleep(pause if end is None else min(pause, left))
-        pause = min(pause * 1.5, _LONGEST)
+        pause = max(_REMOTE, min(pause * 1.5, _LONGEST_REMOTE)) if remote else min(pause * 1.5, _LONGEST)
 
 
 def exit_code_of(record: JobRecord) -> int:
@@ -53,3 +59,19 @@ def _look(store: JobStore, name: str, found: dict[str, JobRecord], seen: Callabl
     found[name] = store.by_name(name)
     if before is None or before.state != found[name].state:
         seen(found[name])
+
+
+def _ask(
+    store: JobStore,
+    remote: Sequence[JobRecord],
+    found: dict[str, JobRecord],
+    seen: Callable[[JobRecord], object],
+) -> None:
+    """Asks the platforms of jobs elsewhere. One that does not answer is asked again with the next look."""
+    from nemo_runspec.remote.refresh import refresh
+
+    for record, _ in refresh(store, remote, trouble=lambda text: None):
+        before = found[record.name]
+        found[record.name] = record
+        if before.state != record.state:
+            seen(record)

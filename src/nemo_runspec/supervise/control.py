@@ -62,7 +62,11 @@ def clear(record: JobRecord, folder: Path) -> None:
         UserError: something of it still runs, or it cannot be known or removed.
     """
     backend = get_backend(record.executor)
-    if backend.worker:
+    if record.handle:
+        from nemo_runspec.remote.control import clear as clear_there
+
+        clear_there(record)
+    elif backend.worker:
         backend.load_worker().clear(record, folder)
 
 

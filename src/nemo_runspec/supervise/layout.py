@@ -71,9 +71,14 @@ def place_package(archive: Path | None, layout: JobLayout) -> None:
         UserError: it cannot be unpacked.
     """
     if archive is not None:
-        own = Path(layout.root) / ARCHIVE
-        _link(archive, own)
-        unpack(own, Path(layout.code))
+        unpack(keep_package(archive, Path(layout.root)), Path(layout.code))
+
+
+def keep_package(archive: Path, folder: Path) -> Path:
+    """Keeps the code package in a job's folder, as it is; where it lies then."""
+    own = folder / ARCHIVE
+    _link(archive, own)
+    return own
 
 
 def _spare(layout: JobLayout) -> Path:

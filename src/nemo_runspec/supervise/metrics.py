@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ _BOOKKEEPING = frozenset({"total_steps"})
 
 def last_metrics(file: Path) -> dict[str, float]:
     """Metric → its last value, numbers only; empty where nothing was written. Works for files of any size."""
-    last: dict[str, float] = {}
     try:
         with file.open("rb") as lines:
-            for line in lines:
-                last.update(_numbers(parse_metrics(line) or {}))
+            return last_values(lines)
     except OSError:
-        return last
+        return {}
+
+
+def last_values(lines: Iterable[bytes]) -> dict[str, float]:
+    """The same of lines that are at hand; one that is not whole says nothing."""
+    last: dict[str, float] = {}
+    for line in lines:
+        last.update(_numbers(parse_metrics(line) or {}))
     return last
 
 

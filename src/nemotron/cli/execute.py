@@ -47,18 +47,23 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     planned = build_plan(request)
     if invocation.dry_run:
         return _preview(planned.plan, invocation)
-    _check_staging(invocation)
-    return run_request(request, planned, argv=sys.argv)
+    _check_built(invocation)
+    return run_request(request, planned, argv=sys.argv, stage=invocation.stage)
 
 
-def run_request(request: PlanRequest, planned: Planned, *, argv: list[str]) -> int:
+def run_request(request: PlanRequest, planned: Planned, *, argv: list[str], stage: bool = False) -> int:
     """Runs a plan just made, after the inputs it lacks; the return value is the exit code.
 
     Where an input had to be made first, the plan is made again, so that it names the version that now exists.
+
+    Args:
+        stage: only send its files to where it would run.
     """
     from nemotron.cli.inputs import provide_inputs, require_inputs
 
     client = ready_client(planned.plan)
+    if stage:
+        from nemo_runspec.remote.client import stage as client
     if provide_inputs(planned.plan, argv, run_request):
         planned = build_plan(request)
         require_inputs(planned.plan)
@@ -108,12 +113,14 @@ def _check_remote_only(request: PlanRequest, invocation: Invocation) -> None:
         raise UserError(f"{asked[0]} needs a remote profile, and {where}", remedy="name one with --run PROFILE")
 
 
-def _check_staging(invocation: Invocation) -> None:
-    if invocation.stage or invocation.force_squash:
-        option = "--stage" if invocation.stage else "--force-squash"
+def _check_built(invocation: Invocation) -> None:
+    if invocation.force_squash:
         raise NotBuilt(
-            f"{option} is not built in this release; nothing was submitted", remedy="add --dry-run to see the plan"
+            "--force-squash is not built in this release; nothing was submitted",
+            remedy="add --dry-run to see the plan",
         )
+    if invocation.stage and invocation.multirun:
+        raise UserError("--stage sends the files of one job, and -m makes several", remedy="leave one of them out")
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
@@ -121,7 +128,7 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
 
     if invocation.dry_run:
         return preview_sweep(request, as_json=invocation.json)
-    _check_staging(invocation)
+    _check_built(invocation)
     if invocation.mode == "batch":
         return _detached_sweep(request, invocation)
     return run_sweep(request, invocation, sys.argv)

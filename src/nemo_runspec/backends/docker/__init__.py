@@ -14,5 +14,6 @@ BACKEND = Backend(
     target_type="nemo_runspec.backends.docker.fields:DockerTarget",
     render="nemo_runspec.backends.docker.render:render",
     executor="nemo_runspec.backends.docker.executor:make_executor",
+    preflight="nemo_runspec.backends.docker.preflight:checks",
     worker="nemo_runspec.backends.docker.worker:DockerWorker",
 )

@@ -13,6 +13,7 @@ BACKEND = Backend(
     target_type="nemo_runspec.backends.local.fields:LocalTarget",
     render="nemo_runspec.backends.local.render:render",
     executor="nemo_runspec.backends.local.executor:make_executor",
+    preflight="nemo_runspec.backends.local.preflight:checks",
     worker="nemo_runspec.backends.local.worker:LocalWorker",
     mounts=False,
     run_dir_key="job_dir",

@@ -26,5 +26,7 @@ BACKEND = SlurmBackend(
     target_type="nemo_runspec.backends.slurm.target:SlurmTarget",
     render="nemo_runspec.backends.slurm.render:render",
     executor="nemo_runspec.backends.slurm.executor:make_executor",
+    provider="nemo_runspec.backends.slurm.client:SlurmProvider",
+    preflight="nemo_runspec.backends.slurm.preflight:checks",
     run_dir_key="remote_job_dir",
 )

@@ -1,10 +1,10 @@
-"""`nemotron jobs list | show | logs | wait | cancel | retry | rm`: what has run and what runs, from any directory."""
+"""`nemotron jobs`: what has run and what runs, from any directory. A module for each command, or for a few."""
 
 from __future__ import annotations
 
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs import act, complete, listing, logs, remove, show
+from nemotron.cli.commands.jobs import act, complete, listing, logs, remote, remove, show, status
 from nemotron.cli.text import literal
 
 _JOB = "A job's name, the beginning or the last part of it, or 'last'; where that is a sweep, its newest job."
@@ -21,6 +21,13 @@ _SHOW = (
     "One job: states with times, cause of failure, metrics, where its files lie.\n\n"
     "Of a sweep, the table of its runs, the best one first."
 )
+
+_STATUS = (
+    "How jobs are now: platforms are asked, one question per machine.\n\n"
+    "Without names every job that is not over. 'list' and 'show' say what was last known and ask nobody."
+)
+
+_SSH = "A shell beside a running job, on its first node or on the one named: inside its allocation, for a look around."
 
 _LOGS = (
     "What a job has written.\n\n"
@@ -62,9 +69,11 @@ def make(help_text: str) -> Command:
             show.call,
             argument("job", _JOB_OR_SWEEP, complete=complete.jobs_and_groups),
             _sort(),
+            option("--script", "The exact texts that were sent, and nothing else."),
             as_json,
         ),
-        command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines.")),
+        command("status", _STATUS, status.call, _jobs(required=False), as_json),
+        command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines."), _platform()),
         command(
             "wait",
             _WAIT,
@@ -75,6 +84,9 @@ def make(help_text: str) -> Command:
         ),
         command("cancel", _CANCEL, act.cancel, _jobs(), _grace(), as_json),
         command("retry", _RETRY, act.retry, _job()),
+        command(
+            "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
+        ),
         command("rm", _RM, remove.call, _jobs(required=False), *_rm_options(), *_filters(since=False), as_json),
     )
 
@@ -140,6 +152,10 @@ def _follow() -> Parameter:
         default=False,
         help="Go on until the job is over.",
     )
+
+
+def _platform() -> Parameter:
+    return option("--platform", "What the platform wrote about the job instead, such as Slurm's batch log.")
 
 
 def _number(long: str, help_text: str) -> Parameter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json
+from nemotron.cli.commands.jobs.say import say
 from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 
 if TYPE_CHECKING:
@@ -94,7 +94,14 @@ def retry(job: str) -> int:
     from nemotron.cli.again import retry as run_again
 
     store = JobStore()
-    return run_again(store, find_job(store, job))
+    return run_again(store, _now(store, find_job(store, job)))
+
+
+def _now(store: JobStore, record: JobRecord) -> JobRecord:
+    """The record as it is now; a platform is asked where it is not over."""
+    from nemo_runspec.remote.refresh import refresh
+
+    return refresh(store, [record])[0][0] if record.handle and not record.over else record
 
 
 def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:
@@ -146,8 +153,20 @@ def _raise_first(problems: Sequence[UserError]) -> None:
 def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float) -> list[JobRecord | UserError]:
     from concurrent.futures import ThreadPoolExecutor
 
+    remote = [record for record in records if record.handle and not record.over]
+    done = _cancel_remote(store, remote, grace) if remote else {}
     with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
-        return list(pool.map(lambda record: _cancel_one(store, record, grace), records))
+        return list(pool.map(lambda record: done.get(record.name) or _cancel_one(store, record, grace), records))
+
+
+def _cancel_remote(store: JobStore, records: Sequence[JobRecord], grace: float) -> dict[str, JobRecord | UserError]:
+    """Jobs of other machines, those of one machine together."""
+    from nemo_runspec.remote.control import cancel as end
+
+    try:
+        return {record.name: record for record in end(store, records, grace=grace, say=say)}
+    except UserError as error:
+        return {record.name: error for record in records}
 
 
 def _cancel_one(store: JobStore, record: JobRecord, grace: float) -> JobRecord | UserError:
@@ -185,8 +204,3 @@ def _said(record: JobRecord, more: str = "") -> str:
 
 def _names(records: Sequence[JobRecord]) -> str:
     return ", ".join(record.name for record in records[:5]) + (", …" if len(records) > 5 else "")
-
-
-def say(text: str) -> None:
-    """One line on the error stream."""
-    print(text, file=sys.stderr, flush=True)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
 
 
-def call(job: str, follow: bool, tail: int | None) -> int:
+def call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
     """Writes the log to standard output, byte for byte."""
     try:
-        return _call(job, follow, tail)
+        return _call(job, follow, tail, platform)
     except BrokenPipeError:  # the reader has seen enough (`| head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-def _call(job: str, follow: bool, tail: int | None) -> int:
+def _call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.follow import log_of, show
     from nemo_runspec.sweeps.overview import find_job
@@ -32,8 +32,14 @@ def _call(job: str, follow: bool, tail: int | None) -> int:
         raise UserError(f"--tail: {tail} is not a number of lines", remedy="0 or more")
     store = JobStore()
     record = find_job(store, job)
+    if platform:
+        return _platform(record, follow, tail)
     if follow:
         return _follow(store, record, tail)
+    if record.handle:
+        from nemotron.cli.commands.jobs.remote import fetch_log
+
+        record = fetch_log(store, record)
     try:
         show(log_of(store.folder(record.name)), _writer(), tail=tail)
     except FileNotFoundError:
@@ -41,26 +47,46 @@ def _call(job: str, follow: bool, tail: int | None) -> int:
     return 0
 
 
-def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
-    from nemo_runspec.jobs.follow import follow, log_of
+def _platform(record: JobRecord, follow: bool, tail: int | None) -> int:
+    if not record.handle:
+        raise UserError(f"job '{record.name}' runs on this machine: no platform writes about it")
+    if follow or tail is not None:
+        raise UserError("--platform shows the whole of it, as it is now", remedy="leave -f and --tail out")
+    from nemotron.cli.commands.jobs.remote import platform_log
 
-    log = log_of(store.folder(record.name))
-    watch = _Watch(store, record)
-    if not record.over and not log.exists():
-        _say(f"{record.name} is {record.state}; its log will be shown once there is one")
+    platform_log(record, _writer())
+    return 0
+
+
+def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
     try:
-        found = follow(log, _writer(), watch.is_over, tail=tail)
+        ended, found = _to_its_end(store, record, tail)
     except KeyboardInterrupt:
-        goes_on = "" if watch.record.over else "; the job goes on"
+        goes_on = "" if store.by_name(record.name).over else "; the job goes on"
         _say(f"{record.name}: no longer followed{goes_on}")
         return 130
-    ended = watch.record
     if not found:
         _say(f"{ended.name}: {_no_log(ended)}")
     code = "" if ended.exit_code is None else f", exit code {ended.exit_code}"
     why = ended.reason or ended.cause
     _say(one_line(f"{ended.name}: {ended.state}{code}{f': {why}' if why else ''}"))
     return 0
+
+
+def _to_its_end(store: JobStore, record: JobRecord, tail: int | None) -> tuple[JobRecord, bool]:
+    """Writes the log until the job is over: its record then, and whether there was a log."""
+    from nemo_runspec.jobs.follow import follow, log_of
+
+    log = log_of(store.folder(record.name))
+    if record.handle:
+        from nemotron.cli.commands.jobs.remote import follow_log
+
+        return follow_log(store, record, _writer(), tail), log.exists()
+    watch = _Watch(store, record)
+    if not record.over and not log.exists():
+        _say(f"{record.name} is {record.state}; its log will be shown once there is one")
+    found = follow(log, _writer(), watch.is_over, tail=tail)
+    return watch.record, found
 
 
 class _Watch:

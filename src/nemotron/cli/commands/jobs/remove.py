@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemotron.cli.commands.jobs.act import say
 from nemotron.cli.commands.jobs.listing import group_of, known_recipes
 from nemotron.cli.commands.jobs.looks import print_json
+from nemotron.cli.commands.jobs.say import say
 from nemotron.cli.text import count
 
 if TYPE_CHECKING:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord
 
 
-def call(job: str, sort: str | None, as_json: bool) -> int:
+_DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+
+
+def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
     """Prints what is known of one job, or of a sweep."""
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.sweeps.overview import Overview
@@ -33,6 +36,8 @@ def call(job: str, sort: str | None, as_json: bool) -> int:
     if sort is not None:
         raise UserError(f"--sort belongs to a sweep, and '{job}' is none", remedy="leave --sort out")
     record = store.get(job)
+    if script:
+        return _print_scripts(store.folder(record.name))
     if as_json:
         print_json(to_json(record))
         return 0
@@ -57,13 +62,39 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
         ("code", _package(record.package)),
         ("commit", record.commit or "none"),
         ("container", record.container or ""),
+        ("job id", _id(record)),
     ]
+
+
+def _id(record: JobRecord) -> str:
+    """What the platform calls it, where it is, and when it was last asked."""
+    if not record.handle:
+        return ""
+    where = str(record.handle.get("host") or record.host)
+    found = [str(record.handle.get("id") or "none yet"), f"on {where}", f"in {record.handle.get('job_dir')}"]
+    if record.facts.get("nodes"):
+        found.insert(1, f"on {record.facts['nodes']}")
+    if record.facts.get("asked") and not record.over:
+        found.append(f"(asked {local_time(str(record.facts['asked']))}; nemotron jobs status asks again)")
+    return " ".join(found)
+
+
+def _print_scripts(folder: Path) -> int:
+    """The scripts that the job was sent with, as they lie in its folder."""
+    found = sorted(folder.glob("*.sh"))
+    if not found:
+        raise UserError("this job has no scripts", where=str(folder))
+    for path in found:
+        print(paint(f"--- {path.name} ---", "cyan"))
+        print(path.read_text(encoding="utf-8", errors="replace"))
+    return 0
 
 
 def _how_it_ended(record: JobRecord) -> list[tuple[str, str]]:
     return [
         ("exit code", "none" if record.exit_code is None else str(record.exit_code)),
         ("cause", record.reason or record.cause),
+        *[(key, str(record.diagnosis.get(word) or "")) for key, word in _DIAGNOSIS.items()],
         ("time", took(record)),
         ("metrics", numbers(record.metrics)),
     ]

@@ -1,0 +1,91 @@
+"""Whether a Docker profile is going to work: the engine, its GPUs, the image, room, what is mounted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nemo_runspec.backends.docker.engine import connect, engine_host, refusals, words_of
+from nemo_runspec.backends.docker.fields import missing_sources
+from nemo_runspec.backends.docker.images import has_image, pull_error
+from nemo_runspec.doctor import machine
+from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.errors import UserError
+
+_TOOLKIT = "install the NVIDIA Container Toolkit on this machine and restart Docker; or set gpus_per_node = 0"
+_AFTER = ("image", "GPU runtime", "room")
+
+
+def checks(question: Question) -> Iterator[Check]:
+    """The engine first; without it the rest of it is not known. Nothing is pulled."""
+    yield machine.own_folder()
+    yield from _mounts(question.env)
+    try:
+        client = connect()
+    except UserError as error:
+        yield of_error("engine", error)
+        yield from (skipped(name, "not checked: the engine does not answer") for name in _AFTER)
+        return
+    try:
+        with refusals("say what it is"):
+            info = client.info()
+        yield ok("engine", f"Docker {info.get('ServerVersion', '?')} at {engine_host()}")
+        yield _image(client, question.env.get("container_image"))
+        yield _gpus(info, question.env)
+        yield _room(info)
+    except UserError as error:
+        yield of_error("engine", error)
+    finally:
+        client.close()
+
+
+def _image(client: Any, image: str | None) -> Check:
+    """Here, or to be had: the engine asks the registry with the credentials of `docker login`."""
+    from docker.errors import APIError
+
+    if not image:
+        return skipped("image", "the profile names none; a recipe brings its own")
+    try:
+        if has_image(client, image):
+            return ok("image", f"{image} is here")
+        client.inspect_distribution(image)
+    except APIError as error:
+        return of_error("image", pull_error(image, words_of(error)))
+    except UserError as error:
+        return of_error("image", error)
+    except OSError as error:  # requests' own errors are OSErrors
+        return warning("image", f"{image} is not here, and the engine did not say in time whether it exists: {error}")
+    return ok("image", f"{image} is not here yet; its registry has it")
+
+
+def _gpus(info: Mapping[str, Any], env: Mapping[str, Any]) -> Check:
+    """A runtime for NVIDIA's GPUs, as `docker info` lists them; since 28 it may list devices (CDI) instead."""
+    wanted = env.get("gpus_per_node")
+    devices = [str(device.get("ID", "")) for device in info.get("DiscoveredDevices") or ()]
+    there = "nvidia" in (info.get("Runtimes") or {}) or any("nvidia" in device for device in devices)
+    if there:
+        return ok("GPU runtime", "the engine has one for NVIDIA GPUs")
+    if not wanted:
+        return ok("GPU runtime", "the engine has none; the profile asks for no GPU")
+    return failed("GPU runtime", f"the engine has none; the profile asks for {wanted} GPUs", _TOOLKIT)
+
+
+def _room(info: Mapping[str, Any]) -> Check:
+    root = str(info.get("DockerRootDir") or "")
+    try:
+        usage = shutil.disk_usage(root)
+    except OSError:
+        return skipped("room", f"the engine's folder {root or '?'} cannot be seen from here")
+    return machine.enough("room", usage.free, usage.total, root, "docker system prune frees some")
+
+
+def _mounts(env: Mapping[str, Any]) -> Iterator[Check]:
+    volumes = [mount for mount in env.get("mounts") or () if isinstance(mount, str)]
+    if not volumes:
+        return
+    missing = missing_sources(volumes)
+    if missing:
+        yield failed("mounts", f"not here: {', '.join(missing)}", "create them, or correct mounts in the profile")
+    else:
+        yield ok("mounts", f"{len(volumes)} of {len(volumes)} sources are here")

@@ -1,0 +1,24 @@
+"""Whether a local profile is going to work: what recipes need on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.doctor import machine
+from nemo_runspec.doctor.check import Check, Question
+
+_ROOM = "make room, or set job_dir and NEMOTRON_HOME to a directory with room"
+
+
+def checks(question: Question) -> Iterator[Check]:
+    """Python, uv, nemotron's folders and the profile's, room, GPUs. Nothing is written that stays."""
+    yield machine.python()
+    yield machine.program(machine.UV)
+    yield machine.own_folder()
+    named = question.env.get("job_dir")
+    where = Path(str(named)).expanduser().absolute() if named else paths.run_dir()
+    yield machine.folder("job_dir", where, "set job_dir to a directory you may write to")
+    yield machine.room("room", where, _ROOM)
+    yield machine.gpus(question.env)

@@ -1,0 +1,220 @@
+"""Slurm's errands: what `remote.provider.Provider` asks for, done with the modules of `cluster/`.
+
+NeMo-Run's executor is built for every submission and its batch script compared with the one that was shown; what it
+does after that (its tunnel, its waiting, its log reading) is not used: it opens a connection per command, copies with a
+shell, and takes a job that `sacct` does not list for one that runs on.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import BundleFile, Plan
+from nemo_runspec.remote.provider import Handle, Piece, Prepared, Rest, Say, Seen
+from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.transport.base import Host
+from nemo_runspec.transport.connect import connect
+
+_CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_key")
+"""Keys of a profile that say which machine is meant."""
+
+
+class SlurmProvider:
+    """One object without state; connections are shared by the process."""
+
+    def check(self, plan: Plan) -> None:
+        """As `Provider.check`."""
+        if plan.auto_mounts:
+            raise UserError(
+                "${auto_mount:…} is not built for Slurm in this release; nothing was submitted",
+                remedy="clone the repository on the cluster and name its path in mounts",
+            )
+        host_of(_connection(plan.target))
+
+    def place(self, plan: Plan) -> Handle:
+        """As `Provider.place`. `job_dir` may begin with the hole `HOME`."""
+        outputs = {a.name: a.path for a in plan.produces if a.path}
+        return {
+            **_connection(plan.target),
+            "name": job_name(plan),
+            "job_dir": plan.job_dir,
+            "nodes": plan.resources.nodes,
+            "outputs": outputs,
+            "versions": [a.path for a in plan.produces if a.path and a.artifact and a.path.endswith(f"/{plan.name}")],
+        }
+
+    def prepare(
+        self, submission: Submission, archive: Path | None, contents: Mapping[BundleFile, bytes], say: Say
+    ) -> Prepared:
+        """As `Provider.prepare`. Two or three round trips."""
+        from nemo_runspec.backends.slurm.cluster.holes import fill
+        from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+        from nemo_runspec.backends.slurm.render import render
+        from nemo_runspec.supervise.layout import job_files
+
+        importing = _import_nemo_run(submission.plan.target)
+        host = host_of(_connection(submission.plan.target))
+        digest = _digest(archive)
+        found = ask(host, submission.plan.job_dir, digest)
+        plan = fill(submission.plan, found.cluster.home)
+        rendering = render(plan)
+        texts = job_files(plan, rendering)
+        importing.join()
+        _assert_same(plan)
+        if archive is not None and not found.package:
+            say(f"{plan.name}: sending the code package to {host.name} ({archive.stat().st_size / 1e6:,.1f} MB)")
+        stage(host, plan.job_dir, Cargo(texts, contents, submission.secrets, archive, digest), found)
+        return Prepared(self.place(plan), rendering, plan, _by_hand(plan, rendering.command))
+
+    def submit(self, prepared: Prepared, say: Say) -> Handle:
+        """As `Provider.submit`. One round trip."""
+        from nemo_runspec.backends.slurm.cluster.submit import submit
+
+        plan = prepared.plan
+        submitted = submit(host_of(prepared.handle), _job_of(prepared.handle, plan), say)
+        return {**prepared.handle, "id": submitted.id}
+
+    def host_of(self, handle: Handle) -> str:
+        """As `Provider.host_of`."""
+        return "|".join(str(handle.get(key) or "") for key in _CONNECTION)
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
+        """As `Provider.look`. One round trip for all that have an id, one for each that has none."""
+        from nemo_runspec.backends.slurm.seen import look
+
+        return look(host_of(handles[0]), handles, places=places) if handles else []
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        """As `Provider.stop`. One round trip."""
+        from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
+        from nemo_runspec.backends.slurm.seen import asked
+
+        if handles:
+            (end if hard else ask_to_stop)(host_of(handles[0]), [asked(handle) for handle in handles], by)
+
+    def tail(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> Sequence[Piece]:
+        """As `Provider.tail`. One round trip."""
+        from nemo_runspec.backends.slurm.cluster.logs import batch_log, tail_many, task_logs
+
+        if not handle.get("id"):
+            return []
+        words = (str(handle["job_dir"]), str(handle["name"]), str(handle["id"]))
+        pattern = (batch_log if platform else task_logs)(*words)
+        pieces = tail_many(host_of(handle), [pattern], offsets, limit=limit)
+        return [Piece(piece.path, piece.start, piece.content, more=piece.end < piece.size) for piece in pieces]
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
+        """As `Provider.rest`. One round trip."""
+        from nemo_runspec.backends.slurm.rest import rest
+
+        return rest(host_of(handles[0]), handles, seen) if handles else []
+
+    def remove(self, handle: Handle) -> None:
+        """As `Provider.remove`."""
+        folder = str(handle["job_dir"])
+        if "/jobs/" not in folder or ".." in folder:
+            raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
+        script = f'job={shlex.quote(folder)}\nrm -rf -- "${{job//{HOME}/"$HOME"}}"\n'
+        host = host_of(handle)
+        done = host.run(script, timeout=600.0)
+        if done.code:
+            raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
+
+    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
+        """As `Provider.shell`: a step beside the job's own, on its first node unless one is named.
+
+        `--overlap` is needed since Slurm 20.11: without it the step waits for free resources of the allocation.
+        """
+        where = ("--nodelist", node) if node else ()
+        step = ("srun", f"--jobid={handle['id']}", "--overlap", "--nodes=1", "--ntasks=1", *where, "--pty", "bash")
+        if handle.get("tunnel") != "ssh":
+            return step
+        from nemo_runspec.transport.connection import Address
+
+        identity = Path(str(handle["identity"])).expanduser() if handle.get("identity") else None
+        address = Address(str(handle["host"]), handle.get("user"), handle.get("port"), identity)
+        return ("ssh", "-t", *address.words(), "--", address.host, f"bash -lc {shlex.quote(shlex.join(step))}")
+
+
+def host_of(handle: Handle) -> Host:
+    """The machine that a job was, or is to be, submitted from.
+
+    Raises:
+        UserError: values that cannot be an address.
+    """
+    return connect(
+        str(handle.get("tunnel") or "local"),
+        host=handle.get("host"),
+        user=handle.get("user"),
+        port=handle.get("port"),
+        identity=handle.get("identity"),
+        accept_new_host_key=bool(handle.get("accept_new_host_key")),
+    )
+
+
+def _connection(target: SlurmTarget) -> dict[str, Any]:
+    if target.tunnel != "ssh":
+        return {"tunnel": "local"}
+    found = {name: getattr(target, name, None) for name in _CONNECTION}
+    return {name: value for name, value in found.items() if value}
+
+
+def _job_of(handle: Handle, plan: Plan) -> Any:
+    from nemo_runspec.backends.slurm.cluster.submit import Job
+    from nemo_runspec.backends.slurm.render import SUBMIT
+
+    script = sbatch_script(plan)
+    hidden = [secret.name for secret in plan.secrets]
+    return Job(str(handle["name"]), str(handle["job_dir"]), script, (*SUBMIT, script), hidden)
+
+
+def _by_hand(plan: Plan, command: Sequence[str]) -> tuple[str, ...]:
+    return (
+        f"look:    {plan.job_dir} there; {Path(sbatch_script(plan)).name} is the batch script",
+        f"submit:  {shlex.join(command)}",
+        f"after:   nemotron jobs status {plan.name}, which finds the job by its name",
+    )
+
+
+def _digest(archive: Path | None) -> str:
+    """The code package's name on the cluster: its content."""
+    if archive is None:
+        return ""
+    digest = sha256()
+    with archive.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _import_nemo_run(target: SlurmTarget) -> threading.Thread:
+    """Begins the import that takes two seconds, while the cluster is asked. What it raises, the import itself raises."""
+
+    def load() -> None:
+        from contextlib import suppress
+
+        from nemo_runspec.backends.nemorun import import_nemo_run
+
+        with suppress(Exception):  # it is imported again by whoever needs it, and raises there
+            import_nemo_run(None if target.tunnel == "ssh" else target.remote_job_dir)
+
+    thread = threading.Thread(target=load, daemon=True)
+    thread.start()
+    return thread
+
+
+def _assert_same(plan: Plan) -> None:
+    from nemo_runspec.backends.slurm.verify import assert_same
+
+    assert_same(plan)

@@ -1,0 +1,54 @@
+"""How the errands' bash scripts answer: sections with a name and an exit status, rows of fields, and what was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FIELD, SECTION = "\x1f", "\x1e"
+"""Separators. Slurm's commands print them as they are given (seen in 22.05), and no name, path or reason holds one."""
+
+PRELUDE = r"""
+set +e
+shopt -u failglob; shopt -s nullglob
+export LC_ALL=C SLURM_TIME_FORMAT=%s
+unset CDPATH GREP_OPTIONS ${!SQUEUE_@} ${!SACCT_@} ${!SCANCEL_@} ${!SINFO_@}
+# NAME CODE [TEXT]
+section() { printf '\036%s\037%s\n' "$1" "$2"; [ -z "${3-}" ] || printf '%s\n' "$3"; }
+"""
+"""What every script begins with: nothing a user's shell sets may change what is asked or how it is answered."""
+
+
+@dataclass(slots=True)
+class Section:
+    """One part of an answer.
+
+    Args:
+        code: the exit status of the command that made it.
+        rows: its lines that hold fields. `lines`: its other lines, errors of the command among them.
+    """
+
+    name: str
+    code: int
+    rows: list[list[str]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def said(self) -> str:
+        """What it said beside its rows, on one line."""
+        return "; ".join(line.strip() for line in self.lines if line.strip())
+
+
+def read_sections(text: str) -> list[Section]:
+    """The sections of an answer, in order. What comes before the first, such as a login message, is left out."""
+    found: list[Section] = []
+    for part in text.split(SECTION)[1:]:
+        head, _, body = part.partition("\n")
+        name, _, code = head.partition(FIELD)
+        section = Section(name, int(code) if code.lstrip("-").isdecimal() else 1)
+        for line in body.splitlines():
+            if FIELD in line:
+                section.rows.append(line.split(FIELD))
+            elif line.strip():
+                section.lines.append(line)
+        found.append(section)
+    return found

@@ -1,0 +1,91 @@
+"""New bytes of log files, of any number of them in one round trip, each byte once.
+
+What a job of ours writes, seen with Slurm 22.05: `log-<name>_<id>_<attempt>.out`, one file for the tasks of all nodes,
+which the job script's `[rankN]` tells apart; a requeue begins another one. `sbatch_<name>_<id>.out` is the batch
+script's, to which a requeue appends (`open_mode = "append"`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SECTION
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Host
+
+LIMIT = 16 << 20
+"""Bytes of one answer, unless the caller says otherwise."""
+
+_TIMEOUT = 300.0
+_END = f"{SECTION}end\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """New bytes of a file.
+
+    Args:
+        path: which. `start`: where they begin; below what was asked for where the file has been emptied.
+        size: of the file when it was read: there is more where `end` is below it.
+    """
+
+    path: str
+    start: int
+    size: int
+    content: bytes
+
+    @property
+    def end(self) -> int:
+        """The offset to ask from next."""
+        return self.start + len(self.content)
+
+
+def task_logs(job_dir: str, name: str, id: str) -> str:
+    """The pattern of what a job's tasks write, all attempts. `name`: the job's in Slurm."""
+    return f"{job_dir}/log-{name}_{id.partition(';')[0]}_*.out"
+
+
+def batch_log(job_dir: str, name: str, id: str) -> str:
+    """What a job's batch script writes."""
+    return f"{job_dir}/sbatch_{name}_{id.partition(';')[0]}.out"
+
+
+def tail_many(
+    host: Host, patterns: Iterable[str], offsets: Mapping[str, int] | None = None, *, limit: int = LIMIT
+) -> list[Piece]:
+    """What is new in the files that match, in the order of the patterns, then of their names. One round trip.
+
+    Args:
+        patterns: paths there, perhaps with `*`. A file that does not exist yet has nothing new.
+        offsets: how far each path has been read; from the beginning where it is not named.
+        limit: bytes in all; the first files get theirs first, the rest comes with the next call.
+
+    Raises:
+        Unreachable: the host does not answer; the same call again loses nothing.
+        UserError: what came is not whole.
+    """
+    lines = "".join(f"{offset}{FIELD}{path}\n" for path, offset in (offsets or {}).items())
+    data = "".join(f"{pattern}\n" for pattern in patterns) + "\n" + lines
+    done = host.run(f"{PRELUDE}\nlimit={limit}\n{_program()}", data=data.encode(), timeout=_TIMEOUT)
+    return _pieces(host, done.out)
+
+
+def _pieces(host: Host, out: bytes) -> list[Piece]:
+    """A file that shrinks while it is read gives fewer bytes than announced: then the frame does not close."""
+    at, found = max(out.find(SECTION.encode()), 0), []
+    while not out.startswith(_END, at):
+        begin = out.find(b"\n", at) + 1
+        fields = out[at + 1 : begin - 1].decode("utf-8", "surrogateescape").split(FIELD)
+        if not out.startswith(SECTION.encode(), at) or not begin or len(fields) != 4:
+            raise UserError(f"the logs from {host.name} did not arrive whole", remedy="ask again")
+        at = begin + int(fields[2])
+        found.append(Piece(fields[3], int(fields[1]), int(fields[0]), out[begin:at]))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("tail.sh").read_text(encoding="utf-8")

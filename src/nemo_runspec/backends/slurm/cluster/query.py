@@ -1,0 +1,210 @@
+"""The one question about any number of jobs: squeue, then sacct and what is left of those that squeue does not settle.
+
+Seen with Slurm 22.05: squeue and sacct print the separator of `--Format` and `--delimiter` as it is given, control
+characters too, and times by `SLURM_TIME_FORMAT`. squeue's `exit_code` is a wait status (768 is exit code 3) and, of a
+job that waits again, the one of its last attempt. One unknown id is an error, one of several is left out in silence.
+A lagging sacct has no row, then one of the job name `allocation` without a partition, even seconds after the end; with
+`--duplicates` each attempt is a row, those before the last `REQUEUED`. Without accounts sacct ends with 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.states import STATES
+from nemo_runspec.script.markers import NodeMarker, parse_marker
+
+SECONDS = 25
+"""How long squeue and sacct may take each; Slurm waits 10 s for an answer (MessageTimeout) and 9 s for a controller."""
+
+UNSETTLED = "|".join(name for name, meaning in STATES.items() if not meaning.over)
+"""Slurm's states of jobs that are not over, as a regular expression."""
+
+_QUEUE = (
+    "JobID", "ArrayJobID", "ArrayTaskID", "State", "Partition", "Reason", "exit_code", "RestartCnt", "NodeList",
+    "StartTime", "EndTime", "TimeUsed",
+)  # fmt: skip
+_ACCOUNTS = ("JobID", "State", "Partition", "ExitCode", "NodeList", "Start", "End", "ElapsedRaw")
+"""`Restarts` came to sacct after 22.05."""
+
+_UNKNOWN_ID = "Invalid job id specified"
+_NO_ACCOUNTS = ("accounting storage is disabled", "command not found", "No such file or directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of squeue (`listed`) or sacct. Times are seconds since 1970, `elapsed` in seconds."""
+
+    task: int | None
+    state: str
+    listed: bool = False
+    partition: str = ""
+    reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    restarts: int = 0
+    nodes: str = ""
+    started: float | None = None
+    ended: float | None = None
+    elapsed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What lies in a job's directory. `there`: False where it is gone. `cancelled`: who asked the job to stop."""
+
+    there: bool
+    cancelled: str = ""
+    markers: tuple[NodeMarker, ...] = ()
+
+
+@dataclass(slots=True)
+class Told:
+    """Everything that was answered, by job id as `key_of` writes it.
+
+    Args:
+        problems: why squeue or sacct did not answer, by `queue;cluster` and `accounts;cluster`.
+        places: of waiting jobs, from 1.
+        answered: False where the script did not run.
+    """
+
+    queue: dict[str, list[Row]] = field(default_factory=dict)
+    accounts: dict[str, list[Row]] = field(default_factory=dict)
+    remains: dict[str, Remains] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    answered: bool = False
+
+
+def script(*, places: bool = False) -> str:
+    """The bash script; what it is asked comes by its input."""
+    settings = {
+        "seconds": str(SECONDS),
+        "places": "yes" if places else "",
+        "unsettled": UNSETTLED,
+        "queue_fields": ",".join(f"{name}:{FIELD}" for name in _QUEUE),
+        "account_fields": ",".join(_ACCOUNTS),
+    }
+    return "\n".join((PRELUDE, *(f"{name}='{value}'" for name, value in settings.items()), _program()))
+
+
+def key_of(id: str) -> str:
+    """A job's id with its cluster: `12` as `12;`."""
+    number, _, cluster = id.partition(";")
+    return f"{number};{cluster}"
+
+
+def questions(jobs: Iterable[Asked]) -> bytes:
+    """The script's input."""
+    return "".join(f"{key_of(job.id).replace(';', FIELD)}{FIELD}{job.job_dir}\n" for job in jobs).encode()
+
+
+def read(text: str) -> Told:
+    """The script's answer."""
+    told = Told()
+    for section in read_sections(text):
+        kind, _, rest = section.name.partition(";")
+        if kind == "queue":
+            _add(told.queue, section, (_queue_row(row, rest) for row in section.rows if len(row) > len(_QUEUE)))
+        elif kind == "accounts":
+            _add(told.accounts, section, (_account_row(row, rest) for row in section.rows if _is_account(row)))
+        elif kind == "remains":
+            told.remains[rest] = _remains(section)
+        elif kind == "place" and section.said.isdecimal():
+            told.places[rest] = int(section.said)
+        told.answered = told.answered or kind == "queue"
+        if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.said:
+            told.problems[section.name] = section.said or f"exit code {section.code}"
+    return told
+
+
+def keeps_accounts(problem: str) -> bool:
+    """False where sacct said that there is nothing it could know."""
+    return not any(words in problem for words in _NO_ACCOUNTS)
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("look.sh").read_text(encoding="utf-8")
+
+
+def _add(rows: dict[str, list[Row]], section: Section, found: Iterable[tuple[str, Row]]) -> None:
+    for key, row in found:
+        rows.setdefault(key, []).append(row)
+
+
+def _queue_row(row: list[str], cluster: str) -> tuple[str, Row]:
+    value = dict(zip(_QUEUE, row, strict=False))
+    task = _whole(value["ArrayTaskID"])
+    status = _whole(value["exit_code"].partition(":")[0]) or 0
+    return f"{value['JobID'] if task is None else value['ArrayJobID']};{cluster}", Row(
+        task=task,
+        state=value["State"],
+        listed=True,
+        partition=value["Partition"],
+        reason=value["Reason"],
+        exit_code=status >> 8,
+        signal=status & 0x7F or None,
+        restarts=_whole(value["RestartCnt"]) or 0,
+        nodes=value["NodeList"],
+        started=_time(value["StartTime"]),
+        ended=_time(value["EndTime"]),
+        elapsed=_seconds(value["TimeUsed"]),
+    )
+
+
+def _is_account(row: list[str]) -> bool:
+    """Not the one row for the tasks of an array that have not begun, `12_[3-9]`: squeue has them one by one."""
+    return len(row) == len(_ACCOUNTS) and "[" not in row[0]
+
+
+def _account_row(row: list[str], cluster: str) -> tuple[str, Row]:
+    value = dict(zip(_ACCOUNTS, row, strict=True))
+    number, _, task = value["JobID"].partition("_")
+    code, _, signal = value["ExitCode"].partition(":")
+    return f"{number};{cluster}", Row(
+        task=_whole(task),
+        state=value["State"],
+        partition=value["Partition"],
+        exit_code=_whole(code),
+        signal=_whole(signal) or None,
+        nodes="" if value["NodeList"] == "None assigned" else value["NodeList"],
+        started=_time(value["Start"]),
+        ended=_time(value["End"]),
+        elapsed=_time(value["ElapsedRaw"]),
+    )
+
+
+def _remains(section: Section) -> Remains:
+    texts: dict[str, list[str]] = {}
+    for row in section.rows:
+        texts.setdefault(row[0], []).append(FIELD.join(row[1:]))
+    cancelled = " ".join(texts.pop("cancelled", ()))
+    markers = (parse_marker("\n".join(lines)) for lines in texts.values())
+    whole = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
+    return Remains(section.code == 0, cancelled, tuple(whole))
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _time(text: str) -> float | None:
+    return float(text) if text.isdecimal() and text != "0" else None
+
+
+def _seconds(text: str) -> float | None:
+    """squeue's `D-HH:MM:SS`, `H:MM:SS` or `M:SS`; None for what is not known (`INVALID`)."""
+    days, _, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts) or not (days or "0").isdecimal():
+        return None
+    total = 0
+    for part in parts:
+        total = total * 60 + int(part)
+    return float(total + int(days or 0) * 86400)

@@ -1,0 +1,96 @@
+"""Why Slurm refuses a job, in words, with what exists instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nemo_runspec.backends.slurm.cluster.answer import Section
+from nemo_runspec.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What one of sbatch's messages means.
+
+    Args:
+        pattern: of the message. `what`: in words. `key`: the profile's, which is to be changed.
+        show: `accounts`, `qos`, `partitions` or '': what exists.
+    """
+
+    pattern: str
+    what: str
+    key: str
+    show: str = ""
+
+
+_REFUSALS = (
+    Refusal("Invalid account", "you may not use the account, or not in this partition", "account", "accounts"),
+    Refusal("Invalid qos", "the QoS does not exist, or you may not use it", "qos", "qos"),
+    Refusal("[Ii]nvalid partition|No partition specified", "there is no such partition", "partition", "partitions"),
+    Refusal("time limit is invalid", "the time limit is above the partition's", "time", "partitions"),
+    Refusal("QOS policy|job submit limit", "a limit of the account or QoS forbids it", "time, nodes or qos", "qos"),
+    Refusal(
+        "not permitted to use this partition|Access/permission denied",
+        "you may not use the partition", "partition", "partitions",
+    ),
+    Refusal(
+        "Node count specification|More processors requested",
+        "more nodes than the partition has or allows", "nodes", "partitions",
+    ),
+    Refusal("Memory specification", "no node has so much memory", "mem", "partitions"),
+    Refusal(
+        "node configuration is not available|partition configuration not available",
+        "no node of the partition is like that", "gpus_per_node, gres, cpus_per_task or constraint", "partitions",
+    ),
+    Refusal("generic resource|gres", "there is no such resource", "gres or gpus_per_node", "partitions"),
+    Refusal("Invalid feature", "no node has that feature", "constraint"),
+    Refusal("reservation", "there is no such reservation, or not for you", "additional_parameters.reservation"),
+    Refusal("dependency", "a job that it waits for does not exist", "dependencies"),
+    Refusal("job array", "the array is not one that Slurm takes", "array"),
+    Refusal("unrecognized option|Invalid .* specification", "an option is not one that this Slurm takes", "it"),
+)  # fmt: skip
+"""Patterns of sbatch's messages, as 22.05 words them; the first that fits."""
+
+
+def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
+    """What sbatch said, in words. `answer`: the sections `partitions` and `accounts`."""
+    message = re.sub(r"sbatch: (error: )?(Batch job submission failed: )?", "", said)
+    known = next((entry for entry in _REFUSALS if re.search(entry.pattern, message)), None)
+    if known is None:
+        return UserError(f"Slurm refuses the job: {message or 'without a word'}")
+    exists = _LISTS.get(known.show, lambda _: "")(answer)
+    return UserError(
+        f"Slurm refuses the job: {known.what} ({message})",
+        remedy=f"set {known.key} in the profile" + (f"; {exists}" if exists else ""),
+    )
+
+
+def _partitions(answer: Mapping[str, Section]) -> str:
+    rows = answer["partitions"].rows if "partitions" in answer else []
+    shown = [_partition(*row) for row in rows if len(row) == 5]
+    return f"partitions: {', '.join(shown)}" if shown else ""
+
+
+def _partition(name: str, limit: str, nodes: str, gres: str, up: str) -> str:
+    about = (f"{nodes} nodes", f"up to {limit}", "" if gres == "(null)" else gres, "" if up == "up" else up)
+    return f"{name} ({', '.join(filter(None, about))})"
+
+
+def _accounts(answer: Mapping[str, Section]) -> str:
+    names = _column(answer, 0)
+    return f"your accounts: {', '.join(names)}" if names else ""
+
+
+def _qos(answer: Mapping[str, Section]) -> str:
+    names = [name for cell in _column(answer, 2) for name in cell.split(",")]
+    return f"your QoS: {', '.join(dict.fromkeys(names))}" if names else ""
+
+
+def _column(answer: Mapping[str, Section], number: int) -> list[str]:
+    rows = answer["accounts"].rows if "accounts" in answer else []
+    return list(dict.fromkeys(row[number] for row in rows if len(row) > number and row[number]))
+
+
+_LISTS = {"partitions": _partitions, "accounts": _accounts, "qos": _qos}

@@ -1,0 +1,164 @@
+"""Puts a job's files on the cluster: whole or not at all, in three round trips at most, a code package only once.
+
+A job's directory is made beside its place and gets its name at the end, so that one that is there is complete. Its
+parts, in the order they are written: `code/`, `scripts/` and the batch script, `train.yaml`, `job.yaml`, `bundle/`,
+and last `secrets.env`, for its owner only.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import shlex
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import BundleFile
+from nemo_runspec.transport.base import Done, Host
+
+_UPLOAD_SECONDS = 3600.0
+_WHOLE = ".whole"
+"""The last member: tar takes an input that ends between two of them for a whole one (GNU tar 1.34)."""
+_DAYS_KEPT = 30
+"""Days that a package is kept on the cluster after it was last asked for; a job has its own copy, unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a login node says of itself. `home`, `user`: of whoever the jobs are submitted as. `node`: its name."""
+
+    home: str
+    user: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is there already. `package`: the code package; `job`: the whole job directory."""
+
+    cluster: Cluster
+    package: bool
+    job: bool
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """What travels.
+
+    Args:
+        texts: path below the job directory → text, the rendered scripts among them.
+        bundle: files of the recipe with their contents.
+        secrets: by variable.
+        archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
+    """
+
+    texts: Mapping[str, str]
+    bundle: Mapping[BundleFile, bytes] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    archive: Path | None = None
+    digest: str = ""
+
+
+def ask(host: Host, job_dir: str, digest: str = "") -> Found:
+    """What the login node is, and what of a job is there. One round trip.
+
+    Args:
+        job_dir: may begin with the hole `HOME`. `digest`: of the code package, '' for none.
+
+    Raises:
+        UserError: the answer cannot be read. Unreachable: no answer.
+    """
+    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_program('ask.sh')}")
+    for section in read_sections(done.text):
+        if section.name == "found" and section.rows:
+            home, user, node, package, job = section.rows[0][:5]
+            return Found(Cluster(home, user, node), package == "yes", job == "yes")
+    raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")
+
+
+def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
+    """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
+
+    Args:
+        job_dir: without holes.
+
+    Raises:
+        UserError: it cannot be written: a full disk, no permission. Nothing is left of it then.
+        Unreachable: the connection broke; the same call again goes on from there.
+    """
+    if found.job:
+        return
+    if cargo.archive is not None and not found.package:
+        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_program('upload.sh')}"
+        _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{_program('stage.sh')}"
+    _require(host, job_dir, host.run(script, data=tar_of(cargo), timeout=_UPLOAD_SECONDS))
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            yield block
+
+
+def tar_of(cargo: Cargo) -> bytes:
+    """Everything but the code package as one tar stream, the secrets last."""
+    out, now = io.BytesIO(), time.time()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, text in cargo.texts.items():
+            _add(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, now)
+        for file, content in cargo.bundle.items():
+            _add(tar, f"bundle/{file.path}", content, 0o700 if os.access(file.source, os.X_OK) else 0o600, now)
+        if cargo.secrets:
+            lines = (f"export {name}={shlex.quote(value)}\n" for name, value in cargo.secrets.items())
+            _add(tar, "secrets.env", "".join(lines).encode("utf-8", "surrogateescape"), 0o600, now)
+        _add(tar, _WHOLE, b"", 0o600, now)
+    return out.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int, now: float) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(content), mode, now
+    tar.addfile(member, io.BytesIO(content))
+
+
+def _names(job_dir: str, digest: str) -> str:
+    """Shell variables: the job's directory and the package's place, `<remote_job_dir>/packages/<digest>.tar.gz`."""
+    top = posixpath.dirname(posixpath.dirname(job_dir))
+    package = f"{top}/packages/{digest}.tar.gz" if digest else ""
+    return (
+        f"job={shlex.quote(job_dir)} package={shlex.quote(package)} days={_DAYS_KEPT}\n"
+        f'job=${{job//{HOME}/"$HOME"}} package=${{package//{HOME}/"$HOME"}}\n'
+    )
+
+
+def _require(host: Host, job_dir: str, done: Done) -> None:
+    """Raises where a script did not say that it had come to its end."""
+    section = next((s for s in read_sections(done.text) if s.name == "end"), Section("end", done.code or 1))
+    if section.code == 0:
+        return
+    said = section.said or done.said or f"exit code {done.code}"
+    remedy = next((mend for word, mend in _REMEDIES.items() if word in said), None)
+    raise UserError(f"the job's files cannot be written: {said}", where=f"{host.name}:{job_dir}", remedy=remedy)
+
+
+_REMEDIES: Mapping[str, str] = {
+    "No space left on device": "make room there, or set remote_job_dir to a directory with room",
+    "Wrote only": "the disk is full: make room there, or set remote_job_dir to a directory with room",
+    "Disk quota exceeded": "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
+    "Permission denied": "set remote_job_dir to a directory you may write to",
+    "Read-only file system": "set remote_job_dir to a directory you may write to",
+}
+
+
+@lru_cache(maxsize=3)
+def _program(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,0 +1,110 @@
+"""Ends jobs: the command is asked by TERM and has its grace; then Slurm ends what is left.
+
+Seen with Slurm 22.05 and our batch script (KillWait=2, two nodes):
+
+* `scancel ID`: TERM to all tasks and the batch script at once, KILL after the site's KillWait (30 s by default); ends
+  as CANCELLED. A command that needs longer than KillWait to save loses its work.
+* `scancel --signal=TERM ID`: TERM to all processes of the tasks, not to the batch script, and no KILL at any time. The
+  command saves, the exit markers are written, the batch script goes on and ends with the command's code. Where that is
+  not 0 and the profile has `retries`, it has the job requeued, unless `Requeue=0` was set before: `scontrol requeue`
+  then says `Requested operation is presently disabled`.
+* `scancel --signal=TERM --batch ID`: the batch script dies at once, Slurm then ends the step; JobLaunchFailure.
+* `scancel --signal=TERM --full ID`: the same, with the tasks killed at once and no marker left.
+
+So a running job gets the second, and after the grace the first. A waiting one, and one whose job script has not begun,
+gets the first at once. Who asked is left in `status/cancelled`, for whoever looks later.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, read_sections
+from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
+from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.transport.base import Host
+
+GRACE = 60.0
+"""Seconds between TERM and the end, unless the caller says otherwise: checkpoints take long."""
+
+_SECONDS = 25
+_PER_JOB = 4
+_LOOKS = 2.0
+
+
+def ask_to_stop(host: Host, jobs: Iterable[Asked], by: str) -> None:
+    """TERM to jobs whose command runs; the others of them are ended. One that is over is left. One round trip.
+
+    Args:
+        by: who asks, as in "cancelled by Ctrl-C".
+
+    Raises:
+        UserError: Slurm does not answer, or refuses. Unreachable: the host does not answer.
+    """
+    _stop(host, list(jobs), by, hard=False)
+
+
+def end(host: Host, jobs: Iterable[Asked], by: str) -> None:
+    """Has Slurm end jobs: TERM once more, and KILL after its own KillWait. As `ask_to_stop` in all else."""
+    _stop(host, list(jobs), by, hard=True)
+
+
+def cancel(
+    host: Host,
+    jobs: Sequence[Asked],
+    by: str,
+    *,
+    grace: float = GRACE,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+) -> dict[str, ClusterJob]:
+    """Asks jobs to stop, waits, and ends those that have not ended; how they are then. It may be called again.
+
+    Args:
+        grace: seconds.
+
+    Raises:
+        As `ask_to_stop`. What was asked for stays asked for.
+    """
+    ask_to_stop(host, jobs, by)
+    until = now() + grace
+    seen = look(host, jobs)
+    while now() < until and not all(is_over(job.state) for job in seen.values()):
+        sleep(min(_LOOKS, max(0.1, until - now())))
+        seen = look(host, jobs)
+    left = [job for job in jobs if not is_over(seen[job.id].state)]
+    if not left:
+        return seen
+    end(host, left, by)
+    return seen | look(host, left)
+
+
+def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
+    if not jobs:
+        return
+    settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
+    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    script = "\n".join((PRELUDE, *words, _program()))
+    done = host.run(script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
+    answer = {section.name: section for section in read_sections(done.text)}
+    for job in jobs:
+        section = answer.get(key_of(job.id))
+        if section is None or section.code:
+            said = section.said if section else done.said
+            raise UserError(
+                f"job {job.id} cannot be cancelled: {said or 'Slurm does not answer'}",
+                where=host.name,
+                remedy="try again; nothing is done twice",
+            )
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("stop.sh").read_text(encoding="utf-8")

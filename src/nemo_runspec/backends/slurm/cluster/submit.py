@@ -1,0 +1,148 @@
+"""Submits a job exactly once, however often it is called and whatever breaks meanwhile.
+
+A job is known by its unique name. Each round trip looks for it, in its own directory, in squeue and in sacct, before it
+calls sbatch, under a lock; an answer that was lost is looked for, not repeated. Seen with Slurm 22.05: a controller
+that hangs makes sbatch end after 10 s with `Socket timed out on send/recv operation`, and once it goes on, the job may
+exist; a stopped one makes it end after 9 s with `Unable to contact slurm controller (connect failure)`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Broken, Host, Unreachable
+
+PAUSES = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 30.0, 30.0, 30.0)
+"""Seconds between attempts."""
+
+_TIMEOUT = 300.0
+_SECONDS = 25
+_GRACE = 3
+_BUSY = re.compile(
+    "Socket timed out|Unable to contact slurm controller|Zero Bytes were transmitted|temporarily unable|"
+    "Transport endpoint is not connected|standby mode|Connection (refused|reset)|Resource temporarily unavailable|"
+    "queue full|Slurm (controller|daemon)? ?(is )?(starting|shutting)|Communication connection failure",
+    re.IGNORECASE,
+)
+"""What a controller that is busy, hung, restarted or away is called; a later attempt may do."""
+_ID = re.compile(r"[0-9]+(;\S+)?")
+_KILLED = (124, 137)
+
+
+class NotSubmitted(UserError):
+    """Slurm did not answer for long. Whether the job exists may not be known: the same call again finds out."""
+
+    transient = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is submitted.
+
+    Args:
+        name: its name in Slurm, unique.
+        folder: its directory, which is there. `script`: the batch script in it.
+        command: the process that submits it, as `render.SUBMIT` and the script.
+        hidden: variables that sbatch must not see: it hands its environment to the job, and Slurm keeps it.
+    """
+
+    name: str
+    folder: str
+    script: str
+    command: Sequence[str]
+    hidden: Iterable[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The job's id as sbatch printed it. `adopted`: it had been submitted before."""
+
+    id: str
+    adopted: bool = False
+
+
+def submit(
+    host: Host,
+    job: Job,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    pauses: Sequence[float] = PAUSES,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Submitted:
+    """The job, submitted now or before. One round trip where nothing breaks.
+
+    Args:
+        say: takes a line for every attempt that came to nothing.
+
+    Raises:
+        UserError: Slurm refuses the job; in words, with what exists instead.
+        NotSubmitted: Slurm did not answer. Unreachable: the host did not.
+    """
+    doubtful = False
+    for pause in (*pauses, None):
+        try:
+            found, problem = _attempt(host, job, doubtful=doubtful)
+        except Unreachable as error:
+            found, problem = None, error
+        if found is not None:
+            return found
+        if pause is None:
+            raise problem
+        doubtful = doubtful or not isinstance(problem, Unreachable) or isinstance(problem, Broken)
+        say(f"{problem.what}; looking again in {pause:g} s")
+        sleep(pause)
+    raise AssertionError("the last pause is None")
+
+
+def _attempt(host: Host, job: Job, *, doubtful: bool) -> tuple[Submitted | None, UserError]:
+    done = host.run(_script(job, _GRACE if doubtful else 0), timeout=_TIMEOUT)
+    answer = {section.name: section for section in read_sections(done.text)}
+    if "found" in answer:
+        made = answer.get("made")
+        return Submitted(_id(answer["found"]), adopted=made is None or _id(made) != _id(answer["found"])), UserError("")
+    if "made" in answer and answer["made"].code == 0:
+        return Submitted(_id(answer["made"])), UserError("")
+    if "made" in answer and not _may_pass(answer["made"]):
+        raise refusal(answer["made"].said, answer)
+    section = answer.get("made") or answer.get("busy") or Section("", done.code, lines=[done.said])
+    return None, NotSubmitted(
+        f"Slurm on {host.name} does not answer: {section.said or 'no word'}",
+        remedy="submit again: the job is looked for by its name first",
+    )
+
+
+def _may_pass(section: Section) -> bool:
+    return section.code in _KILLED or _BUSY.search(section.said) is not None
+
+
+def _id(section: Section) -> str:
+    """The last line that is an id: sbatch, or a site's plugin, may have said more."""
+    return next((line for line in reversed(section.lines) if _ID.fullmatch(line)), "")
+
+
+def _script(job: Job, grace: int) -> str:
+    settings = {
+        "name": job.name,
+        "job": job.folder,
+        "script": job.script,
+        "hidden": " ".join(job.hidden),
+        "field": FIELD,
+        "seconds": str(_SECONDS),
+        "grace": str(grace),
+    }
+    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    return "\n".join((PRELUDE, *words, f"command=({shlex.join(job.command)})", _program()))
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("submit.sh").read_text(encoding="utf-8")

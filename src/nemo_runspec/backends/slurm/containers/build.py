@@ -1,0 +1,131 @@
+"""Builds of container images as Slurm jobs: what their plan has beside the profile, and what is laid out for them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.checks import Mount
+from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, READ, make_auth
+from nemo_runspec.backends.slurm.places import HOME, run_dir
+from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.transport.base import Host
+
+CACHE = "/nemotron-cache"
+"""Where a build sees the cache."""
+
+IMAGES = "containers"
+"""The folder in the cache that holds finished images."""
+
+AUTH = "/root/.config/containers/auth.json"
+"""Where podman, as root, looks for logins: containers-auth.json(5)."""
+
+ROOT_OPTIONS = ("--container-remap-root", "--container-writable")
+"""Pyxis' options that make a build root in its container, and let it install what it needs there."""
+
+_PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
+_REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
+
+
+def cache_dir(env: Mapping[str, Any]) -> str:
+    """`build_cache_dir` as the cluster names it, by default `cache` in the directory for jobs; may begin with `HOME`."""
+    named = str(env.get("build_cache_dir") or "").rstrip("/")
+    if not named:
+        return f"{run_dir(env)}/cache"
+    if not named.startswith("~"):
+        return named
+    return re.sub(r"^~(?=/|$)", HOME, named) if env.get("tunnel") == "ssh" else str(expanded(named))
+
+
+def registries(env: Mapping[str, Any]) -> tuple[str, ...]:
+    """The registries a build may log in to: ours, and those of the profile."""
+    return tuple(dict.fromkeys((*DEFAULT_REGISTRIES, *(str(name).lower() for name in env.get("build_registries") or ()))))
+
+
+def for_build(request: TargetRequest) -> TargetRequest:
+    """The request of a build: in its container it is root."""
+    env = dict(request.env)
+    if env.get("container_image"):
+        given = list(env.get("srun_args") or ())
+        env["srun_args"] = [*(option for option in ROOT_OPTIONS if option not in given), *given]
+    return replace(request, env=env)
+
+
+def build_mounts(env: Mapping[str, Any]) -> tuple[Mount, ...]:
+    """The cache, and the logins, read-only. The file is there even where there are none."""
+    cache = cache_dir(env)
+    return Mount(cache, CACHE), Mount(auth_file(cache), AUTH, "ro")
+
+
+def auth_file(cache: str) -> str:
+    """Where the logins lie on the cluster."""
+    return f"{cache}/.auth/auth.json"
+
+
+def build_problems(env: Mapping[str, Any]) -> list[UserError]:
+    """What is wrong with a profile's values, for a build."""
+    problems = []
+    folder = cache_dir(env)
+    if not folder.startswith(("/", HOME)) or not _PATH.fullmatch(folder):
+        problems.append(
+            UserError(
+                f"build_cache_dir must be absolute or begin with ~/, of letters, digits and / . _ - + = @, not {folder!r}",
+                remedy="such as /lustre/me/cache, a directory that every node sees",
+            )
+        )
+    for name in env.get("build_registries") or ():
+        if not _REGISTRY.fullmatch(name):
+            problems.append(
+                UserError(f"build_registries: {name!r} is no registry's host name", remedy='such as "ghcr.io"')
+            )
+    if (env.get("nodes") or 1) > 1 or (env.get("nproc_per_node") or 1) > 1:
+        problems.append(UserError("nodes: a container is built by one process on one node", remedy="leave it out"))
+    return problems
+
+
+def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
+    """Makes the cache on the cluster and puts the logins there, for their owner alone. Two or three round trips.
+
+    Args:
+        plan: of a build, without holes. One that runs in no container needs no logins: enroot reads its own.
+
+    Raises:
+        UserError: the cache cannot be written. Unreachable: the host did not answer.
+    """
+    cache = plan.target.build_cache_dir
+    folder = shlex.quote(posixpath.join(cache, IMAGES))
+    done = host.run(f"mkdir -p -- {folder} && [ -w {folder} ]\n")
+    if done.code:
+        raise UserError(
+            f"the build cache cannot be written: {done.said or 'permission denied'}",
+            where=f"{host.name}:{cache}",
+            remedy="set build_cache_dir to a directory of yours that every node sees",
+        )
+    if plan.target.container_image:
+        _put_logins(host, cache, plan.target.build_registries, say)
+
+
+def _put_logins(host: Host, cache: str, allowed: tuple[str, ...], say: Callable[[str], None]) -> None:
+    from nemo_runspec.transport.files import put
+
+    done = host.run(READ)
+    shown, _, text = done.out.decode("utf-8", "surrogateescape").partition("\n")
+    if done.code:
+        raise UserError(f"enroot's credentials cannot be read: {done.said}", where=f"{host.name}:{shown}")
+    found = make_auth(text, allowed)
+    name = auth_file(cache)
+    put(host, {posixpath.basename(name): (found.auth.encode(), 0o600)}, posixpath.dirname(name))
+    say(f"logins for the build: {', '.join(found.registries) or 'none'} (of {host.name}:{shown})")
+    for registry in found.left_out:
+        say(f"warning: the password for {registry} is a command, which is not run: images there must be public")

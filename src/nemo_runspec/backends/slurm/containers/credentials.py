@@ -1,0 +1,105 @@
+"""Enroot's credentials as the `auth.json` that podman reads: for named registries only, never written down here.
+
+Enroot's file is `$ENROOT_CONFIG_PATH/.credentials`, netrc-like; a password that begins with `$` is one that enroot has
+a shell work out (its `doc/cmd/import.md`). `auth.json` is containers-auth.json(5).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+DEFAULT_REGISTRIES = ("nvcr.io",)
+
+READ = """\
+folder=${ENROOT_CONFIG_PATH:-${XDG_CONFIG_HOME:-$HOME/.config}/enroot}
+printf '%s\\n' "$folder/.credentials"
+if [ -e "$folder/.credentials" ]; then cat -- "$folder/.credentials"; fi
+"""
+"""Tells the file's path on the first line, and then what is in it. enroot.conf(5) names the folder."""
+
+_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\$\([^)\n]*\)|\S+)')
+_ALSO: Mapping[str, tuple[str, ...]] = {"docker.io": ("auth.docker.io", "registry-1.docker.io", "index.docker.io")}
+"""A registry → what enroot calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One entry. `password` never shows in a `repr`."""
+
+    machine: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the credentials hold for the registries asked for.
+
+    Args:
+        auth: the text of `auth.json`; without any entry, it has none.
+        registries: those in it. `left_out`: those whose password enroot works out by a command.
+    """
+
+    auth: str = field(repr=False)
+    registries: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def read_logins(text: str) -> list[Login]:
+    """The entries of a credentials file, in its order. A `default` entry belongs to no registry and is left out."""
+    logins: list[Login] = []
+    current: dict[str, str] | None = None
+    words = _words(text)
+    for word in words:
+        if word in ("machine", "default"):
+            _keep(logins, current)
+            current = {"machine": next(words, "")} if word == "machine" else None
+        elif word in ("login", "password", "account"):
+            value = next(words, "")
+            if current is not None:
+                current[word] = value
+    _keep(logins, current)
+    return logins
+
+
+def make_auth(text: str, registries: Iterable[str]) -> Found:
+    """`auth.json` out of enroot's credentials. The first entry of a registry counts, as for enroot.
+
+    Args:
+        registries: host names; what is not among them stays where it is.
+    """
+    logins = read_logins(text)
+    auths: dict[str, dict[str, str]] = {}
+    left_out = []
+    for registry in dict.fromkeys(name.lower() for name in registries):
+        names = (registry, *_ALSO.get(registry, ()))
+        login = next((entry for entry in logins if entry.machine.lower() in names), None)
+        if login is None:
+            continue
+        if login.password.startswith("$"):
+            left_out.append(registry)
+        else:
+            pair = f"{login.user}:{login.password}".encode("utf-8", "surrogateescape")
+            auths[registry] = {"auth": base64.b64encode(pair).decode("ascii")}
+    return Found(json.dumps({"auths": auths}, indent=2) + "\n", tuple(auths), tuple(left_out))
+
+
+def _keep(logins: list[Login], entry: dict[str, str] | None) -> None:
+    if entry and entry.get("password"):
+        logins.append(Login(entry["machine"], entry.get("login", ""), entry["password"]))
+
+
+def _words(text: str) -> Iterator[str]:
+    """The words, without comments: a line, or the rest of one, that begins with `#` where a key may stand."""
+    for line in text.splitlines():
+        value = False
+        for found in _WORD.finditer(line):
+            quoted, plain = found.groups()
+            if not value and plain is not None and plain.startswith("#"):
+                break
+            yield re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain
+            value = not value and plain != "default"

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# /// script
+# dependencies = []
+#
+# [tool.runspec]
+# schema = "1"
+# name = "squash"
+# description = "Import an image of a registry into a squash file."
+# kind = "build"
+#
+# [tool.runspec.run]
+# launch = "direct"
+# cmd = "bash {script}"
+#
+# [tool.runspec.resources]
+# nodes = 1
+# gpus_per_node = 0
+# ///
+#
+#   squash.sh URI FILE [--force]
+#
+# Runs on a node that has enroot. The file is written beside its place and gets its name once it is whole. Two of these
+# at the same time wait for each other; where the file system has no locks, each makes the file and the last one stays.
+set -euo pipefail
+
+uri=$1 file=$2 force=${3-}
+folder=${file%/*} name=${file##*/}
+part=$folder/.$name.${SLURM_JOB_ID:-$$}.part
+
+fail() {
+  printf 'error: %s\n' "$1" >&2
+  exit "${2:-1}"
+}
+
+# Whoever waits for another's file has nothing to do once that is there.
+tell() {
+  printf 'squash file: %s (%s)\n' "$file" "$1"
+  exit 0
+}
+
+command -v enroot > /dev/null || fail "enroot is not on $(uname -n): choose a partition that has it with build_partition" 127
+mkdir -p -- "$folder" || fail "$folder cannot be made"
+if [ -e "$file" ] && [ -z "$force" ]; then tell "it was there already; --force-squash makes it again"; fi
+
+# FILE: since when it is as it is; nothing where it is not there.
+made() { stat -c '%i %Y' -- "$1" 2> /dev/null || :; }
+
+before=$(made "$file")
+exec {lock}>> "$folder/.$name.lock"
+if ! said=$(flock --exclusive --nonblock --conflict-exit-code 75 "$lock" 2>&1); then
+  if [ -z "$said" ]; then
+    printf 'another job makes %s now; waiting for it\n' "$name"
+    flock --exclusive "$lock" || fail "the lock of $file cannot be had"
+    if [ -e "$file" ] && [ "$(made "$file")" != "$before" ]; then tell "another job has just made it"; fi
+  else
+    printf 'no lock on this file system (%s): going on without\n' "$said"
+    lock=''
+  fi
+fi
+# What jobs that were killed have left; nobody else writes while the lock is held.
+if [ -n "$lock" ]; then rm -rf -- "$folder/.$name".*.part; fi
+rm -rf -- "$part"
+trap 'rm -rf -- "$part"' EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+trap 'exit 129' HUP
+
+printf 'importing %s\n' "$uri"
+# In the background, so that a signal is heeded at once and enroot hears of it.
+enroot import --output "$part" "$uri" &
+import=$!
+trap 'kill "$import" 2> /dev/null; wait "$import" || :; exit 143' TERM
+code=0
+wait "$import" || code=$?
+[ "$code" -eq 0 ] || fail "enroot import $uri has ended with exit code $code; its own words are above" "$code"
+[ -s "$part" ] || fail "enroot import $uri has written nothing"
+mv -f -T -- "$part" "$file"
+tell "$(du -h -- "$file" | cut -f 1)"

@@ -1,0 +1,266 @@
+# The health check as the batch script does it: asks every node of the allocation, in the job's own environment, before
+# the command; names the bad ones, has Slurm stay away from them, and puts the job back into the queue.
+#
+# Told by: nemotron_dir (the job's directory here), nemotron_health_inside (as the job sees it), nemotron_health_program
+# (the nodes' part), nemotron_health_srun (options of srun), nemotron_health_gpus (per node), nemotron_health_torch,
+# nemotron_health_mounts.
+#
+# Seen with Slurm 22.05, as root and as a plain user: ExcNodeList of a running job cannot be changed ("Job is no longer
+# pending execution"). It can once the job is put back and held, by the very batch script that Slurm is ending then:
+# there is KillWait (30 s by default) before it is killed, and some 20 ms are needed.
+
+nemotron_health() {
+  local started=$SECONDS
+  { set +vx; } 2> /dev/null
+  nemotron_health_nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
+  nemotron_health_folder=$nemotron_dir/status/health-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}
+  declare -gA nemotron_health_at=() nemotron_health_bad=() nemotron_health_done=() nemotron_health_has=()
+  declare -gA nemotron_health_reduce=() nemotron_health_votes=() nemotron_health_words=()
+  nemotron_health_common=''
+  rm -rf "$nemotron_health_folder"
+  if ! (umask 077 && mkdir -p "$nemotron_health_folder" && : > "$nemotron_health_folder/begun"); then
+    nemotron_health_bad[${nemotron_health_nodes[0]}]="the job's directory cannot be written: $nemotron_dir"
+  else
+    nemotron_health_ask
+    nemotron_health_judge
+  fi
+  rm -rf "$nemotron_health_folder"
+  [ "${#nemotron_health_bad[@]}" -eq 0 ] || nemotron_health_leave
+  nemotron_health_tell "${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
+}
+
+nemotron_health_tell() { printf 'nemotron: health check: %s\n' "$*"; }
+
+# Runs the nodes' part as a step, until all have answered or their time is up. A container may take long to start: the
+# time runs from when the first node has begun.
+nemotron_health_ask() {
+  local answers step line part code patience=${NEMOTRON_HEALTH_SECONDS:-60} nodes=${#nemotron_health_nodes[@]}
+  local until=$((SECONDS + 1800)) hurry=0
+  exec {answers}< <(nemotron_health_step "$nodes" "$((patience / 3))" 2> "$nemotron_health_folder/said")
+  step=$!
+  while [ "$SECONDS" -lt "$until" ] && [ "${#nemotron_health_done[@]}" -lt "$nodes" ]; do
+    code=0
+    IFS= read -r -t 1 -u "$answers" part || code=$?
+    line+=$part
+    [ "$code" -le 128 ] || continue # nothing for a second
+    nemotron_health_hear "$line"
+    line=''
+    [ "$code" -eq 0 ] || break # the step has ended
+    if [ "$hurry" -eq 0 ] && [ "${#nemotron_health_at[@]}" -gt 0 ]; then
+      until=$((SECONDS + patience)) hurry=1
+    elif [ "$hurry" -eq 1 ] && [ "${#nemotron_health_bad[@]}" -gt 0 ]; then
+      until=$((SECONDS + patience / 4)) hurry=2
+    fi
+  done
+  nemotron_health_end "$step"
+  exec {answers}<&-
+}
+
+# NODES SECONDS: becomes srun. Nothing of the check is read from the job's directory, which may be what is wrong.
+nemotron_health_step() {
+  unset SLURM_UNBUFFEREDIO # lines are to arrive whole
+  exec srun --nodes="$1" --ntasks="$1" --ntasks-per-node=1 "${nemotron_health_srun[@]}" --wait=0 --kill-on-bad-exit=0 \
+    --input=none bash -c "$nemotron_health_program" nemotron-health \
+    "$nemotron_health_inside/status/${nemotron_health_folder##*/}" "$1" "$nemotron_health_gpus" \
+    "$nemotron_health_torch" "$2" "${nemotron_health_mounts[@]}"
+}
+
+# PID: a step that hangs is told twice, then it is left: the job's own end takes it away.
+nemotron_health_end() {
+  local tries
+  for tries in TERM TERM KILL; do
+    for _ in {1..10}; do
+      kill -0 "$1" 2> /dev/null || return 0
+      [ "${#nemotron_health_done[@]}" -eq "${#nemotron_health_nodes[@]}" ] || break
+      sleep 0.2
+    done
+    kill -s "$tries" "$1" 2> /dev/null
+    sleep 1
+  done
+}
+
+# LINE: one of a node's, see node.sh; any other is passed on.
+nemotron_health_hear() {
+  local mark node word text
+  IFS=$'\t' read -r mark node word text <<< "$1"
+  if [ "$mark" != nemotron-health ]; then
+    [ -z "$1" ] || printf '%s\n' "$1"
+    return
+  fi
+  case $word in
+    begun)
+      nemotron_health_at[$node]='the first thing'
+      nemotron_health_clock "$node" "$text"
+      ;;
+    at) nemotron_health_at[$node]=$text ;;
+    bad) nemotron_health_blame "$node" "$text" ;;
+    reduce) nemotron_health_reduce[$node]+="${nemotron_health_reduce[$node]:+; }$text" ;;
+    accuse) nemotron_health_vote "$node" "${nemotron_health_nodes[${text%% *}]}" "${text#* }" ;;
+    unasked) nemotron_health_tell "$node: not checked: $text" ;;
+    done) nemotron_health_done[$node]=1 ;;
+    *) nemotron_health_has[$word,$node]=$text ;;
+  esac
+}
+
+# NODE TEXT
+nemotron_health_blame() { nemotron_health_bad[$1]+="${nemotron_health_bad[$1]:+; }$2"; }
+
+# NODE TIME: its clock against the one here, in whole seconds; a line is here within a moment.
+nemotron_health_clock() {
+  local off=$(($2 - $(date +%s)))
+  [ "${off#-}" -le "${NEMOTRON_HEALTH_CLOCK:-60}" ] || nemotron_health_blame "$1" "its clock is off by $off s"
+}
+
+# WITNESS ACCUSED TEXT: a connection that fails counts against both of its ends.
+nemotron_health_vote() {
+  nemotron_health_votes[$1]=$((${nemotron_health_votes[$1]:-0} + 1))
+  nemotron_health_votes[$2]=$((${nemotron_health_votes[$2]:-0} + 1))
+  nemotron_health_words[$2]="$3 (says $1)"
+}
+
+# In this order: what a node says of itself; who has not answered; who lacks what others have; who is not reached; and
+# whose sum is wrong. Each is asked only while none is found: a node that is bad makes others look bad.
+nemotron_health_judge() {
+  local judge
+  for judge in nemotron_health_silent nemotron_health_lacking nemotron_health_alone nemotron_health_sums; do
+    [ "${#nemotron_health_bad[@]}" -eq 0 ] || return 0
+    "$judge"
+  done
+}
+
+nemotron_health_silent() {
+  local node
+  if [ "${#nemotron_health_at[@]}" -eq 0 ]; then
+    cat "$nemotron_health_folder/said" >&2
+    nemotron_health_common='it could not be started on any node'
+  fi
+  for node in "${nemotron_health_nodes[@]}"; do
+    [ -z "${nemotron_health_done[$node]-}" ] || continue
+    if [ -z "${nemotron_health_at[$node]-}" ]; then
+      nemotron_health_blame "$node" "the check could not be started$(nemotron_health_said_of "$node")"
+    else
+      nemotron_health_blame "$node" "no answer while it was asked for: ${nemotron_health_at[$node]}"
+    fi
+  done
+}
+
+# NODE: what Slurm said of it: the line that most likely names the cause.
+nemotron_health_said_of() {
+  local lines line
+  lines=$(grep -w -e "$1" "$nemotron_health_folder/said" | grep -v -E 'Exited with|Terminated|CANCELLED|Killed')
+  line=$(grep -i -E '\[ERROR\]|no such|not found|denied|timed out|unable|cannot|could not' <<< "$lines" | head -n 1)
+  [ -n "$line" ] || line=${lines%%$'\n'*}
+  [ -z "$line" ] || printf ' (%s)' "$line"
+}
+
+nemotron_health_lacking() {
+  local what node best
+  for what in python torch gpus; do
+    best=''
+    for node in "${nemotron_health_nodes[@]}"; do best=${best:-${nemotron_health_has[$what,$node]-}}; done
+    [ -n "$best" ] || continue
+    for node in "${nemotron_health_nodes[@]}"; do
+      [ -n "${nemotron_health_has[$what,$node]-}" ] || nemotron_health_blame "$node" "$(nemotron_health_lack "$what")"
+    done
+  done
+}
+
+nemotron_health_lack() {
+  case $1 in
+    gpus) echo 'there is no nvidia-smi, and on other nodes there is' ;;
+    torch) echo 'torch cannot be imported, and on other nodes it can' ;;
+    *) echo "there is no $1, and on other nodes there is" ;;
+  esac
+}
+
+nemotron_health_alone() {
+  local node most=0
+  for node in "${!nemotron_health_votes[@]}"; do
+    [ "${nemotron_health_votes[$node]}" -le "$most" ] || most=${nemotron_health_votes[$node]}
+  done
+  [ "$most" -gt 0 ] || return 0
+  for node in "${!nemotron_health_votes[@]}"; do
+    [ "${nemotron_health_votes[$node]}" -lt "$most" ] || nemotron_health_blame "$node" "${nemotron_health_words[$node]:-reaches no other node}"
+  done
+}
+
+nemotron_health_sums() {
+  local node
+  for node in "${!nemotron_health_reduce[@]}"; do
+    nemotron_health_blame "$node" "all-reduce: ${nemotron_health_reduce[$node]}"
+  done
+}
+
+# There are bad nodes: the job goes back into the queue without them, or fails. What is so on every one of several nodes
+# is no node's fault.
+nemotron_health_leave() {
+  local node tries left all=${#nemotron_health_nodes[@]}
+  for node in "${!nemotron_health_bad[@]}"; do nemotron_health_tell "bad node $node: ${nemotron_health_bad[$node]}"; done
+  if [ "$all" -gt 2 ] && [ "${#nemotron_health_bad[@]}" -eq "$all" ]; then
+    nemotron_health_common=${nemotron_health_common:-it is so on every node}
+  fi
+  [ "$all" -eq 1 ] || [ -z "$nemotron_health_common" ] || nemotron_health_fail "$nemotron_health_common"
+  for node in "${!nemotron_health_bad[@]}"; do
+    printf '%s\t%s\t%s\n' "$node" "${SLURM_RESTART_COUNT:-0}" "${nemotron_health_bad[$node]}"
+  done >> "$nemotron_dir/status/bad-nodes"
+  tries=$(cut -f 2 "$nemotron_dir/status/bad-nodes" | sort -u | wc -l)
+  [ "$tries" -le 3 ] || nemotron_health_fail 'given up after 3 other tries'
+  left=$(nemotron_health_others)
+  [ "$left" -ge "$all" ] || nemotron_health_fail "$all node(s) are needed, and its partition has $left without the bad ones"
+  nemotron_health_requeue "$tries"
+}
+
+# All nodes the job is to stay away from: those of the profile and of earlier tries, and the bad ones of now.
+nemotron_health_excluded() {
+  local before
+  before=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | sed 's/^(null)$//')
+  { [ -z "$before" ] || scontrol show hostnames "$before"; printf '%s\n' "${!nemotron_health_bad[@]}"; } | sort -u
+}
+
+# How many nodes of the job's partition are left.
+nemotron_health_others() {
+  comm -23 <(sinfo --noheader --Node --partition="$SLURM_JOB_PARTITION" --format=%N | sort -u) <(nemotron_health_excluded) | wc -l
+}
+
+# TRIES: ends this script where it succeeds. The file `held` says for whom the job is held, should this script be killed
+# before it is released.
+nemotron_health_requeue() {
+  local list
+  list=$(nemotron_health_excluded | paste -s -d ,)
+  trap '' TERM
+  printf '%s\n' "$list" > "$nemotron_dir/status/held"
+  nemotron_health_tell "the job goes back into the queue without $list ($1 of at most 3 times)"
+  if ! nemotron_health_insist requeuehold "$SLURM_JOB_ID"; then
+    rm -f "$nemotron_dir/status/held"
+    nemotron_health_fail 'it cannot be put back into the queue'
+  fi
+  nemotron_health_insist update "JobId=$SLURM_JOB_ID" "ExcNodeList=$list"
+  nemotron_health_insist release "$SLURM_JOB_ID" && rm -f "$nemotron_dir/status/held"
+  exit 1
+}
+
+# WORD...: of scontrol, three times where it must be: a busy controller does not answer at once.
+nemotron_health_insist() {
+  local try
+  for try in 1 2 3; do
+    [ "$try" -eq 1 ] || sleep 2
+    scontrol "$@" && return 0
+  done
+  return 1
+}
+
+# WHY: ends this script with an exit marker for each bad node, as the job script would have left them.
+nemotron_health_fail() {
+  local number node now
+  now=$(date +%s)
+  nemotron_health_tell "the job fails: $1"
+  for number in "${!nemotron_health_nodes[@]}"; do
+    node=${nemotron_health_nodes[$number]}
+    [ -n "${nemotron_health_bad[$node]-}" ] || continue
+    printf '%s\n' "node=$number" "host=$node" phase=start exit_code=1 signal= rank= oom=0 received= \
+      "reason=health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" \
+      "started=$now" "ended=$now" > "$nemotron_dir/status/node-$number.tmp"
+    mv -f "$nemotron_dir/status/node-$number.tmp" "$nemotron_dir/status/node-$number"
+  done
+  exit 1
+}

@@ -1,0 +1,116 @@
+# Looks at everything a job needs here, once. Each part has its own time limit, and none hides another.
+type -P timeout > /dev/null || timeout() { shift; "$@"; }
+
+# NAME COMMAND...: a section of what a command says.
+ask() {
+  local name=$1 said
+  shift
+  said=$(timeout "$seconds" "$@" 2>&1 < /dev/null)
+  section "$name" $? "$said"
+}
+
+# What would win over a script's own lines; see submit.sh.
+for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
+  case $variable in
+    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
+    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY) ;;
+    *) unset "$variable" ;;
+  esac
+done
+
+me=$(id -un)
+section host 0
+printf '%s\037%s\037%s\037%s\037%s\n' "$me" "$HOSTNAME" "$HOME" "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}" "$(date +%s)"
+section tools 0
+for tool in "${tools[@]}"; do printf '%s\037%s\n' "$tool" "$(type -P "$tool")"; done
+
+# SCRIPT: whether Slurm would take it. What sbatch's own variables say counts only where the script is silent.
+test_it() {
+  (
+    for variable in ${!SBATCH_@}; do
+      ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
+    done
+    timeout "$seconds" sbatch --test-only <<< "$1" 2>&1
+  )
+}
+
+ask_slurm() {
+  local said number
+  ask version sbatch --version
+  ask controller scontrol ping
+  ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'
+  said=$(timeout "$seconds" scontrol ping 2>&1 < /dev/null)
+  [[ $said != *DOWN* || $said == *UP* ]] || return
+  said=$(timeout "$seconds" scontrol show config 2>&1 < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
+  section config 0 "$said"
+  ask partitions sinfo --all --noheader --summarize --format="%R$field%l$field%D$field%G$field%a"
+  ask nodes sinfo --all --noheader --format="%R$field%D$field%T"
+  for ((number = 0; number < ${#drafts[@]}; number += 3)); do
+    said=$(test_it "${drafts[number + 1]}")
+    section "draft;${drafts[number]}" $? "$said"
+    [ -n "${drafts[number + 2]}" ] || continue
+    said=$(test_it "${drafts[number + 2]}")
+    section "unbilled;${drafts[number]}" $? "$said"
+  done
+  said=$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$me" format=account,partition,qos 2>&1 < /dev/null)
+  section accounts $? "${said//|/$field}"
+  ask qos sacctmgr --noheader --parsable2 show qos format=name
+  ask default sacctmgr --noheader --parsable2 show user "$me" format=defaultaccount
+  ask sacct sacct --noheader --parsable2 --allocations --starttime=now-1hours --format=JobID
+}
+
+if type -P sbatch > /dev/null; then
+  ask_slurm
+else
+  ask login bash -lc 'type -P sbatch'
+fi
+
+ask_registry() {
+  local said status realm service token
+  head() { timeout "$seconds" curl --silent --show-error --head --config - --header "Accept: $accept" "$registry" 2>&1; }
+  said=$(head < /dev/null)
+  status=$(sed -n 's/^HTTP\/[0-9.]* \([0-9]*\).*/\1/p' <<< "$said" | tail -n 1)
+  if [ "$status" = 401 ]; then
+    realm=$(sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: *Bearer.*realm="\([^"]*\)".*/\1/p' <<< "$said")
+    service=$(sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: *Bearer.*service="\([^"]*\)".*/\1/p' <<< "$said")
+    token=$([ -z "$realm" ] || timeout "$seconds" curl --silent --get --data-urlencode "service=$service" \
+      --data-urlencode "scope=$scope" "$realm" 2> /dev/null | sed -n 's/.*"\(access_\)\{0,1\}token": *"\([^"]*\)".*/\2/p')
+    if [ -n "$token" ]; then
+      said=$(printf 'header = "Authorization: Bearer %s"\n' "$token" | head)
+      status=$(sed -n 's/^HTTP\/[0-9.]* \([0-9]*\).*/\1/p' <<< "$said" | tail -n 1)
+    fi
+  fi
+  section image 0 "${status:-$(tail -n 1 <<< "$said")}"
+}
+
+# WORD: a path as the batch script's shell would read it; fails where it names a variable that is not set.
+path_of() { (set -u; eval "printf '%s' $1") 2>&1; }
+
+# NAME WORD
+ask_path() {
+  local path
+  path=$(path_of "$2") || { section "$1" 2 "$path"; return; }
+  ask "$1" stat --dereference --format="%s$field%F$field$path" -- "$path"
+}
+
+nearest=$folder
+while [ -n "$nearest" ] && [ ! -e "$nearest" ]; do nearest=${nearest%/*}; done
+nearest=${nearest:-/}
+ask folder bash -c 'cd "$1" && probe=$(mktemp .nemotron-doctor.XXXXXX) && echo nemotron > "$probe"; code=$?; rm -f "$probe"; exit $code' _ "$nearest"
+section place 0
+printf '%s\037%s\037%s\n' "$folder" "$nearest" "$(timeout "$seconds" stat --file-system --format=%T -- "$nearest" 2> /dev/null)"
+ask room df -P -k -- "$nearest"
+ask inodes df -P -i -- "$nearest"
+if [ "$(stat --file-system --format=%T -- "$nearest" 2> /dev/null)" = lustre ] && type -P lfs > /dev/null; then
+  ask quota lfs quota -u "$me" "$nearest"
+elif type -P quota > /dev/null; then
+  ask quota quota -w
+fi
+for ((number = 0; number < ${#sources[@]}; number++)); do ask_path "mount;$number" "${sources[number]}"; done
+if [ -n "$image_path" ]; then
+  ask_path image "$image_path"
+elif [ -n "$registry" ] && type -P curl > /dev/null; then
+  ask_registry
+fi
+section end 0
+printf '%s\037\n' "$(date +%s)"

@@ -1,0 +1,76 @@
+"""What is fetched of jobs that are over, and what is taken away: one round trip for any number of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob
+from nemo_runspec.backends.slurm.diagnose import diagnose
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+from nemo_runspec.supervise.metrics import last_values
+from nemo_runspec.transport.base import Host
+
+_TIMEOUT = 120.0
+
+
+def rest(host: Host, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+    """What is left of each job: its last metrics, the outputs that are there, and why it failed.
+
+    Their secrets are removed. What a job that succeeded has made becomes the newest version of its artifact.
+
+    Raises:
+        UserError: the host does not answer, or not as it should.
+    """
+    questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, seen, strict=True)))
+    done = host.run(f"{PRELUDE}\n{_program()}", data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
+    answers = {section.name: section for section in read_sections(done.text)}
+    if handles and not answers:
+        raise UserError(f"{host.name} does not say what is left of jobs: {done.said or 'no word'}")
+    empty = Section("", 1)
+    return [
+        _rest(handle, each, answers.get(f"rest;{number}", empty))
+        for number, (handle, each) in enumerate(zip(handles, seen, strict=True))
+    ]
+
+
+def _question(number: int, handle: Handle, seen: Seen) -> str:
+    failed = "yes" if seen.state not in ("succeeded", "cancelled") else ""
+    succeeded = "yes" if seen.state == "succeeded" else ""
+    folder, name, id = (str(handle.get(key) or "") for key in ("job_dir", "name", "id"))
+    lines: list[tuple[str, ...]] = [(str(number), folder, name, id.partition(";")[0], failed, succeeded)]
+    lines += [("output", path) for path in (handle.get("outputs") or {}).values()]
+    lines += [("version", path) for path in handle.get("versions") or ()]
+    return "".join(f"{FIELD.join(line)}\n" for line in lines) + "\n"
+
+
+def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
+    there = {row[1] for row in section.rows if row[0] == "output"}
+    texts = dict(_decoded(section))
+    outputs: Mapping[str, str] = handle.get("outputs") or {}
+    return Rest(
+        metrics=last_values(texts.get("metrics", b"").splitlines()),
+        outputs={name: path for name, path in outputs.items() if path in there},
+        diagnosis=_diagnosis(seen, texts),
+    )
+
+
+def _diagnosis(seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
+    if seen.state in ("succeeded", "cancelled") or not isinstance(seen.detail, ClusterJob):
+        return None
+    return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""))
+
+
+def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:
+    for kind, text, *_ in section.rows:
+        if kind in ("metrics", "log", "batch"):
+            yield kind, base64.b64decode(text)
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("rest.sh").read_text(encoding="utf-8")

@@ -1,0 +1,32 @@
+# Reads lines of NUMBER, DIRECTORY, NAME, ID, FAILED and SUCCEEDED, each followed by lines of `output` PATH and
+# `version` PATH, and an empty line. Removes the secrets of each job; answers with what is left of it.
+encoded() { base64 -w 0; echo; }
+
+# DIRECTORY NAME ID: the end of what its last attempt's tasks wrote, and of what its batch script wrote.
+show_ends() {
+  local file last=
+  for file in "$1/log-$2_$3"_*.out "$1"/log-*_"$3"_*.out; do [ ! -f "$file" ] || last=$file; done
+  [ -z "$last" ] || { printf 'log\037'; tail -c 262144 -- "$last" | encoded; }
+  file=$1/sbatch_$2_$3.out
+  [ ! -f "$file" ] || { printf 'batch\037'; tail -c 32768 -- "$file" | encoded; }
+}
+
+# PATH: what a job has made becomes the newest version of its artifact.
+point_at() {
+  local folder=${1%/*} name=${1##*/}
+  [ -d "$1" ] || return 0
+  ln -s -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"
+}
+
+while IFS=$'\037' read -r number folder name id failed succeeded; do
+  section "rest;$number" 0
+  rm -f -- "$folder/secrets.env"
+  while IFS=$'\037' read -r kind path && [ -n "$kind" ]; do
+    case $kind in
+      output) [ ! -e "$path" ] || printf 'output\037%s\n' "$path" ;;
+      version) [ -z "$succeeded" ] || point_at "$path" 2> /dev/null ;;
+    esac
+  done
+  [ ! -s "$folder/metrics.jsonl" ] || { printf 'metrics\037'; tail -c 65536 -- "$folder/metrics.jsonl" | encoded; }
+  [ -z "$failed" ] || show_ends "$folder" "$name" "$id"
+done

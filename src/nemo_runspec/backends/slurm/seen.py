@@ -1,0 +1,77 @@
+"""What Slurm says of jobs, in the words that all platforms share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
+from nemo_runspec.backends.slurm.cluster.submit import Job, find
+from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.transport.base import Host
+
+
+def asked(handle: Handle) -> Asked:
+    """A handle with an id as the cluster is asked about it."""
+    return Asked(str(handle["id"]), str(handle["job_dir"]), int(handle.get("nodes") or 1))
+
+
+def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+    """How jobs are. One round trip for those with an id; one for each that was perhaps never submitted, which is looked
+    for by its name.
+
+    Raises:
+        UserError: Slurm or the host does not answer.
+    """
+    known = [handle if handle.get("id") else _found(host, handle) for handle in handles]
+    told = look_on_cluster(host, [asked(handle) for handle in known if handle is not None], places=places)
+    return [_gone() if handle is None else _seen(told[str(handle["id"])], handle) for handle in known]
+
+
+def _found(host: Host, handle: Handle) -> Handle | None:
+    folder = str(handle["job_dir"])
+    if HOME in folder:  # it ended before the home directory was known
+        from nemo_runspec.backends.slurm.cluster.stage import ask
+
+        folder = folder.replace(HOME, ask(host, folder).cluster.home)
+    found = find(host, Job(str(handle["name"]), folder, "", ()))
+    return None if found is None else {**handle, "job_dir": folder, "id": found.id}
+
+
+def _gone() -> Seen:
+    return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+
+
+def _seen(job: ClusterJob, handle: Handle) -> Seen:
+    return Seen(
+        job.state,
+        job.reason,
+        exit_code=job.exit_code,
+        signal=job.signal,
+        facts=_facts(job, str(handle["id"])),
+        started=job.started,
+        ended=job.ended or _last_marker(job),
+        detail=job,
+    )
+
+
+def _facts(job: ClusterJob, id: str) -> dict[str, Any]:
+    facts = {
+        "id": id,
+        "nodes": job.nodes if job.nodes not in ("(null)", "None assigned") else "",
+        "attempt": job.restarts,
+        "partition": job.partition,
+        "slurm_state": job.slurm_state,
+        "position": job.position,
+        "estimated": job.estimated,
+        "waiting": job.reason if job.state == "queued" else "",
+        "elapsed": job.elapsed,
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _last_marker(job: ClusterJob) -> float | None:
+    """When the last node's script ended, where Slurm does not say it."""
+    return max((marker.ended for marker in job.markers), default=None) or None

@@ -1,0 +1,7 @@
+"""Is this going to work? Looked at before a job is made: this machine, a profile, and what its backend needs."""
+
+from __future__ import annotations
+
+from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+
+__all__ = ["Check", "Question", "failed", "ok", "skipped", "warning"]

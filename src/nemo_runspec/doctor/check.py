@@ -1,0 +1,73 @@
+"""One thing that was looked at, and what a backend is asked to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nemo_runspec.errors import UserError
+
+Verdict = Literal["ok", "warning", "failed", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report.
+
+    Args:
+        name: what was looked at, a word or two.
+        verdict: `warning` may work, `failed` will not, `skipped` is not known.
+        seen: what was seen; for `skipped`, why it was not looked at.
+        mend: what to do about it; for `skipped`, how to have it looked at.
+    """
+
+    name: str
+    verdict: Verdict
+    seen: str
+    mend: str = ""
+
+    def error(self) -> UserError:
+        """The same as an error, for a caller that refuses."""
+        return UserError(self.seen, remedy=self.mend or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a backend is asked.
+
+    Args:
+        profile: the profile's name.
+        env: its values over every key's default.
+        job: a small job may be submitted, for what only a job can see.
+    """
+
+    profile: str
+    env: Mapping[str, Any]
+    job: bool = False
+
+
+def ok(name: str, seen: str) -> Check:
+    """It is as it should be."""
+    return Check(name, "ok", seen)
+
+
+def warning(name: str, seen: str, mend: str = "") -> Check:
+    """It may work."""
+    return Check(name, "warning", seen, mend)
+
+
+def failed(name: str, seen: str, mend: str = "") -> Check:
+    """It will not work."""
+    return Check(name, "failed", seen, mend)
+
+
+def skipped(name: str, because: str, how: str = "") -> Check:
+    """It was not looked at."""
+    return Check(name, "skipped", because, how)
+
+
+def of_error(name: str, error: UserError) -> Check:
+    """A failed check of what was raised instead of an answer."""
+    where = f" ({error.where})" if error.where else ""
+    return failed(name, f"{error.what}{where}", error.remedy or "")

@@ -1,0 +1,136 @@
+"""Runs a plan on another machine: attached, with this terminal, or detached, until its id there is known."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.jobs.wait import exit_code_of
+from nemo_runspec.remote.control import end_now
+from nemo_runspec.remote.display import make_display
+from nemo_runspec.remote.follow import Follower
+from nemo_runspec.remote.job import RemoteJob
+from nemo_runspec.remote.question import Answer, ask
+from nemo_runspec.supervise.console import StderrConsole
+from nemo_runspec.supervise.job import first_line
+from nemo_runspec.supervise.submission import Submission
+
+INTERRUPTED = 130
+
+
+def run(submission: Submission) -> int:
+    """Submits the plan and stays with it until it has ended, or, in mode `batch`, returns once its id is known.
+
+    Returns: attached, the job's own exit code, 130 where the terminal was given back while it goes on; detached 0.
+
+    Raises:
+        UserError: it cannot be submitted; its record says why.
+    """
+    say = StderrConsole().say
+    job = RemoteJob(submission, say)
+    job.record_job()
+    try:
+        job.submit()
+    except KeyboardInterrupt:
+        return _interrupted(job)
+    if submission.plan.mode == "batch":
+        print(job.plan.name)  # for scripts: all that stands on standard output
+        say(f"{job.plan.name}: submitted to {_where(job.record)} as {job.record.handle['id']}")
+        say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
+        return 0
+    return attach(job)
+
+
+def stage(submission: Submission) -> int:
+    """Sends the job's files and submits nothing; says how to go on by hand."""
+    say = StderrConsole().say
+    job = RemoteJob(submission, say)
+    job.record_job()
+    prepared = job.stage()
+    print(job.plan.name)
+    say(f"{job.plan.name}: its files are on {_where(job.record)}; nothing was submitted")
+    for line in prepared.by_hand:
+        say(f"  {line}")
+    return 0
+
+
+def attach(job: RemoteJob) -> int:
+    """Stays with a submitted job; Ctrl-C asks what is to become of it."""
+    return _Attached(job).run()
+
+
+def stdout_writer() -> Callable[[bytes], object]:
+    """Takes bytes to standard output at once; as text where that is not a stream of bytes."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        return lambda data: sys.stdout.write(data.decode("utf-8", "replace"))
+
+    def write(data: bytes) -> None:
+        stream.write(data)
+        stream.flush()
+
+    return write
+
+
+class _Attached:
+    """A terminal and the job it shows."""
+
+    def __init__(self, job: RemoteJob) -> None:
+        self.job = job
+        self.display = make_display()
+        self.follower = Follower(job.store, job.record, self.display, stdout_writer())
+        self.asked_to_stop = False
+
+    def run(self) -> int:
+        """The exit code: the job's, or 130 where the terminal was given back."""
+        while True:
+            try:
+                record = self.follower.run()
+                self.display.ended(record)
+                return exit_code_of(record)
+            except KeyboardInterrupt:
+                self.display.clear()
+                answer = ask(self.job.plan.name)
+            if answer is Answer.DETACH:
+                return self._detach()
+            if answer is Answer.CANCEL:
+                self._cancel()
+
+    def _detach(self) -> int:
+        name = self.job.plan.name
+        self.job.say(f"{name}: the job goes on without this terminal")
+        self.job.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")
+        return INTERRUPTED
+
+    def _cancel(self) -> None:
+        """TERM first; a second wish does not wait for the command to save its work."""
+        hard, self.asked_to_stop = self.asked_to_stop, True
+        name = self.job.plan.name
+        try:
+            self.job.provider.stop([self.follower.record.handle], "Ctrl-C", hard=hard)
+        except UserError as error:
+            self.job.say(f"{name}: it cannot be cancelled now: {first_line(error)}")
+            return
+        self.job.say(f"{name}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}")
+
+
+def _interrupted(job: RemoteJob) -> int:
+    """Ctrl-C while it was being submitted: it is found out whether it was, and ended if so."""
+    job.say(f"{job.plan.name}: interrupted; looking whether it was submitted")
+    try:
+        record = end_now(job.store, job.record, "Ctrl-C")
+    except (UserError, KeyboardInterrupt) as error:
+        why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
+        job.say(f"{job.plan.name}: not known{why}; nemotron jobs status {job.plan.name} finds out")
+        return INTERRUPTED
+    state = "cancelled" if is_over(record.state) else record.state
+    job.say(f"{job.plan.name}: {state}")
+    return INTERRUPTED
+
+
+def _where(record: JobRecord) -> str:
+    return str(record.handle.get("host") or os.uname().nodename)

@@ -1,0 +1,113 @@
+"""Ends jobs of other machines: asked first, then ended; and takes away what is left of one that is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.processes import user_name
+from nemo_runspec.remote.refresh import refresh
+
+_SHORTEST, _LONGEST = 0.5, 5.0
+"""Seconds between two looks at jobs that were asked to stop."""
+
+_AFTER_HARD = 60.0
+"""Seconds that a platform has to end what it was told to end."""
+
+
+def cancel(
+    store: JobStore,
+    records: Sequence[JobRecord],
+    *,
+    grace: float,
+    say: Callable[[str], None],
+    by: str = "",
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[JobRecord]:
+    """Asks jobs to stop, gives them `grace` seconds, ends what is left; the records as they are then.
+
+    Jobs of one machine are asked together. What was asked for stays asked for, whatever breaks meanwhile.
+
+    Raises:
+        UserError: a platform does not answer, or refuses.
+    """
+    wanted = by or f"nemotron jobs cancel ({user_name()})"
+    now = [record for record, _ in refresh(store, records)]
+    now = [_before_submission(store, record, wanted) for record in now]
+    stop_all(now, wanted, hard=grace <= 0)
+    now = _wait(store, now, grace, sleep)
+    left = [record for record in now if not record.over]
+    if left and grace > 0:
+        say(f"{', '.join(record.name for record in left[:5])}: not ended within {grace:g} s; ending without asking")
+        stop_all(left, wanted, hard=True)
+    return _wait(store, now, _AFTER_HARD, sleep)
+
+
+def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
+    """Ends a job whose submission was interrupted: it is looked for by its name first.
+
+    Raises:
+        UserError: it cannot be known, or ended.
+    """
+    provider = get_backend(record.executor).load_provider()
+    seen = provider.look([record.handle])[0]
+    if seen.gone:
+        ended = _write_cancelled(store, record, by)
+        provider.remove(record.handle)
+        return ended
+    handle = {**record.handle, "id": seen.facts["id"]}
+    found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
+    provider.stop([handle], by, hard=True)
+    return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
+
+
+def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool) -> None:
+    """Asks jobs that are not over to stop, or ends them: one round trip per machine."""
+    groups: dict[tuple[str, str], list[JobRecord]] = {}
+    for record in records:
+        if not record.over and record.submitted:
+            provider = get_backend(record.executor).load_provider()
+            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
+    for (executor, _), some in groups.items():
+        get_backend(executor).load_provider().stop([record.handle for record in some], by, hard=hard)
+
+
+def clear(record: JobRecord) -> None:
+    """Removes what a job that is over left on its machine. Raises `UserError` where it cannot."""
+    get_backend(record.executor).load_provider().remove(record.handle)
+
+
+def _before_submission(store: JobStore, record: JobRecord, by: str) -> JobRecord:
+    """A job that was only staged has nothing to be stopped."""
+    if record.over or record.submitted or not record.handle.get("staged"):
+        return record
+    return _write_cancelled(store, record, by)
+
+
+def _write_cancelled(store: JobStore, record: JobRecord, by: str) -> JobRecord:
+    try:
+        return store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
+    except JobEnded as error:
+        return error.record
+
+
+def _wait(
+    store: JobStore, records: Sequence[JobRecord], seconds: float, sleep: Callable[[float], None]
+) -> list[JobRecord]:
+    """The records once all are over, or the time is up."""
+    end = time.monotonic() + seconds
+    now, pause = list(records), _SHORTEST
+    while not all(record.over for record in now):
+        try:
+            now = [record for record, _ in refresh(store, now)]
+        except UserError as error:
+            if not getattr(error, "transient", False) or time.monotonic() >= end:
+                raise
+        if all(record.over for record in now) or time.monotonic() >= end:
+            break
+        sleep(min(pause, max(0.05, end - time.monotonic())))
+        pause = min(pause * 1.5, _LONGEST)
+    return now

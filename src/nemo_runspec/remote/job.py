@@ -1,0 +1,120 @@
+"""One job on its way to another machine: recorded before anything is done for it, its files sent, submitted once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.remote.provider import Prepared, Say
+from nemo_runspec.script import JobLayout
+from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.supervise.job import first_line
+from nemo_runspec.supervise.layout import job_files, keep_package, packed
+from nemo_runspec.supervise.submission import Submission
+
+
+class RemoteJob:
+    """One plan to be submitted. `record_job`, then `submit`, or `stage` alone.
+
+    Raises:
+        UserError: something the job needs is not so; nothing has happened then.
+    """
+
+    def __init__(self, submission: Submission, say: Say) -> None:
+        self.submission = submission
+        self.plan = submission.plan
+        self.say = say
+        self.store = JobStore()
+        self.folder = self.store.folder(self.plan.name)
+        self.provider = get_backend(self.plan.executor).load_provider()
+        self.record: JobRecord
+        self.provider.check(self.plan)
+        self.contents = read_bundle(self.plan.bundle)
+        self.archive = packed(self.plan, submission.again, say)
+
+    def record_job(self) -> None:
+        """Writes the job down, with all that a retry needs."""
+        given = self.submission
+        self.record = self.store.create(
+            self.plan,
+            plan_text=given.plan_text,
+            argv=given.argv,
+            secret_values=given.secrets.values(),
+            launcher=this_process(),
+            files={Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()},
+            group=given.group,
+            retry_of=given.again.name if given.again else None,
+            handle=self.provider.place(self.plan),
+        )
+        write_bundle(self.contents, Path(JobLayout(str(self.folder)).bundle))
+        if self.archive is not None:
+            keep_package(self.archive, self.folder)
+
+    def submit(self) -> JobRecord:
+        """Sends the recorded job and submits it; the record with its id there.
+
+        Raises:
+            UserError: it was refused, and is written down as failed; nothing of it is left there.
+            Unreachable, NotSubmitted: it is not known whether it was submitted. Its record stays as it is, so that the
+                next command that asks about it finds out.
+        """
+        try:
+            prepared = self._prepare()
+            handle = self.provider.submit(prepared, self.say)
+        except UserError as error:
+            if not getattr(error, "transient", False):
+                self._refused(error)
+            raise
+        self.record = self.store.transition(
+            self.record, "queued", handle=handle, facts={"id": handle.get("id"), "attempt": 0}
+        )
+        return self.record
+
+    def stage(self) -> Prepared:
+        """Sends the recorded job's files and submits nothing.
+
+        Raises:
+            UserError: they cannot be sent.
+        """
+        try:
+            prepared = self._prepare()
+        except UserError as error:
+            self._refused(error)
+            raise
+        staged = {**prepared.handle, "staged": True}
+        self.record = self.store.note(self.record, handle=staged, launcher=None)
+        return prepared
+
+    def _prepare(self) -> Prepared:
+        """The job's files there; where it lies, and the exact texts, are written down before it is submitted."""
+        self.record = self.store.transition(self.record, "submitting")
+        prepared = self.provider.prepare(self.submission, self.archive, self.contents, self.say)
+        self._keep(prepared.rendering)
+        self.record = self.store.note(self.record, handle={**self.record.handle, **prepared.handle})
+        return prepared
+
+    def _keep(self, rendering: Rendering) -> None:
+        for file in rendering.files:
+            paths.write_private(self.folder / Path(file.name).name, file.text)
+
+    def _rendering(self) -> Rendering:
+        rendering = get_backend(self.plan.executor).make_rendering(self.plan)
+        assert rendering is not None, f"executor {self.plan.executor} has a provider and no renderer"
+        return rendering
+
+    def _refused(self, error: UserError) -> None:
+        """Writes down why it was not submitted, and takes its files away again, the secrets among them."""
+        try:
+            self.record = self.store.finish(
+                self.record, "failed", exit_code=error.exit_code, cause=f"not submitted: {first_line(error)}"
+            )
+            self.provider.remove(self.record.handle)
+        except JobEnded as ended:
+            self.record = ended.record
+        except UserError as left:
+            self.say(f"{self.plan.name}: its files may still be there: {first_line(left)}")

@@ -1,0 +1,117 @@
+"""A job's log on this machine: what has been fetched of it so far, every byte once, whoever fetches.
+
+`logs/job.log` is appended to; `logs/fetched.json` says how long it is and how far each file of the other machine has
+been read. It is written after the bytes, so that what a killed process appended without it is cut off again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.jobs.follow import log_of
+from nemo_runspec.jobs.lock import locked
+from nemo_runspec.remote.provider import Handle, Piece, Provider
+
+LIMIT = 16 << 20
+"""Bytes fetched at a time."""
+
+Write = Callable[[bytes], object]
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """How far it has come. `size`: of the log here; `offsets`: of the files there."""
+
+    size: int = 0
+    offsets: Mapping[str, int] = field(default_factory=dict)
+
+
+class Mirror:
+    """The log of one job.
+
+    Args:
+        folder: the job's own, on this machine.
+    """
+
+    def __init__(self, provider: Provider, handle: Handle, folder: Path) -> None:
+        self.provider = provider
+        self.handle = handle
+        self.log = log_of(folder)
+        self._state = self.log.with_name("fetched.json")
+
+    def fetch(self, *, last: bool = False, limit: int = LIMIT) -> tuple[int, bool]:
+        """Fetches what is new: how many bytes that was, and whether there is more. One round trip.
+
+        A line that is not whole yet waits for its end, so that lines of several files never mix.
+
+        Args:
+            last: nothing more will be written: take such a line too.
+
+        Raises:
+            UserError: it cannot be fetched; what is here stays as it is. OSError: it cannot be written here.
+        """
+        paths.private_dir(self.log.parent)
+        with locked(self.log.parent):
+            before = self._read()
+            pieces = [
+                cut if (cut := _whole_lines(piece, last)) else piece
+                for piece in self.provider.tail(self.handle, before.offsets, limit)
+            ]
+            taken = [piece for piece in pieces if _takes(piece, last)]
+            self._append(before, taken)
+        return sum(len(piece.content) for piece in taken), any(piece.more for piece in pieces)
+
+    def end(self, size: int) -> bytes:
+        """The last bytes of what is here."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+                return file.read()
+        except FileNotFoundError:
+            return b""
+
+    def _read(self) -> _Fetched:
+        try:
+            stored = json.loads(self._state.read_text(encoding="utf-8"))
+            return _Fetched(int(stored["size"]), {str(k): int(v) for k, v in stored["offsets"].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return _Fetched()
+
+    def _append(self, before: _Fetched, pieces: Sequence[Piece]) -> None:
+        if not pieces and self.log.exists():
+            return
+        descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(descriptor, before.size)
+            os.lseek(descriptor, before.size, os.SEEK_SET)
+            for piece in pieces:
+                _write(descriptor, piece.content)
+            size = os.lseek(descriptor, 0, os.SEEK_CUR)
+        finally:
+            os.close(descriptor)
+        offsets = {**before.offsets, **{piece.path: piece.end for piece in pieces}}
+        paths.write_private(self._state, json.dumps({"size": size, "offsets": offsets}) + "\n")
+
+
+def _takes(piece: Piece, last: bool) -> bool:
+    """Whether it is taken now: it is whole lines, or no more will come of its line."""
+    return bool(piece.content) and (last or piece.content.endswith(b"\n") or piece.more)
+
+
+def _whole_lines(piece: Piece, last: bool) -> Piece | None:
+    """The piece up to its last line's end; None where it stays as it is."""
+    end = piece.content.rfind(b"\n") + 1
+    if last or not end or end == len(piece.content):
+        return None
+    return Piece(piece.path, piece.start, piece.content[:end], piece.more)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,150 @@
+"""What a backend whose jobs run elsewhere is to the rest: a few errands, each for any number of jobs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.supervise.submission import Submission
+
+Say = Callable[[str], None]
+
+Handle = Mapping[str, Any]
+"""How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a job failed, for a person.
+
+    Args:
+        kind: a word, such as `out of memory`, `time limit`, `user code`; '' where nothing is known.
+        what: one line. `evidence`: the line of a log, or of the platform, that shows it.
+        remedy: what to do.
+    """
+
+    kind: str
+    what: str
+    evidence: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a platform says of a job now.
+
+    Args:
+        state: one of `jobs.record.STATES`. `reason`: why, in words.
+        exit_code, signal: of a job that is over.
+        facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
+        started, ended: seconds since 1970.
+        gone: True where the platform never had such a job: it was not submitted.
+        detail: the backend's own, for its `rest`; never stored.
+    """
+
+    state: str
+    reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    started: float | None = None
+    ended: float | None = None
+    gone: bool = False
+    detail: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """New bytes of one of a job's logs. `end`: the offset to ask from next; `more`: there is more already."""
+
+    path: str
+    start: int
+    content: bytes
+    more: bool = False
+
+    @property
+    def end(self) -> int:
+        """The offset after these bytes."""
+        return self.start + len(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is fetched once a job is over.
+
+    Args:
+        metrics: the last value of each. `outputs`: name → path of what is there.
+        diagnosis: of a failure.
+    """
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    diagnosis: Diagnosis | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job whose files are where it will run, not submitted yet.
+
+    Args:
+        handle: how it is found. `rendering`: the exact texts, holes filled.
+        by_hand: how a person goes on without nemotron, as lines.
+    """
+
+    handle: Handle
+    rendering: Rendering
+    plan: Plan
+    by_hand: Sequence[str] = ()
+
+
+class Provider(Protocol):
+    """The errands. Every one may raise `UserError`; `transport.base.Unreachable` where trying later may help."""
+
+    def check(self, plan: Plan) -> None:
+        """Refuses a plan that cannot be submitted, before anything is written down. No network."""
+
+    def place(self, plan: Plan) -> Handle:
+        """How a job will be found, as far as it is known before anything is asked. No network."""
+
+    def prepare(self, submission: Submission, archive: Any, contents: Any, say: Say) -> Prepared:
+        """Puts the job's files where it will run; a second call goes on where the first one was cut off."""
+
+    def submit(self, prepared: Prepared, say: Say) -> Handle:
+        """Submits exactly once, however often it is called; the handle with the platform's id."""
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
+        """How jobs are, in the order of the handles, all on the same `host_of`. One round trip where there is one host.
+
+        A handle without an id is looked for by its name; `Seen.gone` where there is no such job.
+
+        Args:
+            places: also where waiting jobs stand in the queue.
+        """
+
+    def host_of(self, handle: Handle) -> str:
+        """What tells machines apart: handles with the same answer are asked about together. No network."""
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        """Asks jobs to stop; `hard`: ends them. One that is over is left as it is."""
+
+    def tail(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> Sequence[Piece]:
+        """What is new in a job's logs, the oldest attempt first.
+
+        Args:
+            limit: bytes in all.
+            platform: what the platform itself wrote about the job instead, such as a batch script's output.
+        """
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
+        """What is left of jobs that are over, in their order; their secrets are removed. All on the same `host_of`."""
+
+    def remove(self, handle: Handle) -> None:
+        """Removes the job's directory there."""
+
+    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
+        """The command that opens a shell beside the running job."""

@@ -1,0 +1,166 @@
+"""Asks platforms how jobs are and writes down what has changed: one question per machine for any number of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.process import Life, life_of
+from nemo_runspec.jobs.record import is_over, now
+from nemo_runspec.remote.provider import Handle, Provider, Rest, Seen
+
+NEVER = "it was never submitted: nemotron ended before it did"
+_VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
+"""Facts that alone are no reason to write a record anew."""
+
+Found = tuple[JobRecord, Seen | None]
+
+
+def is_remote(record: JobRecord) -> bool:
+    """True for a job that a platform can be asked about."""
+    return bool(record.handle)
+
+
+def refresh(
+    store: JobStore,
+    records: Sequence[JobRecord],
+    *,
+    places: bool = False,
+    trouble: Callable[[str], None] | None = None,
+) -> list[Found]:
+    """The records as they are now, in their order, each with what its platform said; None where it was not asked.
+
+    Args:
+        places: also where waiting jobs stand in the queue.
+        trouble: takes what keeps a machine's jobs from being asked about, a line each; without it that is raised.
+
+    Raises:
+        UserError: a machine does not answer, where there is no `trouble`.
+    """
+    answers: dict[str, Found] = {}
+    for executor, some in _by_executor(records).items():
+        provider = get_backend(executor).load_provider()
+        for group in _by_host(provider, some).values():
+            try:
+                answers |= _ask(store, provider, group, places)
+            except UserError as error:
+                if trouble is None:
+                    raise
+                trouble(error.what)
+    return [answers.get(record.name, (record, None)) for record in records]
+
+
+def conclude(
+    store: JobStore, provider: Provider, records: Sequence[JobRecord], seen: Sequence[Seen]
+) -> list[JobRecord]:
+    """Writes down how jobs ended, with what is left of them; their secrets are removed. One round trip per machine.
+
+    What is left may be out of reach: then how they ended is written down all the same.
+    """
+    try:
+        rests: Sequence[Rest] = provider.rest([record.handle for record in records], seen)
+    except UserError:
+        rests = [Rest() for _ in records]
+    return [_finish(store, *job) for job in zip(records, seen, rests, strict=True)]
+
+
+def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
+    """Writes down the state of a job that goes on."""
+    facts = {**seen.facts, "asked": now()}
+    handle = _with_id(record.handle, seen)
+    try:
+        if seen.state != record.state or (seen.state != "queued" and seen.reason != record.reason):
+            return store.transition(record, seen.state, seen.reason, handle=handle, facts=facts)
+        if _lasting(facts) != _lasting(record.facts) or handle != record.handle:
+            return store.note(record, facts=facts, handle=handle)
+    except JobEnded as error:
+        return error.record
+    return record
+
+
+def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
+    answers = provider.look([record.handle for record in group], places=places)
+    found = dict(zip([record.name for record in group], zip(group, answers, strict=True), strict=True))
+    ended = [(record, seen) for record, seen in found.values() if is_over(seen.state) or seen.gone]
+    going = {name: pair for name, pair in found.items() if not (is_over(pair[1].state) or pair[1].gone)}
+    result: dict[str, Found] = {name: (apply(store, *pair), pair[1]) for name, pair in going.items()}
+    result |= {record.name: (_never_there(store, record, seen), seen) for record, seen in ended if seen.gone}
+    over = [(record, seen) for record, seen in ended if not seen.gone]
+    if over:
+        records, answers = [pair[0] for pair in over], [pair[1] for pair in over]
+        done = conclude(store, provider, records, answers)
+        result |= {record.name: (record, seen) for record, seen in zip(done, answers, strict=True)}
+    return result
+
+
+def _never_there(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
+    """A job that no platform has: staged and waiting for a person's hand, still on its way, or lost on its way."""
+    if record.handle.get("staged") or (record.launcher and life_of(record.launcher, record.host) is Life.OTHER_MACHINE):
+        return record
+    try:
+        return store.finish(record, "failed", exit_code=1, cause=seen.reason or NEVER)
+    except JobEnded as error:
+        return error.record
+
+
+def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
+    diagnosis = asdict(rest.diagnosis) if rest.diagnosis else {}
+    times = (seen.started, seen.ended)
+    elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}
+    try:
+        if seen.state == "lost":
+            return store.transition(record, "lost", seen.reason, facts={**seen.facts, "asked": now()})
+        return store.finish(
+            record,
+            seen.state,
+            exit_code=seen.exit_code,
+            signal=seen.signal,
+            cause=seen.reason,
+            outputs=rest.outputs,
+            metrics=rest.metrics,
+            facts={**seen.facts, "asked": now()},
+            handle=_with_id(record.handle, seen),
+            diagnosis=diagnosis,
+            **elapsed,
+        )
+    except JobEnded as error:
+        return error.record
+
+
+def _by_executor(records: Sequence[JobRecord]) -> Mapping[str, list[JobRecord]]:
+    """The jobs that are worth asking about."""
+    found: dict[str, list[JobRecord]] = {}
+    for record in records:
+        if is_remote(record) and not record.ended and not _on_its_way(record):
+            found.setdefault(record.executor, []).append(record)
+    return found
+
+
+def _by_host(provider: Provider, records: Sequence[JobRecord]) -> Mapping[str, list[JobRecord]]:
+    found: dict[str, list[JobRecord]] = {}
+    for record in records:
+        found.setdefault(provider.host_of(record.handle), []).append(record)
+    return found
+
+
+def _on_its_way(record: JobRecord) -> bool:
+    """True while a process of this machine submits it."""
+    if record.submitted or record.launcher is None:
+        return False
+    return life_of(record.launcher, record.host) is Life.ALIVE
+
+
+def _with_id(handle: Handle, seen: Seen) -> dict[str, object]:
+    """The handle of an adopted job gets its id."""
+    found = dict(handle)
+    with suppress(KeyError):
+        found.setdefault("id", seen.facts["id"])
+    return found
+
+
+def _lasting(facts: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in facts.items() if name not in _VOLATILE}

@@ -1,0 +1,102 @@
+"""`nemotron jobs ssh`, and what `logs` does for a job of another machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from nemo_runspec.errors import UserError
+from nemotron.cli.commands.jobs.say import say
+
+if TYPE_CHECKING:
+    from nemo_runspec.jobs import JobRecord, JobStore
+    from nemo_runspec.remote.provider import Seen
+
+
+def ssh(job: str, node: str | None) -> int:
+    """Opens a shell beside a running job; does not come back."""
+    from nemo_runspec.backends import get_backend
+    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.remote.refresh import is_remote, refresh
+    from nemo_runspec.sweeps.overview import find_job
+
+    store = JobStore()
+    record = find_job(store, job)
+    if not is_remote(record):
+        raise UserError(f"job '{record.name}' runs on this machine", remedy=f"its files: {store.folder(record.name)}")
+    record = refresh(store, [record])[0][0]
+    if record.state != "running":
+        raise UserError(
+            f"job '{record.name}' is {record.state}, and a shell needs a running job",
+            remedy=f"nemotron jobs wait {record.name}" if not record.over else f"nemotron jobs show {record.name}",
+        )
+    command = get_backend(record.executor).load_provider().shell(record.handle, node)
+    try:
+        os.execvp(command[0], list(command))
+    except FileNotFoundError:
+        raise UserError(f"there is no {command[0]} on this machine") from None
+
+
+def fetch_log(store: JobStore, record: JobRecord) -> JobRecord:
+    """Fetches what is new of a job's log; what cannot be fetched is said, and what is here already is shown."""
+    from nemo_runspec.backends import get_backend
+    from nemo_runspec.remote.mirror import Mirror
+    from nemo_runspec.remote.refresh import refresh
+
+    mirror = Mirror(get_backend(record.executor).load_provider(), record.handle, store.folder(record.name))
+    try:
+        record = refresh(store, [record])[0][0]
+        mirror.handle = record.handle
+        more = True
+        while more:
+            moved, more = mirror.fetch(last=record.over)
+            more = more and moved > 0
+    except UserError as error:
+        say(f"{record.name}: {error.what}; this is what had been fetched before")
+    return record
+
+
+def platform_log(record: JobRecord, write: Callable[[bytes], object]) -> None:
+    """Writes what the platform has written about a job. Raises `UserError` where it cannot be asked."""
+    from nemo_runspec.backends import get_backend
+    from nemo_runspec.remote.mirror import LIMIT
+
+    provider, offsets, more = get_backend(record.executor).load_provider(), dict[str, int](), True
+    while more:
+        pieces = provider.tail(record.handle, offsets, LIMIT, platform=True)
+        for piece in pieces:
+            write(piece.content)
+            offsets[piece.path] = piece.end
+        more = any(piece.more for piece in pieces)
+
+
+def follow_log(store: JobStore, record: JobRecord, write: Callable[[bytes], object], tail: int | None) -> JobRecord:
+    """Follows a job's log until it is over."""
+    from nemo_runspec.remote.follow import Follower
+
+    return Follower(store, record, _Quiet(), write, tail=tail).run()
+
+
+class _Quiet:
+    """Says only what keeps the log from coming."""
+
+    def __init__(self) -> None:
+        self._state = ""
+
+    def seen(self, record: JobRecord, seen: Seen) -> None:
+        """A job that waits has no log."""
+        if record.state != self._state and record.state in ("queued", "starting"):
+            say(f"{record.name} is {record.state}; its log will be shown once there is one")
+        self._state = record.state
+
+    def trouble(self, text: str) -> None:
+        """The platform cannot be asked."""
+        say(f"{text}; trying again")
+
+    def recovered(self) -> None:
+        """It can be asked again."""
+        say("connected again")
+
+    def clear(self) -> None:
+        """Nothing is drawn in place."""

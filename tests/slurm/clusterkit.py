@@ -1,0 +1,137 @@
+"""Plans for Slurm, and a lab's login node as a `Host`: the jobs of these tests are really rendered, sent and run."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from jobkit import plan_for
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.process import CLEAN
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+from nemo_runspec.backends.slurm.render import SUBMIT
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.supervise.bundle import read_bundle
+from nemo_runspec.supervise.layout import job_files
+from nemo_runspec.transport.base import Data, Done
+
+
+class LabHost:
+    """This machine with a lab's Slurm: as a login node that nothing stands before.
+
+    Args:
+        extra: further variables. `path`: folders that come first in `PATH`.
+    """
+
+    name = "lab"
+    key = "lab"
+
+    def __init__(self, lab: SlurmLab, path: str = "", **extra: str) -> None:
+        python = str(Path(sys.executable).parent)
+        words = ":".join(filter(None, (path, python, CLEAN["PATH"])))
+        home = {"HOME": str(lab.base / "home" / "root")}
+        self.environment = {**CLEAN, **lab.environment(), **home, "PATH": words, **extra}
+        self.lab = lab
+        self.calls = 0
+
+    def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
+        """As `Host.run`."""
+        self.calls += 1
+        sent = data if isinstance(data, bytes) else b"".join(data)
+        done = subprocess.run(
+            ["bash", "-c", script], input=sent, capture_output=True, env=self.environment, timeout=timeout
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def start(self, script: str) -> subprocess.Popen[bytes]:
+        """As `Host.start`."""
+        return subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, env=self.environment)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **values: Any) -> Plan:
+    """A plan for Slurm whose recipe is one script. `profile`: its keys; `values`: see `jobkit.plan_for`."""
+    name = f"test-1120-{uuid.uuid4().hex[:8]}"
+    plan = plan_for(top, script, name=name, executor="slurm", **values)
+    gpus = (profile or {}).get("gpus_per_node", 0)
+    plan = dataclasses.replace(plan, resources=dataclasses.replace(plan.resources, gpus_per_node=gpus))
+    merged = {field.name: deepcopy(field.default) for field in fields_of("slurm").fields.values()}
+    merged.update(
+        {"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(profile or {})}
+    )
+    backend = get_backend("slurm")
+    request = TargetRequest(name, "run", "", plan.launch.kind, merged)
+    return dataclasses.replace(plan, job_dir=backend.job_dir(merged, name), target=backend.make_target(request))
+
+
+def cargo_of(plan: Plan, **values: Any) -> Cargo:
+    """What travels for a plan."""
+    rendering = get_backend("slurm").make_rendering(plan)
+    assert rendering is not None
+    return Cargo(job_files(plan, rendering), read_bundle(plan.bundle), **values)
+
+
+def put(host: LabHost, plan: Plan, **values: Any) -> None:
+    """Stages a plan."""
+    cargo = cargo_of(plan, **values)
+    stage(host, plan.job_dir, cargo, ask(host, plan.job_dir, cargo.digest))
+
+
+def job_of(plan: Plan, **values: Any) -> Job:
+    """What is submitted of a plan."""
+    return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*SUBMIT, sbatch_script(plan)), **values)
+
+
+def start(host: LabHost, plan: Plan, **values: Any) -> Asked:
+    """Stages and submits a plan."""
+    put(host, plan, **values)
+    return Asked(submit(host, job_of(plan)).id, plan.job_dir, plan.resources.nodes)
+
+
+def see(host: LabHost, job: Asked) -> ClusterJob:
+    """The job now."""
+    return look(host, [job])[job.id]
+
+
+def wait(host: LabHost, job: Asked, *states: str, seconds: float = 60) -> ClusterJob:
+    """The job once it is in one of these states; without any, once it is over."""
+
+    def there(seen: ClusterJob) -> bool:
+        return seen.state in states if states else is_over(seen.state) and seen.state != "lost"
+
+    return until_seen(lambda: see(host, job), there, seconds)
+
+
+def until_seen(
+    ask_again: Callable[[], ClusterJob], there: Callable[[ClusterJob], bool], seconds: float = 60
+) -> ClusterJob:
+    """What is seen once it is as it should be; the test fails where it never is."""
+    end = time.monotonic() + seconds
+    while not there(seen := ask_again()):
+        assert time.monotonic() < end, f"after {seconds:g} s: {seen}"
+        time.sleep(0.1)
+    return seen
+
+
+def tasks_said(plan: Plan, job: Asked, attempt: int = 0) -> str:
+    """What the tasks of a job wrote."""
+    file = Path(plan.job_dir) / f"log-{job_name(plan)}_{job.id}_{attempt}.out"
+    return file.read_text(encoding="utf-8") if file.exists() else ""

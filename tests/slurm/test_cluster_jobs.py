@@ -1,0 +1,137 @@
+"""The rendered scripts of a plan, staged, submitted and run on a real Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clusterkit import LabHost, put, slurm_plan, start, tasks_said, wait
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+
+from nemo_runspec.backends.slurm.cluster.stage import ask
+
+pytestmark = needs_slurm
+
+WHO = """
+import os
+print(*(os.environ[name] for name in ("NEMOTRON_NODE_RANK", "RANK", "WORLD_SIZE", "NEMOTRON_NUM_NODES")), os.uname()[1])
+"""
+
+
+@pytest.fixture(params=["slurm_lab", "slurm_lab_plain"], ids=["accounting", "plain"])
+def lab(request: pytest.FixtureRequest) -> Iterator[SlurmLab]:
+    """Either lab; mended here, as `mended_slurm` does not see what is asked for by name."""
+    made = request.getfixturevalue(request.param)
+    yield made
+    made.reset()
+
+
+@pytest.fixture
+def host(lab: SlurmLab) -> LabHost:
+    return LabHost(lab)
+
+
+def test_two_nodes(host: LabHost, tmp_path: Path):
+    plan = slurm_plan(tmp_path, WHO, nodes=2)
+    job = start(host, plan)
+    seen = wait(host, job)
+    assert (seen.state, seen.exit_code, seen.nodes) == ("succeeded", 0, "n[1-2]")
+    assert sorted(tasks_said(plan, job).splitlines()) == ["[rank0] 0 0 2 2 n1", "[rank1] 1 1 2 2 n2"]
+    assert [marker.host for marker in seen.markers] == ["n1", "n2"]
+
+
+def test_processes_of_a_node_are_tasks_under_direct(host: LabHost, tmp_path: Path):
+    plan = slurm_plan(tmp_path, WHO, nodes=2, processes=2)
+    job = start(host, plan)
+    assert wait(host, job).state == "succeeded"
+    said = sorted(tasks_said(plan, job).splitlines())
+    assert [line.split()[1:3] for line in said] == [["0", "0"], ["0", "1"], ["1", "2"], ["1", "3"]]
+
+
+@pytest.mark.parametrize("code", [1, 42, 143])
+def test_an_exit_code_arrives(host: LabHost, tmp_path: Path, code: int):
+    script = f"import os, sys; sys.exit({code} if os.environ['RANK'] == '1' else 0)"
+    seen = wait(host, start(host, slurm_plan(tmp_path, script, nodes=2)))
+    assert (seen.state, seen.exit_code) == ("failed", code)
+    assert "rank 1" in seen.reason
+
+
+def test_a_signal_is_told_apart_from_an_exit_code(host: LabHost, tmp_path: Path):
+    script = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    seen = wait(host, start(host, slurm_plan(tmp_path, script)))
+    assert (seen.state, seen.exit_code, seen.signal) == ("failed", 139, 11)
+
+
+def test_a_script_that_never_ran_its_command_has_failed(host: LabHost, tmp_path: Path):
+    """`exec` in a startup command: Slurm calls the job COMPLETED."""
+    seen = wait(host, start(host, slurm_plan(tmp_path, "print('never')", setup=("exec true",))))
+    assert (seen.slurm_state, seen.state, seen.exit_code) == ("COMPLETED", "failed", 1)
+    assert "without running the command" in seen.reason
+
+
+def test_secrets_arrive_and_are_gone_afterwards(host: LabHost, tmp_path: Path):
+    plan = slurm_plan(tmp_path, "import os; print(len(os.environ['TOKEN']), os.environ['TOKEN'][:2])", nodes=2)
+    value = "q'" + "s3cr3t" * 5 + ' $HOME "x"\nline'
+    put(host, plan, secrets={"TOKEN": value})
+    file = Path(plan.job_dir) / "secrets.env"
+    assert file.stat().st_mode & 0o777 == 0o600
+    job = start(host, plan)
+    assert wait(host, job).state == "succeeded"
+    assert sorted(tasks_said(plan, job).splitlines()) == [f"[rank{rank}] {len(value)} q'" for rank in (0, 1)]
+    assert not file.exists()
+    holders = [path for path in Path(plan.job_dir).rglob("*") if path.is_file() and b"s3cr3t" in path.read_bytes()]
+    assert holders == []
+
+
+def test_in_a_container(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    image = lab.base / "images" / "job.sqsh"
+    if not image.exists():
+        lab.image("job", {"/etc/lab-release": "made for tests\n"})
+    script = "import os; print(open('/etc/lab-release').read().strip(), os.getcwd(), os.environ['NEMOTRON_JOB_DIR'])"
+    plan = slurm_plan(tmp_path, script, {"container_image": str(image)}, nodes=2)
+    job = start(host, plan, secrets={"TOKEN": "x"})
+    seen = wait(host, job)
+    assert (seen.state, seen.reason) == ("succeeded", ""), tasks_said(plan, job)
+    expected = "made for tests /nemo_run/code /nemo_run"
+    assert sorted(tasks_said(plan, job).splitlines()) == [f"[rank{rank}] {expected}" for rank in (0, 1)]
+    assert not (Path(plan.job_dir) / "secrets.env").exists()
+
+
+def test_a_node_that_is_done_early_does_not_end_the_others(host: LabHost, tmp_path: Path):
+    """NeMo-Run's `srun --wait=60` would kill them a minute later; here, after two seconds."""
+    script = "import os, time; time.sleep(6 if os.environ['RANK'] == '1' else 0); print('done')"
+    plan = slurm_plan(tmp_path, script, nodes=2)
+    put(host, plan)
+    for file in Path(plan.job_dir).glob("*_sbatch.sh"):
+        text = file.read_text()
+        assert "--wait=60" in text
+        file.write_text(text.replace("--wait=60", "--wait=2"))
+    job = start(host, plan)
+    seen = wait(host, job)
+    assert (seen.state, seen.exit_code) == ("succeeded", 0), seen
+
+
+def test_a_failed_job_is_tried_again(host: LabHost, tmp_path: Path):
+    script = f"""
+    import pathlib, sys
+    mark = pathlib.Path({str(tmp_path)!r}, "tried")
+    tried = mark.exists()
+    mark.touch()
+    print("attempt", int(tried))
+    sys.exit(0 if tried else 9)
+    """
+    plan = slurm_plan(tmp_path, script, {"retries": 1})
+    job = start(host, plan)
+    seen = wait(host, job)
+    assert (seen.state, seen.restarts, seen.exit_code) == ("succeeded", 1, 0)
+    assert [tasks_said(plan, job, attempt) for attempt in (0, 1)] == ["[rank0] attempt 0\n", "[rank0] attempt 1\n"]
+
+
+def test_it_is_there_and_then_complete(host: LabHost, tmp_path: Path):
+    plan = slurm_plan(tmp_path, WHO)
+    assert not ask(host, plan.job_dir).job
+    put(host, plan)
+    found = ask(host, plan.job_dir)
+    assert (found.job, found.cluster.home, found.cluster.user) == (True, host.environment["HOME"], "root")

@@ -1,0 +1,124 @@
+"""A cancelled job's command gets TERM and time to save, whatever its batch script would do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from clusterkit import LabHost, see, slurm_plan, start, wait
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.process import until
+
+from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, cancel
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
+
+pytestmark = needs_slurm
+
+SAVES = """
+import os, pathlib, signal, sys, time
+
+def save(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep({seconds})
+    pathlib.Path({folder!r}, "saved-" + os.environ["NEMOTRON_NODE_RANK"]).touch()
+    sys.exit({code})
+
+signal.signal(signal.SIGTERM, save)
+pathlib.Path({folder!r}, "ready-" + os.environ["NEMOTRON_NODE_RANK"]).touch()
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.fixture
+def host(slurm_lab_plain: SlurmLab) -> LabHost:
+    return LabHost(slurm_lab_plain)
+
+
+def begin(host: LabHost, folder: Path, *, seconds: float, code: int = 0, retries: int = 0) -> Asked:
+    """A job of two nodes whose command is ready to be stopped."""
+    script = SAVES.format(folder=str(folder), seconds=seconds, code=code)
+    job = start(host, slurm_plan(folder, script, {"retries": retries}, nodes=2))
+    until(lambda: len(list(folder.glob("ready-*"))) == 2, "both commands", 30)
+    return job
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("saved-*"))
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_it_saves_for_longer_than_slurm_would_wait(host: LabHost, tmp_path: Path, code: int):
+    """The lab's KillWait is 2 s. A failing command is not tried again, though the profile has retries."""
+    job = begin(host, tmp_path, seconds=5, code=code, retries=2)
+    seen = cancel(host, [job], "a test", grace=30)[job.id]
+    assert names(tmp_path) == ["saved-0", "saved-1"] or code
+    assert "saved-0" in names(tmp_path) or "saved-1" in names(tmp_path)
+    assert (seen.state, seen.reason, seen.restarts) == ("cancelled", "cancelled by a test", 0)
+    assert seen.exit_code != 0
+    assert see(host, job).state == "cancelled"
+
+
+def test_one_that_heeds_nothing_is_ended_after_its_grace(host: LabHost, tmp_path: Path):
+    job = begin(host, tmp_path, seconds=600)
+    cancel(host, [job], "a test", grace=1)
+    seen = wait(host, job)
+    assert (seen.state, seen.slurm_state) == ("cancelled", "CANCELLED")
+    assert names(tmp_path) == []
+
+
+def test_a_waiting_job_never_starts(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
+    slurm_lab_plain.submit("sleep 600", "--nodes=4", "--exclusive")
+    job = start(host, slurm_plan(tmp_path, f"open('{tmp_path}/ran', 'w')"))
+    assert see(host, job).state == "queued"
+    seen = cancel(host, [job], "a test", grace=5)[job.id]
+    assert (seen.state, seen.reason) == ("cancelled", "cancelled by a test")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_one_that_is_over_is_left(host: LabHost, tmp_path: Path):
+    job = start(host, slurm_plan(tmp_path, ""))
+    before = wait(host, job)
+    assert cancel(host, [job], "a test")[job.id] == before
+    assert before.state == "succeeded"
+    assert cancel(host, [Asked("424242")], "a test", grace=0)["424242"].state == "lost"
+
+
+def test_one_that_succeeded_before_the_signal_came_has_succeeded(host: LabHost, tmp_path: Path):
+    plan = slurm_plan(tmp_path, "")
+    job = start(host, plan)
+    wait(host, job)
+    (Path(plan.job_dir) / "status" / "cancelled").write_text("a test, too late\n")
+    assert see(host, job).state == "succeeded"
+
+
+def test_asking_twice_is_asking_once_more(host: LabHost, tmp_path: Path):
+    job = begin(host, tmp_path, seconds=2)
+    ask_to_stop(host, [job], "the first")
+    ask_to_stop(host, [job], "the second")
+    seen = wait(host, job)
+    assert (seen.state, seen.reason) == ("cancelled", "cancelled by the first")
+    assert names(tmp_path) == ["saved-0", "saved-1"]
+
+
+def test_several_at_once(host: LabHost, tmp_path: Path):
+    jobs = []
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        jobs.append(begin(host, tmp_path / name, seconds=1))
+    host.calls = 0
+    ask_to_stop(host, jobs, "a test")
+    assert host.calls == 1
+    assert {wait(host, job).state for job in jobs} == {"cancelled"}
+
+
+def test_a_controller_that_is_away_is_said(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
+    job = begin(host, tmp_path, seconds=1)
+    slurm_lab_plain.stop_daemon("slurmctld")
+    with pytest.raises(UserError, match=r"cannot be cancelled: .*Unable to contact slurm controller"):
+        ask_to_stop(host, [job], "a test")
+    slurm_lab_plain.start_daemon("slurmctld")
+    assert not is_over(see(host, job).state)

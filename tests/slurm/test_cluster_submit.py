@@ -1,0 +1,262 @@
+"""A job is submitted exactly once, though the controller hangs or stops, and whoever is killed at whatever step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from clusterkit import LabHost, job_of, put, slurm_plan, wait
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.process import until
+
+from nemo_runspec.backends.slurm.arguments import job_name
+from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, submit
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+
+pytestmark = needs_slurm
+STEPS = ("before-squeue", "after-squeue", "before-sbatch", "after-sbatch")
+
+
+@pytest.fixture
+def host(slurm_lab: SlurmLab) -> LabHost:
+    return LabHost(slurm_lab)
+
+
+@pytest.fixture
+def plan(host: LabHost, tmp_path: Path) -> Plan:
+    made = slurm_plan(tmp_path, "print('ran')")
+    put(host, made)
+    return made
+
+
+def jobs_called(lab: SlurmLab, name: str) -> list[str]:
+    """The ids of all jobs of that name, ended ones too."""
+    return lab.run("squeue", "--noheader", "--states=all", f"--name={name}", "--format=%A").stdout.split()
+
+
+def test_once_and_adopted_ever_after(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
+    first = submit(host, job_of(plan))
+    again = submit(host, job_of(plan))
+    assert (first.adopted, again.adopted, again.id) == (False, True, first.id)
+    assert wait(host, Asked(first.id, plan.job_dir)).state == "succeeded"
+    assert submit(host, job_of(plan)).id == first.id
+    assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
+
+
+@pytest.mark.parametrize("witness", ["squeue", "sacct", "gates"])
+def test_each_witness_is_enough(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path, witness: str):
+    """Our own note of the id is lost; the job is found by what else knows it."""
+    first = submit(host, job_of(plan))
+    wait(host, Asked(first.id, plan.job_dir))
+    by_name = ("sacct", "--noheader", "--allocations", f"--name={job_name(plan)}", "--format=JobID")
+    until(lambda: slurm_lab.run(*by_name).stdout.split() == [first.id], "its name in sacct", 30)
+    (Path(plan.job_dir) / ".slurm_id").unlink()
+    if witness != "gates":
+        for gate in Path(plan.job_dir, "status").glob("gates-*"):
+            gate.rename(gate.with_name("gone"))
+    blind = tmp_path / "blind"
+    blind.mkdir()
+    for command in {"squeue", "sacct"} - {witness}:
+        (blind / command).write_text("#!/bin/sh\nexit 0\n")
+        (blind / command).chmod(0o755)
+    found = submit(LabHost(slurm_lab, str(blind)), job_of(plan))
+    assert (found.id, found.adopted) == (first.id, True)
+
+
+def test_a_hung_controller(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path):
+    """It hangs between the look and sbatch: sbatch is told that it timed out, and the job appears when it goes on."""
+    shims = shim(tmp_path / "shims", "before-sbatch")
+    said: list[str] = []
+    slow = LabHost(slurm_lab, str(shims))
+    found: list[str] = []
+    caller = threading.Thread(target=lambda: found.append(submit(slow, job_of(plan), said.append).id))
+    caller.start()
+    until((shims / "at-before-sbatch").exists, "the caller at sbatch")
+    slurm_lab.freeze("slurmctld")
+    (shims / "go").touch()
+    until(lambda: bool(said), "an attempt that came to nothing", 60)
+    slurm_lab.thaw("slurmctld")
+    caller.join(120)
+    assert "Socket timed out" in said[0]
+    assert jobs_called(slurm_lab, job_name(plan)) == found
+
+
+def test_a_stopped_controller(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
+    slurm_lab.stop_daemon("slurmctld")
+    with pytest.raises(NotSubmitted, match="Unable to contact slurm controller"):
+        submit(host, job_of(plan), pauses=())
+    said: list[str] = []
+
+    def mend(_: float) -> None:
+        slurm_lab.start_daemon("slurmctld")
+
+    found = submit(host, job_of(plan), said.append, pauses=(1.0,), sleep=mend)
+    assert jobs_called(slurm_lab, job_name(plan)) == [found.id]
+
+
+def test_two_at_once(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
+    found: list[str] = []
+    callers = [
+        threading.Thread(target=lambda: found.append(submit(LabHost(slurm_lab), job_of(plan)).id)) for _ in range(5)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(120)
+    assert len(found) == 5
+    assert jobs_called(slurm_lab, job_name(plan)) == [found[0]]
+    assert set(found) == {found[0]}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_any_step(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, step: str):
+    """The caller is killed there, and another submits at once, while what the first began still goes on."""
+    shims = shim(tmp_path / "shims", step)
+    first = caller(slurm_lab, plan, shims)
+    until((shims / f"at-{step}").exists, f"the first at {step}")
+    first.kill()
+    first.wait()
+    second = caller(slurm_lab, plan, None)
+    (shims / "go").touch()
+    assert second.wait(120) == 0
+    assert second.stdout is not None
+    assert jobs_called(slurm_lab, job_name(plan)) == [second.stdout.read().strip()]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_all_of_it_killed_at_any_step(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, step: str):
+    """The caller and what it began on the cluster, as when the login node is restarted."""
+    shims = shim(tmp_path / "shims", step)
+    first = caller(slurm_lab, plan, shims)
+    until((shims / f"at-{step}").exists, f"the first at {step}")
+    end_session(first.pid)
+    first.wait()
+    second = caller(slurm_lab, plan, None)
+    assert second.wait(120) == 0
+    assert second.stdout is not None
+    assert jobs_called(slurm_lab, job_name(plan)) == [second.stdout.read().strip()]
+
+
+def test_what_the_login_shell_sets_does_not_win(slurm_lab: SlurmLab, tmp_path: Path):
+    wrong = {
+        "SBATCH_PARTITION": "cpu", "SBATCH_TIMELIMIT": "9", "SBATCH_JOB_NAME": "other", "SLURM_NTASKS": "3",
+        "SLURM_MEM_PER_NODE": "5", "SBATCH_WAIT": "1", "TOKEN": "hidden", "SQUEUE_FORMAT": "%u", "SQUEUE_STATES": "PD",
+    }  # fmt: skip
+    host = LabHost(slurm_lab, **wrong)
+    plan = slurm_plan(tmp_path, "import os; print(os.environ.get('TOKEN'))", {"partition": "batch"})
+    put(host, plan)
+    job = submit(host, job_of(plan, hidden=("TOKEN",)))
+    seen = wait(host, Asked(job.id, plan.job_dir))
+    assert (seen.state, seen.partition) == ("succeeded", "batch")
+    shown = slurm_lab.run("scontrol", "show", "job", job.id).stdout
+    assert f"JobName={job_name(plan)}" in shown
+    assert "TimeLimit=00:05:00" in shown
+    log = Path(plan.job_dir) / f"log-{job_name(plan)}_{job.id}_0.out"
+    assert log.read_text() == "[rank0] None\n"
+
+
+def test_what_the_profile_leaves_open_the_login_shell_may_say(slurm_lab: SlurmLab, tmp_path: Path):
+    host = LabHost(slurm_lab, SBATCH_PARTITION="cpu")
+    plan = slurm_plan(tmp_path, "")
+    put(host, plan)
+    job = submit(host, job_of(plan))
+    assert wait(host, Asked(job.id, plan.job_dir)).partition == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"account": "nobody"}, ["account", "your accounts: acme"]),
+        ({"account": "idle"}, ["you may not use the account", "your accounts: acme"]),
+        ({"qos": "huge"}, ["QoS", "your QoS: ", "short"]),
+        ({"partition": "none-such"}, ["partition", "batch (4 nodes, up to 7-00:00:00, gpu:8)", "interactive"]),
+        ({"partition": "interactive", "time": "05:00:00"}, ["time limit", "interactive (4 nodes, up to 4:00:00"]),
+        ({"qos": "short", "time": "00:30:00"}, ["limit", "qos"]),
+        ({"gpus_per_node": 9}, ["gpus_per_node"]),
+        ({"mem": "2T"}, ["mem"]),
+        ({"constraint": "blue"}, ["feature", "constraint"]),
+        ({"gres": "tpu:1"}, ["gres"]),
+        ({"additional_parameters": {"reservation": "none"}}, ["reservation"]),
+        ({"additional_parameters": {"none_such": "1"}}, ["unrecognized option"]),
+    ],
+)
+def test_a_refusal_in_words(slurm_lab: SlurmLab, host: LabHost, tmp_path: Path, env: dict, words: list[str]):
+    plan = slurm_plan(tmp_path, "", env)
+    put(host, plan)
+    with pytest.raises(UserError) as caught:
+        submit(host, job_of(plan))
+    assert not isinstance(caught.value, NotSubmitted)
+    for word in words:
+        assert word in str(caught.value)
+    asked = ("squeue", "--noheader", "--states=all", f"--name={job_name(plan)}", "--format=%r")
+    assert set(slurm_lab.run(*asked).stdout.split()) <= {"BadConstraints"}, "a job is there nevertheless"
+    with pytest.raises(UserError):
+        submit(host, job_of(plan))
+
+
+def test_a_shape_of_too_many_nodes(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    host = LabHost(slurm_lab_plain)
+    plan = slurm_plan(tmp_path, "", nodes=5)
+    put(host, plan)
+    with pytest.raises(UserError, match="more nodes"):
+        submit(host, job_of(plan))
+
+
+def end_session(leader: int) -> None:
+    """Kills every process of a session; what `timeout` starts has a group of its own."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getsid(int(entry.name)) == leader:
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def shim(folder: Path, step: str) -> Path:
+    """A folder for `PATH` whose squeue and sbatch are Slurm's own, but stop at a step until `go` is there."""
+    folder.mkdir()
+    for command in ("squeue", "sbatch"):
+        lines = ["#!/bin/bash"]
+        for when in ("before", "after"):
+            if f"{when}-{command}" == step:
+                lines.append(f"touch {folder}/at-{step}; until [ -e {folder}/go ]; do sleep 0.05; done")
+            if when == "before":
+                lines.append(f'/usr/bin/{command} "$@"; code=$?')
+        (folder / command).write_text("\n".join([*lines, "exit $code", ""]))
+        (folder / command).chmod(0o755)
+    return folder
+
+
+def caller(lab: SlurmLab, plan: Plan, shims: Path | None) -> subprocess.Popen[str]:
+    """Another process that submits the plan and prints the job's id."""
+    host = LabHost(lab, str(shims or ""))
+    job = job_of(plan)
+    program = f"""
+    from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+    from nemo_runspec.transport.base import Done
+    import subprocess
+
+    class Here:
+        name = key = "here"
+        def run(self, script, *, data=b"", timeout=60.0):
+            done = subprocess.run(["bash", "-c", script], input=data, capture_output=True, timeout=timeout)
+            return Done(done.returncode, done.stdout, done.stderr)
+
+    job = Job({job.name!r}, {job.folder!r}, {job.script!r}, {tuple(job.command)!r})
+    print(submit(Here(), job).id)
+    """
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=host.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )

@@ -164,6 +164,11 @@ def declares_itself(script: Path) -> bool | None:
     return _BLOCK.search(text) is not None and b"tool.runspec" in text
 
 
+def scripts_in(folder: Path) -> list[Path]:
+    """The files of a folder that may declare a command: Python scripts, and shell scripts."""
+    return sorted((*folder.glob("*.py"), *folder.glob("*.sh")))
+
+
 def script_of_ones_own(script: Path) -> Recipe:
     """A recipe made of any Python script; its header is optional.
 
@@ -255,9 +260,10 @@ def _walk(folder: Path, root: Path, depth: int = 8) -> Iterator[Recipe]:
 
 
 def _recipe_in(folder: Path, root: Path) -> Recipe | None:
-    declared = {f: declares_itself(f) for f in sorted(folder.glob("*.py"))}
+    declared = {f: declares_itself(f) for f in scripts_in(folder)}
     # A script that cannot be read is the recipe where no other is: it is listed with its error, not left out.
-    scripts = [f for f, said in declared.items() if said] or [f for f, said in declared.items() if said is None][:1]
+    unread = [f for f, said in declared.items() if said is None and f.suffix == ".py"]
+    scripts = [f for f, said in declared.items() if said] or unread[:1]
     if not scripts:
         return None
     path = folder.relative_to(root).as_posix()

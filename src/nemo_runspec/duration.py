@@ -1,10 +1,12 @@
-"""Time limits as sbatch reads them. Small on purpose: checking a profile needs it, and help shows profiles."""
+"""Time limits as sbatch reads them, and lengths of time. Small on purpose: checking a profile needs it."""
 
 from __future__ import annotations
 
 import re
 
 _TIME = re.compile(r"^(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})$")
+_LENGTH = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+)s)?", re.ASCII)
+_UNITS = (86400, 3600, 60, 1)
 
 
 def hours(time: str) -> float | None:
@@ -21,6 +23,19 @@ def hours(time: str) -> float | None:
     if match is None:
         raise ValueError(f"not a time limit: {time!r}")
     return _in_hours(int(match["days"] or 0), [int(part) for part in match["rest"].split(":")], match["days"]) or None
+
+
+def seconds(text: str) -> int:
+    """A length of time such as `30m`, `90s`, `1h30m` or `2d`, in seconds: above 0.
+
+    Raises:
+        ValueError: not one of these.
+    """
+    match = _LENGTH.fullmatch(text.strip())
+    total = sum(int(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True)) if match else 0
+    if not total:
+        raise ValueError(f"not a length of time: {text!r}")
+    return total
 
 
 def _in_hours(days: int, parts: list[int], dashed: str | None) -> float:

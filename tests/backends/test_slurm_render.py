@@ -119,7 +119,8 @@ def test_an_experiment_writes_the_same_text_in_its_own_directory(make_plan, cont
 
 def test_the_job_script_comes_first_and_lies_where_the_batch_script_looks_for_it(make_plan):
     plan = make_plan("slurm", {"container_image": "img"})
-    script, batch = render(plan).files
+    script, batch, functions = render(plan).files
+    assert (functions.title, functions.name) == ("batch functions", "batch.sh")
     assert (script.title, batch.title) == ("job script", "sbatch script")
     assert script == RenderedFile("job script", f"scripts/{plan.name}.sh", "cd /nemo_run/code\n")
     assert f"bash /nemo_run/{script.name}\n" in batch.text
@@ -128,7 +129,7 @@ def test_the_job_script_comes_first_and_lies_where_the_batch_script_looks_for_it
 
 def test_without_a_container_everything_lies_in_the_job_directory(make_plan):
     plan = make_plan("slurm", {"remote_job_dir": "/lustre/me/run"})
-    script, batch = render(plan).files
+    script, batch, _ = render(plan).files
     assert script.text == f"cd {plan.job_dir}/code\n"
     assert plan.job_dir == f"/lustre/me/run/jobs/{plan.name}"
     assert f"--chdir {plan.job_dir}/code " in batch.text

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from lab_docker import docker_engine
+from labs.slurm.fixtures import slurm_lab
 from support import Project
 
 from behaviour.bench import Bench
@@ -32,7 +33,7 @@ def bench(rig: Rig, request: pytest.FixtureRequest, project: Project) -> Iterato
     made.profile()
     yield made
     for folder in (project.state / "jobs").glob("*-*"):
-        if not (folder / "status" / "node-0").exists():
+        if made.setting.left_alone(folder):
             made.nemotron("jobs", "cancel", folder.name, "--grace", "1")
 
 
@@ -41,4 +42,4 @@ def _parameter(rig: Rig) -> object:
     return pytest.param(rig, id=rig.name, marks=marks)
 
 
-__all__ = ["docker_engine"]
+__all__ = ["docker_engine", "slurm_lab"]

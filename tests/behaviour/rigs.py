@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import lab_docker
 import pytest
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
 from support import Project
+
+
+_ASKS = (
+    "Ctrl-C asks whether the job is to go on alone or to be cancelled (it goes on where nobody can be asked); "
+    "tested with a terminal in tests/remote"
+)
 
 
 @dataclass(frozen=True)
@@ -22,12 +31,16 @@ class Setting:
         profile: lines of a profile in TOML. `environment`: what nemotron's process sees besides.
         view: the platform's own description of a job, given its name: where a secret must not stand.
         leftovers: what of a job, given its name and folder, is still on the platform.
+        safes: files of a job, given its folder, that hold its secrets while it is not over, for its owner alone.
+        left_alone: whether a job, given its folder, is to be ended after a test.
     """
 
     profile: str
     environment: Mapping[str, str] = field(default_factory=dict)
     view: Callable[[str], str] = lambda name: ""
     leftovers: Callable[[str, Path], list[str]] = lambda name, folder: processes_of(folder)
+    safes: Callable[[Path], list[Path]] = lambda folder: []
+    left_alone: Callable[[Path], bool] = lambda folder: not (folder / "status" / "node-0").exists()
 
 
 @dataclass(frozen=True)
@@ -38,12 +51,14 @@ class Rig:
         prepare: the setting for a project; starts what is needed, through pytest's fixtures.
         lab: what to do to get it where it needs a lab part; None where it runs anywhere.
         unsupported: a behaviour's name → why this backend cannot have it.
+        needs_launcher: states in which even a detached job still needs the process that has started it.
     """
 
     name: str
     prepare: Callable[[pytest.FixtureRequest, Project], Setting]
     lab: str | None = None
     unsupported: Mapping[str, str] = field(default_factory=dict)
+    needs_launcher: Sequence[str] = ()
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -85,7 +100,53 @@ def _containers(engine: lab_docker.Engine, job: str) -> list[dict[str, Any]]:
     return [container for container in engine.containers() if f"/{job}" in container["Names"]]
 
 
+def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
+    """From a login node: over SSH the same jobs come to the same cluster, only later."""
+    lab: SlurmLab = request.getfixturevalue("slurm_lab")
+    request.addfinalizer(lab.reset)
+
+    def view(name: str) -> str:
+        folder = _remote_folder(project.state / "jobs" / name)
+        texts = [path.read_text(errors="replace") for path in folder.iterdir() if path.suffix in (".sh", ".out")]
+        assert len(texts) > 3, f"{folder} has no scripts and logs"
+        return "\n".join([lab.run("scontrol", "--all", "show", "job", "--details").stdout, *texts])
+
+    def leftovers(name: str, folder: Path) -> list[str]:
+        remote = _remote_folder(folder)
+        queued = lab.run("squeue", "--noheader", f"--name={_job_name(folder)}", "--format=%i %T").stdout.splitlines()
+        return processes_of(folder) + processes_of(remote) + queued + [str(path) for path in safes(folder)]
+
+    def safes(folder: Path) -> list[Path]:
+        return [path for path in [_remote_folder(folder) / "secrets.env"] if path.exists()]
+
+    profile = 'executor = "slurm"\naccount = "acme"\npartition = "batch"\ntime = "00:10:00"'
+    environment = lab.environment()
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment["PYTHONPATH"] = "/tmp/beh/stub"
+    return Setting(profile, environment, view, leftovers, safes, left_alone=lambda folder: False)
+
+
+def _remote_folder(folder: Path) -> Path:
+    """Where a job's files are on its cluster."""
+    return Path(_handle(folder)["job_dir"])
+
+
+def _job_name(folder: Path) -> str:
+    return str(_handle(folder)["name"])
+
+
+def _handle(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "record.json").read_text(encoding="utf-8"))["handle"])
+
+
 RIGS = (
     Rig("local", _local),
     Rig("docker", _docker, lab=lab_docker.needs_docker.kwargs["how"]),
+    Rig(
+        "slurm",
+        _slurm,
+        lab=needs_slurm.kwargs["how"],
+        unsupported={"interrupt": _ASKS},
+        needs_launcher=("planned", "submitting"),
+    ),
 )

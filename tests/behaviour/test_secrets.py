@@ -34,12 +34,15 @@ def test_secret_is_nowhere_else(bench):
     name = bench.newest()
     try:
         assert f"digest {DIGEST}" in bench.log_has(name, "said aloud")
-        assert places_of(CANARY, bench.project.state, bench.project.folder) == []
+        safes = bench.setting.safes(bench.folder(name))
+        assert [path.stat().st_mode & 0o777 for path in safes] == [0o600] * len(safes)
+        assert places_of(CANARY, bench.project.state, bench.project.folder) == [str(path) for path in safes]
         assert CANARY not in bench.setting.view(name)
         shown = [("show", name), ("show", name, "--json"), ("list", "--json"), ("logs", name)]
         assert not [args for args in shown if CANARY in (out := bench.nemotron("jobs", *args)).out + out.err]
     finally:
         bench.nemotron("jobs", "cancel", name, "--grace", "1")
+    assert bench.leftovers(name) == []
     assert places_of(CANARY, bench.project.state, bench.project.folder) == []
 
 

@@ -121,7 +121,7 @@ def test_apply_refuses_a_recipe_that_has_changed(project, nemotron):
     assert not project.state.exists()
 
 
-@pytest.mark.parametrize("profile", ["my-cluster", "lepton", "runai"])
+@pytest.mark.parametrize("profile", ["lepton", "runai"])
 def test_apply_of_what_cannot_be_submitted(project, nemotron, profile):
     nemotron("nano3", "pretrain", "-c", "tiny", "--run", profile, "-d", "--out", "plan.json").succeeds()
     nemotron("apply", "plan.json").refuses("nothing was submitted")

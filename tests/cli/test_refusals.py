@@ -99,13 +99,24 @@ def test_naming_a_profile_never_falls_back_to_this_machine(project, nemotron):
         assert snapshot(project.folder, project.home) == before
 
 
-@pytest.mark.parametrize("profile", ["my-cluster", "runai", "lepton"])
+@pytest.mark.parametrize("profile", ["runai", "lepton"])
 @pytest.mark.parametrize("option", ["--run", "--batch"])
 def test_what_cannot_be_submitted_yet_says_so(project, nemotron, profile, option):
     before = snapshot(project.folder, project.home)
     outcome = nemotron(*TINY, option, profile)
     outcome.refuses("nothing was submitted", "--dry-run")
     assert snapshot(project.folder, project.home) == before
+
+
+@pytest.mark.parametrize("option", ["--run", "--batch"])
+def test_a_login_node_that_cannot_be_reached(project, nemotron, option):
+    """The job is on record as failed, so that nobody waits for it; nothing was sent."""
+    project.write("env.toml", '[far]\nexecutor = "slurm"\ntunnel = "ssh"\nhost = "127.0.0.1"\nport = 9\n')
+    project.write("train.py", "print(1)")
+    nemotron("run", "./train.py", option, "far").refuses("127.0.0.1:9")
+    [record] = nemotron("jobs", "list", "--json").succeeds().json
+    assert record["state"] == "failed"
+    assert record["cause"].startswith("not submitted: ")
 
 
 @pytest.mark.parametrize("option", ["--run", "--batch"])

@@ -158,7 +158,7 @@ def test_two_nodes_meet(tmp_path, torch_bin):
     assert {(d["sum"], d["WORLD_SIZE"], d["NNODES"], d["MASTER_ADDR"]) for d in seen} == {(4.0, "4", "2", "127.0.0.1")}
     assert {len(d["NEMOTRON_NODE_IPS"].splitlines()) for d in seen} == {2}
     assert {d["EXTRA"] for d in seen} == {"s3cret"}
-    assert not Path(JobLayout(plan.job_dir).secrets).exists()
+    assert Path(JobLayout(plan.job_dir).secrets).exists()  # a requeued job needs them once more
     assert [m.node for m in read_markers(Path(JobLayout(plan.job_dir).status))] == [0, 1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -29,7 +30,8 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.supervise.bundle import read_bundle
 from nemo_runspec.supervise.layout import job_files
-from nemo_runspec.transport.base import Data, Done
+from nemo_runspec.transport.base import Data, Done, Host
+from nemo_runspec.transport.ssh import SshHost
 
 
 class LabHost:
@@ -67,6 +69,35 @@ class LabHost:
         """Nothing is held."""
 
 
+class Login(SshHost):
+    """A lab's login node over its real sshd, as nemotron reaches it. Use as a context: the connection ends with it.
+
+    Args:
+        path: folders that come first in `PATH` there.
+    """
+
+    def __init__(self, lab: SlurmLab, user: str = "root", path: str = "", folder: Path | None = None) -> None:
+        self._place = folder or Path(tempfile.mkdtemp(prefix="nemo-sock-", dir="/tmp"))
+        access = lab.ssh.as_user(user)
+        config = self._place / "config"
+        config.write_text(
+            f"Host login\n  HostName {access.host}\n  Port {access.port}\n  User {user}\n"
+            f"  IdentityFile {access.identity}\n  IdentitiesOnly yes\n  UserKnownHostsFile {access.known_hosts}\n"
+        )
+        super().__init__("login", config=config, folder=self._place, linger=0 if folder is None else 60)
+        self._path = ":".join(filter(None, (path, str(Path(sys.executable).parent))))
+
+    def __enter__(self) -> Login:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
+        """As `Host.run`."""
+        return super().run(f"PATH={self._path}:$PATH\n{script}", data=data, timeout=timeout)
+
+
 def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **values: Any) -> Plan:
     """A plan for Slurm whose recipe is one script. `profile`: its keys; `values`: see `jobkit.plan_for`."""
     name = f"test-1120-{uuid.uuid4().hex[:8]}"
@@ -89,7 +120,7 @@ def cargo_of(plan: Plan, **values: Any) -> Cargo:
     return Cargo(job_files(plan, rendering), read_bundle(plan.bundle), **values)
 
 
-def put(host: LabHost, plan: Plan, **values: Any) -> None:
+def put(host: Host, plan: Plan, **values: Any) -> None:
     """Stages a plan."""
     cargo = cargo_of(plan, **values)
     stage(host, plan.job_dir, cargo, ask(host, plan.job_dir, cargo.digest))
@@ -100,24 +131,48 @@ def job_of(plan: Plan, **values: Any) -> Job:
     return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*SUBMIT, sbatch_script(plan)), **values)
 
 
-def start(host: LabHost, plan: Plan, **values: Any) -> Asked:
+def start(host: Host, plan: Plan, **values: Any) -> Asked:
     """Stages and submits a plan."""
     put(host, plan, **values)
     return Asked(submit(host, job_of(plan)).id, plan.job_dir, plan.resources.nodes)
 
 
-def see(host: LabHost, job: Asked) -> ClusterJob:
+def see(host: Host, job: Asked) -> ClusterJob:
     """The job now."""
     return look(host, [job])[job.id]
 
 
-def wait(host: LabHost, job: Asked, *states: str, seconds: float = 60) -> ClusterJob:
+def wait(host: Host, job: Asked, *states: str, seconds: float = 60) -> ClusterJob:
     """The job once it is in one of these states; without any, once it is over."""
 
     def there(seen: ClusterJob) -> bool:
         return seen.state in states if states else is_over(seen.state) and seen.state != "lost"
 
     return until_seen(lambda: see(host, job), there, seconds)
+
+
+def shim(folder: Path, step: str) -> Path:
+    """A folder for `PATH` whose squeue and sbatch are Slurm's own, but stop at a step until `go` is there.
+
+    Args:
+        step: `before-squeue`, `after-squeue`, `before-sbatch` or `after-sbatch`; `at-STEP` is there once it is reached.
+    """
+    folder.mkdir()
+    for command in ("squeue", "sbatch"):
+        lines = ["#!/bin/bash"]
+        for when in ("before", "after"):
+            if f"{when}-{command}" == step:
+                lines.append(f"touch {folder}/at-{step}; until [ -e {folder}/go ]; do sleep 0.05; done")
+            if when == "before":
+                lines.append(f'/usr/bin/{command} "$@"; code=$?')
+        (folder / command).write_text("\n".join([*lines, "exit $code", ""]))
+        (folder / command).chmod(0o755)
+    return folder
+
+
+def jobs_called(lab: SlurmLab, name: str) -> list[str]:
+    """The ids of all jobs of that name, ended ones too."""
+    return lab.run("squeue", "--noheader", "--states=all", f"--name={name}", "--format=%A").stdout.split()
 
 
 def until_seen(

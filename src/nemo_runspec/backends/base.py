@@ -72,8 +72,10 @@ class Backend:
         provider: `module:class` of a `remote.provider.Provider`, where jobs run elsewhere; None while it is not built.
         worker: `module:class` of a `supervise.worker.Worker`, where jobs run on this machine under a supervisor.
         mounts: False where a job sees this machine as it is, so that nothing is mounted, nor cloned for that.
+        mounts_sent_to: how a mount's source names the job's own directory, where repositories to be mounted are sent.
         in_container: True where a job on this machine does not see this process's environment.
         preflight: `module:function` of `checks(Question) -> Iterable[Check]`: whether a profile is going to work.
+        builds: keys of a profile that container builds do not take over; None where no builds run.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
 
@@ -88,7 +90,9 @@ class Backend:
     worker: str | None = None
     preflight: str | None = None
     mounts: bool = True
+    mounts_sent_to: str | None = None
     in_container: bool = False
+    builds: frozenset[str] | None = None
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
 

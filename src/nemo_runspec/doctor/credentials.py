@@ -46,8 +46,7 @@ def usual(sections: Mapping[str, Mapping[str, Any]], names: Iterable[str], given
             seen = f"[wandb] is set up, but no {variable} is found here{_note(reference.detail)}"
             yield warning(name, seen, f"{login}, or export {variable}=…")
         else:
-            how = f"{login}, or export {variable}=…, for what needs an account"
-            yield skipped(name, f"no {variable} is found here{_note(reference.detail)}; nothing asks for it", how)
+            yield skipped(name, f"no {variable} is found here{_note(reference.detail)}; this profile asks for none")
 
 
 def _note(detail: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec import paths
-from nemo_runspec.doctor.check import Check, failed, ok, of_error, skipped, warning
+from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
 _SECONDS = 10.0

@@ -15,6 +15,7 @@ from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import OPEN_TYPES
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile
 
 MODES = ("run", "batch")
@@ -40,33 +41,35 @@ def examine(patient: Patient, *, job: bool = False) -> Iterator[Check]:
     for check in _values(profile, env):
         usable = usable and not (check.verdict == "failed" and check.name == "values")
         yield check
+    if usable:
+        yield from get_backend(profile.executor).preflight_of(Question(profile.name, env, job))
+    else:
+        yield skipped(profile.executor, "not checked: the values above must be mended first")
     yield from credentials.listed(env.get("secrets") or (), env.get("env_vars") or {})
     sections = patient.file.sections if patient.file else {}
     yield from credentials.usual(sections, env.get("secrets") or (), env.get("env_vars") or {})
-    if not usable:
-        yield skipped(profile.executor, "not checked: the values above must be mended first")
-        return
-    yield from get_backend(profile.executor).preflight_of(Question(profile.name, env, job))
 
 
 def merged(profile: Profile) -> dict[str, Any]:
-    """A profile's values over the default of every key, as a plan of a recipe without opinions has them."""
+    """A profile's values over the default of every key, as a plan has them; no clones among its mounts."""
     fields = fields_of(profile.executor).fields.values()
     defaults = {
         f.name: deepcopy(f.default) if f.default is not None else ({} if f.type in OPEN_TYPES else None)
         for f in fields
         if f.name != "extends"
     }
-    return {**defaults, **profile.values}
+    mounts = [mount for mount in profile.values.get("mounts") or () if "auto_mount:" not in str(mount)]
+    return {**defaults, **profile.values, "mounts": mounts}
 
 
 def _values(profile: Profile, env: dict[str, Any]) -> Iterator[Check]:
     """What is wrong with the values themselves: `values` where no job can be made of them, else `profile`."""
     found = [failed("profile", line, _where(profile)) for line in profile.unfilled()]
     found += [warning("profile", line) for line in profile.warnings]
+    values = {**env, **settled_mounts({"mounts": profile.values.get("mounts")}), "container_image": env.get("container_image") or "image"}
     for mode in MODES:
         try:
-            target = get_backend(profile.executor).make_target(TargetRequest("doctor", mode, "", "torchrun", env))
+            target = get_backend(profile.executor).make_target(TargetRequest("doctor", mode, "", "torchrun", values))
         except UserError as error:
             problems = error.problems if isinstance(error, Problems) else (error,)
             found += [of_error("values", problem) for problem in problems]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
@@ -24,11 +25,13 @@ class MountRequests:
     Args:
         job: the job's name, a part of every path, so that no job changes another's files.
         git_dir: called for the folder of all clones when one is needed.
+        sent_to: where what is mounted will lie on another machine, below a job's directory; None for this machine.
     """
 
-    def __init__(self, job: str, git_dir: Callable[[], Path]) -> None:
+    def __init__(self, job: str, git_dir: Callable[[], Path], sent_to: str | None = None) -> None:
         self.job = job
         self.git_dir = git_dir
+        self.sent_to = sent_to
         self.found: dict[tuple[str, str], AutoMount] = {}
         self.problem: UserError | None = None
 
@@ -39,8 +42,11 @@ class MountRequests:
         except UserError as error:
             self.problem = self.problem or error
             return "/:/"
+        if self.sent_to is not None:
+            name = f"mounts/{mirror_folder(mount).name}-{Path(mount.path).name}"
+            mount = replace(mount, there=name)
         self.found[mount.path, mount.target] = mount
-        return f"{mount.path}:{written}"
+        return f"{mount.path if self.sent_to is None else f'{self.sent_to}/{mount.there}'}:{written}"
 
 
 def read_auto_mount(text: str, job: str, git_dir: Callable[[], Path]) -> tuple[AutoMount, str]:

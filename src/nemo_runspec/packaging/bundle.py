@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from nemo_runspec.catalog import Recipe, declares_itself
+from nemo_runspec.catalog import Recipe, declares_itself, scripts_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Bundle, BundleFile
 
@@ -56,7 +56,7 @@ def _files(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir() and not entry.is_symlink():
             # A command of its own below this one ships with itself, not with its parent.
-            if not any(declares_itself(script) for script in entry.glob("*.py")):
+            if not any(declares_itself(script) for script in scripts_in(entry)):
                 yield from _files(entry)
         elif entry.is_file():
             yield entry

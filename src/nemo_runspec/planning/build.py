@@ -20,6 +20,7 @@ from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
+from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
@@ -143,7 +144,7 @@ class _Builder:
         self.composition = Composition(self.executor)
         self.warnings: list[str] = list(request.profile.warnings) if request.profile else []
         self.unfilled: tuple[str, ...] = ()
-        self.mounts = MountRequests(self.name, self._git_dir)
+        self.mounts = MountRequests(self.name, self._git_dir, self.backend.mounts_sent_to)
 
     def build(self) -> Planned:
         variables: dict[str, str] = {}
@@ -152,6 +153,7 @@ class _Builder:
 
     def _build(self, variables: dict[str, str]) -> Planned:
         spec, composition = self.recipe.spec, self.composition
+        refuse_build(self.recipe, self.backend, self.profile)
         self._compose()
         # The job's own variables first: what follows may refer to them.
         variables.update({k: as_text(v) for k, v in composition.resolved("run.env.env_vars").items()})
@@ -252,6 +254,7 @@ class _Builder:
         package = self.shared.package(env, self.executor, self._origin(bundle))
         launch = self._launch(env, package)
         target = self._target(env, launch.kind)
+        launch = with_build_words(launch, spec, config, getattr(target, "build_cache_dir", None))
         gpus = env.get("gpus_per_node") or 0
         return Plan(
             name=self.name,

@@ -161,6 +161,7 @@ class AutoMount:
     Args:
         path: where it is checked out on this machine; `target`: where the job sees it.
         commit: what `ref` stood for; None until it was cloned.
+        there: where it lies below the job's directory of another machine; None for this machine.
     """
 
     url: str
@@ -168,6 +169,7 @@ class AutoMount:
     path: str
     target: str
     commit: str | None = None
+    there: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from nemo_runspec.planning.model import EnvVar
 RESERVED = frozenset({
     "NEMOTRON_JOB_NAME", "NEMOTRON_JOB_DIR", "NEMOTRON_METRICS_FILE", "NEMOTRON_NODE_RANK", "NEMOTRON_NUM_NODES",
     "NEMOTRON_NODE_IPS", "NEMOTRON_GPUS_PER_NODE", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-    "GROUP_RANK", "NODE_RANK", "NNODES",
+    "GROUP_RANK", "NODE_RANK", "NNODES", "NEMOTRON_ATTEMPT", "NEMOTRON_ATTEMPTS",
 })  # fmt: skip
 """Variables that nemotron or torchrun sets in every job. `MASTER_ADDR` and `MASTER_PORT` may be given."""
 

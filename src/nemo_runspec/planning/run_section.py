@@ -10,6 +10,7 @@ from typing import Any
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import OPEN_TYPES
+from nemo_runspec.planning.container_build import taken_of
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import escape
@@ -82,10 +83,11 @@ def _join_env(
     _put(layer, yaml_layer)
     if profile is not None:
         before = layer.values
-        values: dict[str, Any] = escape(profile.values)
+        taken, sources = taken_of(recipe, profile)
+        values: dict[str, Any] = escape(taken)
         if "mounts" in values:
-            values["mounts"] = escape(profile.values["mounts"], keep="auto_mount:")
-        _put(layer, _Layer(values, dict(profile.sources)))
+            values["mounts"] = escape(taken["mounts"], keep="auto_mount:")
+        _put(layer, _Layer(values, sources))
         joined = overlay(before, {k: v for k, v in values.items() if k in JOINED_KEYS})
         layer.values.update({k: joined[k] for k in JOINED_KEYS if k in joined})
         for path, source in yaml_layer.sources.items():

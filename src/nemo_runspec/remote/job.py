@@ -10,12 +10,15 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
-from nemo_runspec.remote.provider import Prepared, Say
+from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.remote.provider import Parts, Prepared, Say
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.supervise.layout import job_files, keep_package, packed
+from nemo_runspec.supervise.pinned import write_mounts
 from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.transport.base import Unreachable
 
 
 class RemoteJob:
@@ -34,8 +37,8 @@ class RemoteJob:
         self.provider = get_backend(self.plan.executor).load_provider()
         self.record: JobRecord
         self.provider.check(self.plan)
-        self.contents = read_bundle(self.plan.bundle)
-        self.archive = packed(self.plan, submission.again, say)
+        contents, archive = read_bundle(self.plan.bundle), packed(self.plan, submission.again, say)
+        self.parts = Parts(contents, archive, provide_mounts(self.plan.auto_mounts, say))
 
     def record_job(self) -> None:
         """Writes the job down, with all that a retry needs."""
@@ -51,9 +54,10 @@ class RemoteJob:
             retry_of=given.again.name if given.again else None,
             handle=self.provider.place(self.plan),
         )
-        write_bundle(self.contents, Path(JobLayout(str(self.folder)).bundle))
-        if self.archive is not None:
-            keep_package(self.archive, self.folder)
+        write_bundle(dict(self.parts.contents), Path(JobLayout(str(self.folder)).bundle))
+        write_mounts(self.folder, self.parts.mounts)
+        if self.parts.archive is not None:
+            keep_package(self.parts.archive, self.folder)
 
     def submit(self) -> JobRecord:
         """Sends the recorded job and submits it; the record with its id there.
@@ -63,8 +67,8 @@ class RemoteJob:
             Unreachable, NotSubmitted: it is not known whether it was submitted. Its record stays as it is, so that the
                 next command that asks about it finds out.
         """
+        prepared = self._prepare()
         try:
-            prepared = self._prepare()
             handle = self.provider.submit(prepared, self.say)
         except UserError as error:
             if not getattr(error, "transient", False):
@@ -81,19 +85,23 @@ class RemoteJob:
         Raises:
             UserError: they cannot be sent.
         """
-        try:
-            prepared = self._prepare()
-        except UserError as error:
-            self._refused(error)
-            raise
+        prepared = self._prepare()
         staged = {**prepared.handle, "staged": True}
         self.record = self.store.note(self.record, handle=staged, launcher=None)
         return prepared
 
     def _prepare(self) -> Prepared:
-        """The job's files there; where it lies, and the exact texts, are written down before it is submitted."""
+        """The job's files there; where it lies, and the exact texts, are written down before it is submitted.
+
+        Raises:
+            UserError: nothing was submitted, and the record says so.
+        """
         self.record = self.store.transition(self.record, "submitting")
-        prepared = self.provider.prepare(self.submission, self.archive, self.contents, self.say)
+        try:
+            prepared = self.provider.prepare(self.submission, self.parts, self.say)
+        except UserError as error:
+            self._refused(error)
+            raise
         self._keep(prepared.rendering)
         self.record = self.store.note(self.record, handle={**self.record.handle, **prepared.handle})
         return prepared
@@ -117,4 +125,5 @@ class RemoteJob:
         except JobEnded as ended:
             self.record = ended.record
         except UserError as left:
-            self.say(f"{self.plan.name}: its files may still be there: {first_line(left)}")
+            if type(error) is not Unreachable:  # where nothing answered at all, nothing is there
+                self.say(f"{self.plan.name}: its files may still be there: {first_line(left)}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
 from nemo_runspec.supervise.submission import Submission
 
 Say = Callable[[str], None]
@@ -86,6 +87,20 @@ class Rest:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What travels with a plan.
+
+    Args:
+        contents: the recipe's files. `archive`: the code package, None without one.
+        mounts: repositories, checked out on this machine at their commits.
+    """
+
+    contents: Mapping[BundleFile, bytes]
+    archive: Path | None = None
+    mounts: Sequence[AutoMount] = ()
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A job whose files are where it will run, not submitted yet.
 
@@ -109,7 +124,7 @@ class Provider(Protocol):
     def place(self, plan: Plan) -> Handle:
         """How a job will be found, as far as it is known before anything is asked. No network."""
 
-    def prepare(self, submission: Submission, archive: Any, contents: Any, say: Say) -> Prepared:
+    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """Puts the job's files where it will run; a second call goes on where the first one was cut off."""
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:

@@ -81,6 +81,8 @@ nemotron_rank() {
   trap 'nemotron_told=143' TERM
   trap 'nemotron_told=130' INT
   trap 'nemotron_told=129' HUP
+  trap 'nemotron_told=138' USR1
+  trap 'nemotron_told=140' USR2
   exec {nemotron_out}> >(nemotron_prefix "$1")
   nemotron_reader=$!
   nemotron_privately nemotron_write "$nemotron_said" 2> /dev/null || nemotron_said=/dev/null
@@ -108,11 +110,12 @@ nemotron_rank() {
 }
 
 # NAME NUMBER: passes a signal on, once, to the process group of the command; before there is one, ends the script.
+# Where the platform signals every process of a task, the command has had it already.
 nemotron_on_signal() {
   nemotron_received=$1
   nemotron_signals=$((nemotron_signals + 1))
   if [ -n "$nemotron_child" ]; then
-    kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
+    [ -n "$nemotron_signals_all" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
   else
     nemotron_reason="the job was told to stop (SIG$1)"
     exit $((128 + $2))
@@ -122,14 +125,20 @@ nemotron_on_signal() {
 # COMMAND...: runs it in a process group of its own and returns its status, whatever signals come meanwhile.
 # Here and in nemotron_rank even locals have our prefix: bash exports a local whose name is a variable of the job.
 nemotron_launch() {
-  local nemotron_code nemotron_result=127 nemotron_before nemotron_watcher=''
+  local nemotron_code nemotron_result=127 nemotron_before nemotron_watcher='' nemotron_stall=''
   set -m
   "$@" < /dev/null &
   nemotron_child=$!
   set +m
-  if [ "$nemotron_tasks" -gt 1 ]; then
+  if [ "$nemotron_tasks" -gt 1 ] || [ -n "$nemotron_requeues" ]; then
     nemotron_watch "$nemotron_child" > /dev/null 2>&1 &
     nemotron_watcher=$!
+    disown "$nemotron_watcher" # bash would tell of its end
+  fi
+  if [ -n "${nemotron_stall_seconds-}" ]; then
+    nemotron_stall_watch "$nemotron_child" > /dev/null &
+    nemotron_stall=$!
+    disown "$nemotron_stall"
   fi
   while :; do
     nemotron_before=$nemotron_signals
@@ -138,14 +147,20 @@ nemotron_launch() {
     [ "$nemotron_code" -eq 127 ] || nemotron_result=$nemotron_code # 127: its status has been read before
     [ "$nemotron_before" -ne "$nemotron_signals" ] || break
   done
-  [ -z "$nemotron_watcher" ] || kill "$nemotron_watcher" 2> /dev/null || :
+  [ -z "$nemotron_watcher$nemotron_stall" ] || kill -KILL $nemotron_watcher $nemotron_stall 2> /dev/null || :
   return "$nemotron_result"
 }
 
-# GROUP: ends the command here once it has failed elsewhere: collectives and torchrun would wait for the others long.
+# GROUP: hands the command here what the job is told from outside, and ends it once it has failed elsewhere:
+# collectives and torchrun would wait for the others long.
 nemotron_watch() {
-  local failed
+  local failed told=1
+  trap '' TERM INT HUP USR1 USR2
   while sleep 2; do
+    for failed in "$nemotron_gates"/told.*[0-9]; do
+      [ -f "$nemotron_gates/told.$told" ] || continue
+      ! nemotron_deliver "$(cat "$nemotron_gates/told.$told")" "$1" || told=$((told + 1))
+    done
     for failed in "$nemotron_gates"/failed.*[0-9]; do
       [ -f "$failed" ] || continue
       sleep 5
@@ -155,6 +170,56 @@ nemotron_watch() {
       return 0
     done
   done
+}
+
+# NAME GROUP: sends the command a signal. Under torchrun every rank gets it and torchrun does not: it would end its ranks
+# 30 s later, or by USR1 itself. One that would end a torchrun that has no ranks yet waits for them.
+nemotron_deliver() {
+  local group found=''
+  for group in $(nemotron_rank_groups "$2"); do
+    kill -s "$1" -- "-$group" && found=1
+  done
+  [ -z "$found" ] || return 0
+  case $nemotron_apart$1 in 1USR?) return 1 ;; esac
+  kill -s "$1" -- "-$2"
+  return 0
+}
+
+# PID: the process groups of the ranks that torchrun has started below a process.
+nemotron_rank_groups() {
+  local entry word words count
+  [ -n "$nemotron_apart" ] || return 0
+  for entry in /proc/[0-9]*; do
+    words=()
+    while IFS= read -r -d '' word; do words+=("$word"); done 2> /dev/null < "$entry/cmdline"
+    count=${#words[@]}
+    [ "$count" -ge 2 ] || continue
+    if [ "${words[count - 1]}" = --rank ] && [ "${words[count - 2]}" = "$nemotron_script" ]; then
+      nemotron_group_below "${entry#/proc/}" "$1"
+    fi
+  done
+}
+
+# PID ANCESTOR: the process, where it leads a group and descends from the other.
+nemotron_group_below() {
+  local parent group state above rest
+  read -r state parent group rest <<< "$(nemotron_stat "$1")"
+  [ "$group" = "$1" ] || return 0
+  while [ "${parent:-0}" -gt 1 ]; do
+    if [ "$parent" = "$2" ]; then
+      printf '%s\n' "$1"
+      return 0
+    fi
+    read -r state above rest <<< "$(nemotron_stat "$parent")"
+    parent=$above
+  done
+}
+
+# PID: its state, parent, group and so on (man 5 proc); a program's name may hold anything.
+nemotron_stat() {
+  local line
+  { IFS= read -r line < "/proc/$1/stat"; } 2> /dev/null || :
+  printf '%s' "${line##*) }"
 }
 
 # FIRST COUNT: the rank of this node that failed first, by time; torchrun stops the others afterwards.
@@ -177,6 +242,7 @@ nemotron_finish() {
   local code=$1
   nemotron_finished=1
   if [ "$code" -ne 0 ]; then
+    [ ! -f "$nemotron_gates/stalled" ] || nemotron_stall_finish
     [ "$nemotron_tasks" -eq 1 ] || nemotron_heed_failures
     nemotron_failed=$(nemotron_first_failure "$2" "$3")
     if [ -n "$nemotron_failed" ]; then
@@ -190,7 +256,7 @@ nemotron_finish() {
 # Starts the records of this node and sees to it that its exit marker is written however the script ends.
 nemotron_begin() {
   nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child=''
-  nemotron_finished='' nemotron_signal=''
+  nemotron_finished='' nemotron_signal='' nemotron_apart=''
   nemotron_signals=0
   nemotron_started=$(nemotron_now)
   nemotron_marker=$nemotron_status/node-$nemotron_node
@@ -211,12 +277,22 @@ nemotron_begin() {
   trap 'nemotron_on_signal TERM 15' TERM
   trap 'nemotron_on_signal INT 2' INT
   trap 'nemotron_on_signal HUP 1' HUP
+  trap 'nemotron_on_signal USR1 10' USR1
+  trap 'nemotron_on_signal USR2 12' USR2
+  if [ "$nemotron_task" -eq 0 ] && [ "$nemotron_restarts" -gt 0 ]; then nemotron_say_attempt; fi
+}
+
+# NEMOTRON_ATTEMPTS is the platform's, which may start a job more often than it was asked to.
+nemotron_say_attempt() {
+  local number=$((nemotron_restarts + 1)) most=${NEMOTRON_ATTEMPTS:-0}
+  if [ "$number" -le "$most" ]; then number="$number of $most"; fi
+  nemotron_say "attempt $number"
 }
 
 nemotron_end() {
   local code=$? oom=0 host reason
   trap - EXIT
-  trap '' TERM INT HUP
+  trap '' TERM INT HUP USR1 USR2
   set +e
   rm -f "$nemotron_spare"
   host=$(cat /proc/sys/kernel/hostname 2> /dev/null)
@@ -240,10 +316,35 @@ nemotron_end() {
   fi
   nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
     "exit_code=$code" "signal=$nemotron_signal" "rank=$nemotron_failed" "oom=$oom" \
-    "received=$nemotron_received" "reason=$nemotron_reason" "started=$nemotron_started" "ended=$(nemotron_now)"
-  [ "$nemotron_task" -ne 0 ] || rm -f "$nemotron_secrets"
+    "received=${nemotron_received:-$(nemotron_last_told)}" "attempt=$nemotron_restarts" "reason=$nemotron_reason" "started=$nemotron_started" "ended=$(nemotron_now)"
+  [ "$nemotron_task" -ne 0 ] || [ -n "$nemotron_requeues" ] || rm -f "$nemotron_secrets"
+  if [ -n "$nemotron_ends_all" ]; then
+    nemotron_privately nemotron_write "$nemotron_gates/ended.$nemotron_task"
+    [ "$code" -eq 0 ] || nemotron_linger
+  fi
   [ -z "$nemotron_owner" ] || nemotron_give_outputs_away
   exit "$code"
+}
+
+# The signal that the job was told of last, if any.
+nemotron_last_told() {
+  local number=1
+  while [ -f "$nemotron_gates/told.$number" ]; do number=$((number + 1)); done
+  [ "$number" -eq 1 ] || cat "$nemotron_gates/told.$((number - 1))"
+}
+
+# A task that has failed waits for the records and last lines of the others, which the platform would end with it. They
+# see that it has failed, and end within 40 s (nemotron_watch).
+nemotron_linger() {
+  local task waited=0
+  for ((task = 0; task < nemotron_tasks; task++)); do
+    until [ -e "$nemotron_gates/ended.$task" ]; do
+      [ "$waited" -lt "$((2 * ${NEMOTRON_LINGER_SECONDS:-60}))" ] || return 0
+      sleep 0.5
+      waited=$((waited + 1))
+      ls "$nemotron_gates" > /dev/null # a network file system looks again only when the folder is read
+    done
+  done
 }
 
 # Which part of the script ended it with status 0 before the command had ended.

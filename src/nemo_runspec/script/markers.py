@@ -19,6 +19,7 @@ class NodeMarker:
         rank: the rank that failed first, None where none did or it is not known.
         oom: True where the kernel killed a process of this control group for want of memory meanwhile.
         received: the signal the script itself was sent, such as `TERM`; empty for none.
+        attempt: how often the platform had started the job before, from `0`; empty in markers of older scripts.
         reason: in words, where the script knows more than an exit code.
         started, ended: seconds since 1970.
     """
@@ -31,6 +32,7 @@ class NodeMarker:
     rank: int | None = None
     oom: bool = False
     received: str = ""
+    attempt: str = ""
     reason: str = ""
     started: float = 0.0
     ended: float = 0.0
@@ -49,6 +51,7 @@ def parse_marker(text: str) -> NodeMarker | None:
             rank=_number(values["rank"]),
             oom=values["oom"] == "1",
             received=values["received"],
+            attempt=values.get("attempt", ""),
             reason=values["reason"],
             started=float(values["started"]),
             ended=float(values["ended"]),

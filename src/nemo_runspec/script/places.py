@@ -14,7 +14,12 @@ class Place:
         node: this node's rank. `nodes`: how many there are; None for what the plan says.
         task: this invocation among all of the job's; `tasks`: how many (None: one per node); `local`: among its node's.
         attempt: differs when a scheduler starts the same job again, so that markers of before are not believed.
+        restarts: how often it was started before.
         master, port: the first node's address and port where the platform knows them; None: the nodes tell each other.
+        log: pattern of what all tasks write, below the job's directory; None where the job has no such file.
+        requeues: it may start the job again in the same directory; its own side then removes the secrets, not the job.
+        signals_all: a signal to a task reaches every process of it.
+        ends_all: it ends all tasks as soon as one has failed.
     """
 
     node: str = "0"
@@ -23,8 +28,13 @@ class Place:
     tasks: str | None = None
     local: str = "0"
     attempt: str = "0"
+    restarts: str = "0"
     master: str | None = None
     port: str | None = None
+    log: str | None = None
+    requeues: bool = False
+    signals_all: bool = False
+    ends_all: bool = False
 
 
 PLACES: Mapping[str, Place] = {
@@ -38,6 +48,12 @@ PLACES: Mapping[str, Place] = {
         tasks="${SLURM_STEP_NUM_TASKS:-${SLURM_NTASKS:-1}}",
         local="${SLURM_LOCALID:-0}",
         attempt="${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}",
+        restarts="${SLURM_RESTART_COUNT:-0}",
+        log="log-*_${SLURM_JOB_ID:-0}_${SLURM_RESTART_COUNT:-0}.out",  # as backends/slurm/render.py has srun write it
+        # NeMo-Run's srun has --kill-on-bad-exit=1, which is right where a task dies without a word.
+        requeues=True,
+        signals_all=True,
+        ends_all=True,
     ),
     # The training operator's PyTorchJob sets RANK and WORLD_SIZE per pod, not per process.
     "dgxcloud": Place(node="${PET_NODE_RANK:-${RANK:-0}}", master="${MASTER_ADDR:-}", port="${MASTER_PORT:-23456}"),

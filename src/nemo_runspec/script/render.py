@@ -21,6 +21,7 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.places import Place, place_of
+from nemo_runspec.script.stall import stall_section
 
 _LAUNCHER_VARIABLES = (
     "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK NNODES MASTER_ADDR MASTER_PORT RAY_ADDRESS"
@@ -44,6 +45,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
         ("# --- functions", _beside("functions.sh"), "", _beside("outputs.sh")),
+        *stall_section(plan, layout, place),
         ("# --- what comes before the lines of a rank", *_prefix()),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
@@ -112,7 +114,7 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
     else:
         line = launch.cmd.replace("{script}", quote(script)).replace("{config}", quote(layout.config))
         # This shell stays for the processes of the line: it must outlive the signals that they get too.
-        yield "  trap ':' TERM INT HUP"
+        yield "  trap ':' TERM INT HUP USR1 USR2"
         yield f"  eval {quote(' '.join((line, join(launch.args))).rstrip(' '))}"
     yield "}"
 
@@ -152,6 +154,9 @@ def _node(plan: Plan, place: Place) -> Iterator[str]:
     yield f"nemotron_tasks={_expression(place.tasks or '$nemotron_nodes')}"
     yield f"nemotron_local={_expression(place.local)}"
     yield f"nemotron_attempt={_expression(place.attempt)}"
+    yield f"nemotron_restarts={_expression(place.restarts)}"
+    for name in ("requeues", "signals_all", "ends_all"):
+        yield f"nemotron_{name}={'1' if getattr(place, name) else quote('')}"
     yield f"nemotron_master={_expression(place.master or '')}"
     yield f"nemotron_port={_expression(place.port or '')}"
     yield "nemotron_begin"
@@ -171,7 +176,7 @@ def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
     for name, value in fixed.items():
         yield f"export {name}={quote(value)}"
     yield 'export NEMOTRON_NODE_RANK="$nemotron_node" NEMOTRON_NUM_NODES="$nemotron_nodes"'
-    yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes"'
+    yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes" NEMOTRON_ATTEMPT="$nemotron_restarts"'
     if plan.package.kind != "none":
         yield _on_python_path(layout.code)
     if plan.executor != "local":
@@ -183,7 +188,7 @@ def _meeting(plan: Plan, place: Place) -> Iterator[str]:
         yield 'if [ -z "${MASTER_ADDR-}" ]; then MASTER_ADDR=$nemotron_master; fi'
         yield 'if [ -z "${MASTER_PORT-}" ]; then MASTER_PORT=$nemotron_port; fi'
     yield "nemotron_meet"
-    if plan.executor != "local":
+    if plan.executor != "local" and not place.requeues:
         yield 'if [ "$nemotron_task" -eq 0 ]; then nemotron_remove_secrets; fi'
     if plan.launch.kind == "torchrun":
         yield f"export WORLD_SIZE=$((nemotron_nodes * {plan.resources.nproc_per_node}))"
@@ -241,6 +246,7 @@ def _torchrun(plan: Plan) -> Iterator[str]:
             '--nnodes="$NNODES" --node-rank="$NODE_RANK" --rdzv-backend=static '
             '--master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"'
         )
+    yield "nemotron_apart=1"
     yield from _launched(
         f"python -m torch.distributed.run {where} \\\n"
         f'  --nproc-per-node={ranks} --no-python bash "$nemotron_script" --rank'

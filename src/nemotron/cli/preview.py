@@ -14,7 +14,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommitted
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
-from nemo_runspec.planning.model import Package, Plan
+from nemo_runspec.planning.model import AutoMount, Package, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemotron.cli.text import clean, count, paint, size, table
@@ -145,8 +145,12 @@ def _travel(plan: Plan) -> list[str]:
         lines.append(f"  code     {_code(package)}  ({package.root})")
     said = dict.fromkeys((*sent_uncommitted(package), *left_behind(package)))
     lines += [paint(f"  {clean(line)}", "yellow") for line in said]
-    lines += [f"  mount    {m.target}: {m.url} at {m.commit or m.ref}, cloned into {m.path}" for m in plan.auto_mounts]
+    lines += [f"  mount    {m.target}: {m.url} at {m.commit or m.ref}, {_cloned(m)}" for m in plan.auto_mounts]
     return lines
+
+
+def _cloned(mount: AutoMount) -> str:
+    return f"sent into {mount.there} of the job's directory" if mount.there else f"cloned into {mount.path}"
 
 
 def _code(package: Package) -> str:

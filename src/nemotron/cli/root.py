@@ -19,7 +19,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run."),
     "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, example, fields, schema."),
     "jobs": ("nemotron.cli.commands.jobs:make", "Jobs of this user: list, show, logs, wait, cancel, retry, rm."),
+    "doctor": ("nemotron.cli.commands.doctor:make", "Is a profile, or this machine, going to work?"),
     "docker": ("nemotron.cli.commands.docker:make", "Docker: build a recipe's image."),
+    "kit": ("nemotron.cli.commands.kit:make", "Tools for a cluster: squash files and container builds on Slurm."),
     "apply": ("nemotron.cli.commands.apply:make", "Run a plan saved with --dry-run --out."),
     "diff": ("nemotron.cli.commands.diff:make", "What differs between two plans or runs."),
 }

@@ -1,4 +1,4 @@
-"""Whether a Docker profile is going to work: the engine, its GPUs, the image, room, what is mounted."""
+"""Whether a Docker profile is going to work: the engine, its GPUs, the image, room."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.backends.docker.engine import connect, engine_host, refusals, words_of
-from nemo_runspec.backends.docker.fields import missing_sources
 from nemo_runspec.backends.docker.images import has_image, pull_error
 from nemo_runspec.doctor import machine
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
@@ -20,7 +19,6 @@ _AFTER = ("image", "GPU runtime", "room")
 def checks(question: Question) -> Iterator[Check]:
     """The engine first; without it the rest of it is not known. Nothing is pulled."""
     yield machine.own_folder()
-    yield from _mounts(question.env)
     try:
         client = connect()
     except UserError as error:
@@ -78,14 +76,3 @@ def _room(info: Mapping[str, Any]) -> Check:
     except OSError:
         return skipped("room", f"the engine's folder {root or '?'} cannot be seen from here")
     return machine.enough("room", usage.free, usage.total, root, "docker system prune frees some")
-
-
-def _mounts(env: Mapping[str, Any]) -> Iterator[Check]:
-    volumes = [mount for mount in env.get("mounts") or () if isinstance(mount, str)]
-    if not volumes:
-        return
-    missing = missing_sources(volumes)
-    if missing:
-        yield failed("mounts", f"not here: {', '.join(missing)}", "create them, or correct mounts in the profile")
-    else:
-        yield ok("mounts", f"{len(volumes)} of {len(volumes)} sources are here")

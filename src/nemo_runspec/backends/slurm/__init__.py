@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.base import Backend
+from nemo_runspec.backends.slurm.containers import NOT_OF_BUILDS
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import run_dir
 
@@ -28,5 +29,7 @@ BACKEND = SlurmBackend(
     executor="nemo_runspec.backends.slurm.executor:make_executor",
     provider="nemo_runspec.backends.slurm.client:SlurmProvider",
     preflight="nemo_runspec.backends.slurm.preflight:checks",
+    builds=NOT_OF_BUILDS,
+    mounts_sent_to="/$nemo_run",
     run_dir_key="remote_job_dir",
 )

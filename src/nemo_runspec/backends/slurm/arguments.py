@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED
+from nemo_runspec.backends.slurm.batch import setup_lines
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
@@ -23,7 +24,7 @@ _SPECIAL = re.compile(rf'["`\\]|(?!{_VARIABLE})\$', re.ASCII)
 _SAME = (
     "account", "partition", "qos", "time", "retries", "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "mem",
     "mem_per_gpu", "mem_per_cpu", "exclusive", "gres", "constraint", "exclude", "segment", "network", "array",
-    "signal", "comment", "open_mode", "setup_lines", "memory_measure", "dependency_type",
+    "signal", "comment", "open_mode", "memory_measure", "dependency_type",
 )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ def executor_arguments(plan: Plan) -> dict[str, Any]:
     return {
         **{name: getattr(target, name) for name in _SAME},
         "job_name_prefix": target.job_name_prefix,
+        "setup_lines": setup_lines(plan),
         "nodes": plan.resources.nodes,
         "ntasks_per_node": tasks_per_node(plan),
         "gpus_per_node": plan.resources.gpus_per_node or None,

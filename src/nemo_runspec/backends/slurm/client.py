@@ -8,7 +8,6 @@ shell, and takes a job that `sacct` does not list for one that runs on.
 from __future__ import annotations
 
 import shlex
-import threading
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +17,8 @@ from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import BundleFile, Plan
-from nemo_runspec.remote.provider import Handle, Piece, Prepared, Rest, Say, Seen
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
@@ -33,11 +32,6 @@ class SlurmProvider:
 
     def check(self, plan: Plan) -> None:
         """As `Provider.check`."""
-        if plan.auto_mounts:
-            raise UserError(
-                "${auto_mount:…} is not built for Slurm in this release; nothing was submitted",
-                remedy="clone the repository on the cluster and name its path in mounts",
-            )
         host_of(_connection(plan.target))
 
     def place(self, plan: Plan) -> Handle:
@@ -52,27 +46,31 @@ class SlurmProvider:
             "versions": [a.path for a in plan.produces if a.path and a.artifact and a.path.endswith(f"/{plan.name}")],
         }
 
-    def prepare(
-        self, submission: Submission, archive: Path | None, contents: Mapping[BundleFile, bytes], say: Say
-    ) -> Prepared:
-        """As `Provider.prepare`. Two or three round trips."""
+    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
+        """As `Provider.prepare`. Two round trips, one more for a package that is not there, and for each repository."""
         from nemo_runspec.backends.slurm.cluster.holes import fill
         from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+        from nemo_runspec.backends.slurm.mounts import send_mounts
         from nemo_runspec.backends.slurm.render import render
+        from nemo_runspec.backends.slurm.verified import Comparison
         from nemo_runspec.supervise.layout import job_files
 
-        importing = _import_nemo_run(submission.plan.target)
-        host = host_of(_connection(submission.plan.target))
+        comparison = Comparison(submission.plan)
+        host, archive = host_of(_connection(submission.plan.target)), parts.archive
         digest = _digest(archive)
         found = ask(host, submission.plan.job_dir, digest)
         plan = fill(submission.plan, found.cluster.home)
         rendering = render(plan)
         texts = job_files(plan, rendering)
-        importing.join()
-        _assert_same(plan)
+        comparison.finish(plan)
         if archive is not None and not found.package:
             say(f"{plan.name}: sending the code package to {host.name} ({archive.stat().st_size / 1e6:,.1f} MB)")
-        stage(host, plan.job_dir, Cargo(texts, contents, submission.secrets, archive, digest), found)
+        if plan.target.build_cache_dir:
+            from nemo_runspec.backends.slurm.containers.build import make_ready
+
+            make_ready(host, plan, say)
+        stage(host, plan.job_dir, Cargo(texts, parts.contents, submission.secrets, archive, digest), found)
+        send_mounts(host, plan.job_dir, parts.mounts, say)
         return Prepared(self.place(plan), rendering, plan, _by_hand(plan, rendering.command))
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
@@ -196,25 +194,3 @@ def _digest(archive: Path | None) -> str:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _import_nemo_run(target: SlurmTarget) -> threading.Thread:
-    """Begins the import that takes two seconds, while the cluster is asked. What it raises, the import itself raises."""
-
-    def load() -> None:
-        from contextlib import suppress
-
-        from nemo_runspec.backends.nemorun import import_nemo_run
-
-        with suppress(Exception):  # it is imported again by whoever needs it, and raises there
-            import_nemo_run(None if target.tunnel == "ssh" else target.remote_job_dir)
-
-    thread = threading.Thread(target=load, daemon=True)
-    thread.start()
-    return thread
-
-
-def _assert_same(plan: Plan) -> None:
-    from nemo_runspec.backends.slurm.verify import assert_same
-
-    assert_same(plan)

@@ -31,7 +31,23 @@ _SUBMISSION = (
         "Put before nemotron's own job name, such as myaccount-team.",
         nemo_run="job_name_prefix",
     ),
-    Field("retries", "count", "How often Slurm requeues the job after it failed.", default=0, nemo_run="retries"),
+    Field(
+        "retries",
+        "count",
+        "How often the job is requeued after its command failed. A cancelled job, and one that its time limit or a "
+        "preemption ended, is not: see resume.",
+        default=0,
+        nemo_run="retries",
+    ),
+    Field(
+        "resume",
+        "bool",
+        "Requeue the job each time its time limit or a preemption ends it, until it ends by itself: it is done when "
+        "its command ends with 0 before the signal. Without a signal of yours it gets TERM two minutes before the "
+        "time limit, to write its checkpoint. NEMOTRON_ATTEMPT counts, from 0.",
+        default=False,
+    ),
+    Field("max_restarts", "count", "How often resume requeues the job at most.", default=10),
     Field("dependencies", "list[str]", "Slurm job ids that this job waits for.", default=[], nemo_run="dependencies"),
     Field(
         "dependency_type",
@@ -76,7 +92,14 @@ _RESOURCES = (
     Field("segment", "positive", "Nodes per block of a block topology (Slurm 23.11 or later).", nemo_run="segment"),
     Field("network", "str", "Network or switch options.", nemo_run="network"),
     Field("array", "int|str", "Job array, such as 0-7%2.", nemo_run="array"),
-    Field("signal", "str", "Signal before the time limit, such as B:USR1@300.", nemo_run="signal"),
+    Field(
+        "signal",
+        "str",
+        "What the command is sent before the time limit, such as TERM@300 or USR1@300 (seconds; Slurm may send it a "
+        "minute early): HUP, INT, TERM, USR1 or USR2, on every rank, once. With or without B: it goes by the batch "
+        "shell, not to torchrun.",
+        nemo_run="signal",
+    ),
     Field("comment", "str", "Comment on the job.", nemo_run="comment"),
     Field(
         "open_mode",
@@ -121,6 +144,30 @@ _TASKS = (
     adopt("packager", nemo_run="packager"),
 )
 
+_CARE = (
+    Field(
+        "health_check",
+        "bool",
+        "Before the command, ask every node whether it is fit: the job's directory and the mounts, python (torch under "
+        "torchrun), GPUs, connections to the other nodes and an all-reduce. The job is requeued without a bad node, at "
+        "most three times. Takes some 20 s, and starts the container once more.",
+        default=False,
+    ),
+    Field(
+        "stall_timeout",
+        "str",
+        "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the stacks "
+        "of its Python processes are in the log then.",
+    ),
+    Field(
+        "stall_action",
+        "str",
+        "What becomes of a job that stall_timeout has ended: stop, or requeue (at most three times).",
+        default="stop",
+        choices=("stop", "requeue"),
+    ),
+)
+
 _TUNNEL = (
     Field(
         "tunnel",
@@ -134,6 +181,12 @@ _TUNNEL = (
     Field("port", "positive", "ssh: port."),
     Field("identity", "str", "ssh: private key file on this machine; ~ is your home."),
     Field(
+        "accept_new_host_key",
+        "bool",
+        "ssh: accept and remember the key of a host that no known_hosts file names. A key that has changed never is.",
+        default=False,
+    ),
+    Field(
         "remote_job_dir",
         "str",
         "Directory for jobs, outputs and caches, as the cluster names it; ~ is your home there. By default "
@@ -144,10 +197,21 @@ _TUNNEL = (
 _BUILD = (
     Field("build_partition", "str", "Partition of container builds; by default the job's partition."),
     Field("build_time", "int|str", "Time limit of container builds; by default time."),
-    Field("build_cache_dir", "str", "Directory on the cluster where container builds keep and leave images."),
+    Field(
+        "build_cache_dir",
+        "str",
+        "Directory on the cluster where container builds and squash files are left, which every node sees; ~ is your "
+        "home there. By default cache in the directory for jobs.",
+    ),
+    Field(
+        "build_registries",
+        "list[str]",
+        "Registries besides nvcr.io whose logins, of enroot's credentials on the cluster, a container build gets.",
+        default=[],
+    ),
 )
 
-FIELDS: tuple[Field, ...] = (*_SUBMISSION, *_RESOURCES, *_TASKS, *_TUNNEL, *_BUILD)
+FIELDS: tuple[Field, ...] = (*_SUBMISSION, *_RESOURCES, *_TASKS, *_CARE, *_TUNNEL, *_BUILD)
 
 EXCLUDED: Mapping[str, str] = {
     "env_vars": "the job script exports them: NeMo-Run writes all names in capitals and quotes no value",

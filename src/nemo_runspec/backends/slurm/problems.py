@@ -9,6 +9,8 @@ from typing import Any
 from nemo_runspec.backends.checks import MOUNTED, VARIABLE, control_characters
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
+from nemo_runspec.backends.slurm.signals import comes_at_once, signal_problem
+from nemo_runspec.backends.slurm.stall import stall_problem
 from nemo_runspec.backends.slurm.time import is_placeholder
 from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
 from nemo_runspec.errors import UserError
@@ -38,7 +40,8 @@ def problems_of(env: Mapping[str, Any]) -> list[UserError]:
 
 
 def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
-    problems = control_characters(env, ONE_LINE)
+    problems = [*control_characters(env, ONE_LINE), *signal_problem(env.get("signal"))]
+    problems += stall_problem(env.get("stall_timeout"))
     prefix = str(env.get("job_name_prefix") or "")
     if not _NAME.fullmatch(prefix):
         problems.append(UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"))
@@ -130,11 +133,13 @@ def unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[str]:
     return found
 
 
-def warnings(env: Mapping[str, Any]) -> list[str]:
+def warnings(env: Mapping[str, Any], time: str) -> list[str]:
     """What is odd but not wrong."""
     found = []
     if env.get("mounts") and not env.get("container_image"):
         found.append("mounts are not used: the job has no container_image")
     if env.get("cpus_per_gpu") and not env.get("gpus_per_task"):
         found.append("cpus_per_gpu has no effect without gpus_per_task")
+    if comes_at_once(env.get("signal"), time):
+        found.append(f"signal = {env['signal']!r} comes when the job starts: its time limit is {time}")
     return found

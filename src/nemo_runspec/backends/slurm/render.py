@@ -21,6 +21,7 @@ from nemo_runspec.backends.slurm.arguments import (
     job_script,
     sbatch_script,
 )
+from nemo_runspec.backends.slurm.batch import batch_files
 from nemo_runspec.backends.slurm.places import HOME, HOST
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
@@ -41,7 +42,7 @@ _OPTIONS = frozenset({
 
 
 def render(plan: Plan) -> Rendering:
-    """The job script and the batch script of a plan, and the command that submits it.
+    """The job script and the batch script of a plan, what they need beside them, and the command that submits it.
 
     The files' names are paths below the job's directory. A `HOME` in a text is a hole, see `places.HOME`.
     """
@@ -50,6 +51,7 @@ def render(plan: Plan) -> Rendering:
     files = (
         RenderedFile("job script", job_script(plan), render_job_script(plan, job_layout(plan))),
         RenderedFile("sbatch script", posixpath.basename(sbatch_script(plan)), render_sbatch(plan)),
+        *batch_files(plan),
     )
     return Rendering(files, submit_command(plan), _holes(plan))
 

@@ -17,9 +17,12 @@ from nemo_runspec.backends.checks import (
     read_mounts,
     texts,
 )
+from nemo_runspec.backends.slurm.containers import build as builds
 from nemo_runspec.backends.slurm.places import run_dir
 from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
+from nemo_runspec.backends.slurm.signals import signal_option
+from nemo_runspec.backends.slurm.stall import stall_seconds
 from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
 from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
 from nemo_runspec.errors import UserError
@@ -34,11 +37,14 @@ class SlurmTarget:
 
     Args:
         mounts: `source:target[:flags]` for the container, `remote_job_dir` among them.
+        resume: requeue the job after its time limit or a preemption; at most `max_restarts` times.
+        signal: as sbatch gets it, always with `B:`; there is one with `resume`.
         exclusive: True, a word, or None; never False, which NeMo-Run would hand to Slurm as a word.
         additional_parameters: in snake case; True for an option without a value.
+        stall_timeout: seconds.
         tunnel: `local` or `ssh`.
         remote_job_dir: absolute, or below `HOME`.
-        build_cache_dir: only for container builds.
+        build_cache_dir, build_registries: only for container builds.
         host: None without ssh, and where the profile must still name it.
         warnings: what is odd but not wrong.
         unfilled: what must be mended before a submission.
@@ -52,6 +58,8 @@ class SlurmTarget:
     qos: str | None = None
     job_name_prefix: str | None = None
     retries: int = 0
+    resume: bool = False
+    max_restarts: int = 10
     dependencies: tuple[str, ...] = ()
     dependency_type: str = "afterok"
     additional_parameters: dict[str, Any] = field(default_factory=dict)
@@ -77,11 +85,16 @@ class SlurmTarget:
     srun_args: tuple[str, ...] = ()
     setup_lines: str | None = None
     memory_measure: bool = False
+    health_check: bool = False
+    stall_timeout: int | None = None
+    stall_action: str = "stop"
     host: str | None = None
     user: str | None = None
     port: int | None = None
     identity: str | None = None
+    accept_new_host_key: bool = False
     build_cache_dir: str | None = None
+    build_registries: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
@@ -90,8 +103,8 @@ class SlurmTarget:
         return gpus_of_job(self, resources)
 
     def runs(self) -> int:
-        """Tasks of the array, each once more per retry."""
-        return array_size(self.array) * (self.retries + 1)
+        """Tasks of the array, each once more per retry and restart."""
+        return array_size(self.array) * (self.retries + 1 + (self.max_restarts if self.resume else 0))
 
 
 def make_target(request: TargetRequest) -> SlurmTarget:
@@ -100,13 +113,15 @@ def make_target(request: TargetRequest) -> SlurmTarget:
     Raises:
         UserError: values Slurm or NeMo-Run would misread, all of them at once.
     """
+    if _is_build(request):
+        request = builds.for_build(request)
     env = request.env
-    found = problems_of(env)
+    found = [*problems_of(env), *(builds.build_problems(env) if _is_build(request) else ())]
     time_key = _time_key(request)
     time = "04:00:00" if env.get(time_key) in (None, "") else str(env[time_key])
     if not is_placeholder(time):
         found += time_problem(time_key, time)
-    mounts = _mounts(env, found)
+    mounts = _mounts(env, builds.build_mounts(env) if _is_build(request) else (), found)
     raise_problems("slurm", found)
     return SlurmTarget(
         tunnel=env.get("tunnel") or "local",
@@ -114,20 +129,35 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         time=time,
         partition=_chosen_partition(request),
         retries=env.get("retries") or 0,
+        **_restarts(env, time),
         dependencies=tuple(job_id(text) for text in env.get("dependencies") or ()),
         dependency_type=env.get("dependency_type") or "afterok",
         additional_parameters=_additional(env),
         exclusive=exclusive(env.get("exclusive")),
         open_mode=env.get("open_mode") or "append",
         mounts=mounts,
+        accept_new_host_key=bool(env.get("accept_new_host_key")),
         memory_measure=bool(env.get("memory_measure")),
-        build_cache_dir=as_text(env.get("build_cache_dir")) if _is_build(request) else None,
-        warnings=tuple(warnings(env)),
+        health_check=bool(env.get("health_check")),
+        stall_timeout=stall_seconds(env.get("stall_timeout")),
+        stall_action=env.get("stall_action") or "stop",
+        build_cache_dir=builds.cache_dir(env) if _is_build(request) else None,
+        build_registries=builds.registries(env) if _is_build(request) else (),
+        warnings=tuple(warnings(env, time)),
         unfilled=tuple(unfilled(env, time_key, time)),
         **lists(env, "container_env", "srun_args"),
         **_counts(env, "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "segment", "port"),
-        **texts(env, *TEXTS),
+        **texts(env, *(key for key in TEXTS if key != "signal")),
     )
+
+
+def _restarts(env: Mapping[str, Any], time: str) -> dict[str, Any]:
+    resume, most = bool(env.get("resume")), env.get("max_restarts")
+    return {
+        "resume": resume,
+        "max_restarts": 10 if most is None else most,
+        "signal": signal_option(as_text(env.get("signal")), time, resume=resume),
+    }
 
 
 def _counts(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -160,7 +190,7 @@ def _additional(env: Mapping[str, Any]) -> dict[str, Any]:
     return {snake(key): value for key, value in given.items() if value is not None and value is not False}
 
 
-def _mounts(env: Mapping[str, Any], problems: list[UserError]) -> tuple[str, ...]:
+def _mounts(env: Mapping[str, Any], added: tuple[Mount, ...], problems: list[UserError]) -> tuple[str, ...]:
     given = read_mounts(env.get("mounts") or (), "slurm", problems)
     for mount in given:
         if not mount.source.startswith(("/", "$")) or "," in str(mount):
@@ -175,4 +205,4 @@ def _mounts(env: Mapping[str, Any], problems: list[UserError]) -> tuple[str, ...
     folder = run_dir(env)
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in given)
     own = () if seen else (Mount(folder, folder),)
-    return tuple(map(str, one_per_target((*given, *own), problems)))
+    return tuple(map(str, one_per_target((*given, *own, *added), problems)))

@@ -1,12 +1,11 @@
-# Reads lines of ID, CLUSTER and DIRECTORY. Answers: what squeue says of all; what sacct says of those that squeue does
-# not show as alive; what those have left in their directories. Associative arrays need keys: an empty one is no key.
-declare -A listed=() alive=() waits=() in_array=() folders=()
+# Reads lines of ID, CLUSTER, DIRECTORY, and the id to ask Slurm for, which tasks of an array share. Answers: what squeue
+# says of all; what sacct says of those that squeue does not show as alive; what those have left in their directories.
+# Associative arrays need keys: an empty one is no key. No here-documents: bash keeps long ones in files of /tmp.
+declare -A listed=() alive=() waits=() partitions=() in_array=() folders=() wanted=() noted=()
 asked=()
-while IFS=$'\037' read -r id cluster folder; do
-  listed["@$cluster"]+=,$id
-  folders["$id;$cluster"]=$folder
-  asked+=("$id;$cluster")
-done
+
+# WORD: succeeds the first time that it is said.
+is_new() { [[ -z ${noted["$1"]-} ]] && noted["$1"]=1; }
 
 # CLUSTER IDS: the queue. One id is asked for by itself; of several, the controller sends this user's jobs only.
 ask_queue() {
@@ -20,8 +19,10 @@ ask_queue() {
     [[ -n $state ]] || continue # something else was said
     [[ $task == N/A ]] && array=$id || in_array["$array;$1"]=1
     [[ ! $state =~ ^($unsettled)$ ]] || alive["$array;$1"]=1 alive["${array}_$task;$1"]=1
-    [[ $state != PENDING ]] || waits["$array;$1"]=$partition
-  done <<< "$said"
+    [[ $state == PENDING ]] || continue
+    ! is_new "waits $array@$1" || waits["@$1"]+=,$array
+    ! is_new "partition $partition@$1" || partitions["@$1"]+=,$partition
+  done < <(printf '%s\n' "$said")
 }
 
 # CLUSTER IDS
@@ -33,32 +34,58 @@ ask_accounts() {
   section "accounts;$1" "$code" "$said"
 }
 
-# KEY PARTITION: its place among the jobs that wait there, arrays counted once.
-ask_place() {
-  local said
-  said=$(timeout "$seconds" squeue --noheader --states=PENDING --partition="$2" --sort=-p,i --format=%F 2> /dev/null < /dev/null)
-  section "place;$1" $? "$(awk -v "id=${1%%[;_]*}" '!seen[$1]++ { n++ } $1 == id { print n; exit }' <<< "$said")"
+# CLUSTER PARTITIONS IDS: the places of these jobs among all that wait in their partitions, arrays counted once.
+ask_places() {
+  local where=() said code
+  [ -z "$1" ] || where=(--clusters="$1")
+  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' 2>&1 < /dev/null)
+  code=$?
+  section "places;$1" "$code"
+  printf '%s\n' "$said" | awk -F '\037' -v ids="$3" '
+    BEGIN { split(ids, list, ","); for (i in list) wanted[list[i]] }
+    NF == 2 && !seen[$1]++ {
+      place = 0
+      for (i = split($2, names, ","); i > 0; i--) {
+        waiting[names[i]]++
+        if (!place || waiting[names[i]] < place) place = waiting[names[i]]
+      }
+      if ($1 in wanted) print $1 FS place
+    }'
 }
 
 # KEY DIRECTORY
 show_remains() {
-  local file line attempts=("$2"/status/gates-*)
+  local file line gate begun=0 id=${1%%;*}
+  [[ $id != *_* ]] || id='*' # to itself, a task of an array is a job with an id of its own
   if [ ! -d "$2" ]; then section "remains;$1" 1; return; fi
   ls "$2/status" > /dev/null 2>&1 # a network file system looks again only when the folder is read
   section "remains;$1" 0
+  for gate in "$2"/status/gates-$id-*; do
+    [[ ! ${gate##*-} =~ ^[0-9]+$ || ${gate##*-} -le $begun ]] || begun=${gate##*-}
+  done
+  printf 'begun\037%s\n' "$begun"
   for file in "$2"/status/node-* "$2/status/cancelled"; do
     [[ -f $file && $file != *.tmp ]] || continue
     while IFS= read -r line || [ -n "$line" ]; do printf '%s\037%s\n' "${file##*/}" "$line"; done < "$file"
   done
 }
 
+while IFS=$'\037' read -r id cluster folder ask; do
+  ! is_new "queue $ask@$cluster" || listed["@$cluster"]+=,$ask
+  folders["$id;$cluster"]=$folder
+  wanted["$id;$cluster"]=$ask
+  asked+=("$id;$cluster")
+done
 for cluster in "${!listed[@]}"; do ask_queue "${cluster#@}" "${listed[$cluster]#,}"; done
 listed=()
 for key in "${asked[@]}"; do
-  [[ -n ${alive[$key]-} && -z ${in_array[$key]-} ]] || listed["@${key#*;}"]+=,${key%%;*}
+  [[ -z ${alive[$key]-} || -n ${in_array[$key]-} ]] && is_new "accounts ${wanted[$key]}@${key#*;}" || continue
+  listed["@${key#*;}"]+=,${wanted[$key]}
 done
 for cluster in "${!listed[@]}"; do ask_accounts "${cluster#@}" "${listed[$cluster]#,}"; done
 for key in "${asked[@]}"; do
   [[ -n ${alive[$key]-} || -z ${folders[$key]} ]] || show_remains "$key" "${folders[$key]}"
 done
-[ -z "$places" ] || for key in "${!waits[@]}"; do ask_place "$key" "${waits[$key]}"; done
+[ -z "$places" ] || for cluster in "${!waits[@]}"; do
+  ask_places "${cluster#@}" "${partitions[$cluster]#,}" "${waits[$cluster]#,}"
+done

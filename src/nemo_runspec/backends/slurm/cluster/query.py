@@ -9,6 +9,7 @@ A lagging sacct has no row, then one of the job name `allocation` without a part
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -56,10 +57,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What lies in a job's directory. `there`: False where it is gone. `cancelled`: who asked the job to stop."""
+    """What lies in a job's directory.
+
+    Args:
+        there: False where it is gone. `cancelled`: who asked the job to stop.
+        begun: how often it had been started again when its script began last. `markers`: of all attempts.
+    """
 
     there: bool
     cancelled: str = ""
+    begun: int = 0
     markers: tuple[NodeMarker, ...] = ()
 
 
@@ -100,8 +107,14 @@ def key_of(id: str) -> str:
 
 
 def questions(jobs: Iterable[Asked]) -> bytes:
-    """The script's input."""
-    return "".join(f"{key_of(job.id).replace(';', FIELD)}{FIELD}{job.job_dir}\n" for job in jobs).encode()
+    """The script's input. An array is asked for as a whole where several of its tasks are."""
+    folders = {key_of(job.id): job.job_dir for job in jobs}
+    tasks = Counter(_array_of(key) for key in folders)
+    lines = []
+    for key, folder in folders.items():
+        number, _, cluster = (_array_of(key) if tasks[_array_of(key)] > 1 else key).partition(";")
+        lines.append(FIELD.join((key.partition(";")[0], cluster, folder, number)) + "\n")
+    return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def read(text: str) -> Told:
@@ -115,8 +128,8 @@ def read(text: str) -> Told:
             _add(told.accounts, section, (_account_row(row, rest) for row in section.rows if _is_account(row)))
         elif kind == "remains":
             told.remains[rest] = _remains(section)
-        elif kind == "place" and section.said.isdecimal():
-            told.places[rest] = int(section.said)
+        elif kind == "places":
+            told.places.update({f"{id};{rest}": int(place) for id, place in section.rows})
         told.answered = told.answered or kind == "queue"
         if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.said:
             told.problems[section.name] = section.said or f"exit code {section.code}"
@@ -131,6 +144,12 @@ def keeps_accounts(problem: str) -> bool:
 @lru_cache(maxsize=1)
 def _program() -> str:
     return Path(__file__).with_name("look.sh").read_text(encoding="utf-8")
+
+
+def _array_of(key: str) -> str:
+    """The key of the array that a task belongs to; of another job, its own."""
+    number, _, cluster = key.partition(";")
+    return f"{number.partition('_')[0]};{cluster}"
 
 
 def _add(rows: dict[str, list[Row]], section: Section, found: Iterable[tuple[str, Row]]) -> None:
@@ -185,9 +204,10 @@ def _remains(section: Section) -> Remains:
     for row in section.rows:
         texts.setdefault(row[0], []).append(FIELD.join(row[1:]))
     cancelled = " ".join(texts.pop("cancelled", ()))
+    begun = _whole("".join(texts.pop("begun", ()))) or 0
     markers = (parse_marker("\n".join(lines)) for lines in texts.values())
     whole = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
-    return Remains(section.code == 0, cancelled, tuple(whole))
+    return Remains(section.code == 0, cancelled, begun, tuple(whole))
 
 
 def _whole(text: str) -> int | None:

@@ -24,6 +24,8 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import BundleFile
 from nemo_runspec.transport.base import Done, Host
 
+_ASK_SECONDS = 300.0
+"""Long enough for a turn among many commands at once: sshd lets ten sessions share a connection."""
 _UPLOAD_SECONDS = 3600.0
 _WHOLE = ".whole"
 """The last member: tar takes an input that ends between two of them for a whole one (GNU tar 1.34)."""
@@ -76,7 +78,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_program('ask.sh')}")
+    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_program('ask.sh')}", timeout=_ASK_SECONDS)
     for section in read_sections(done.text):
         if section.name == "found" and section.rows:
             home, user, node, package, job = section.rows[0][:5]

@@ -15,7 +15,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 must mkdir "$scratch" "$scratch/code"
 [ -z "$package" ] || must tar -x -z -p -o -f "$package" -C "$scratch/code"
-must tar -x -p -o -f - -C "$scratch"
+must tar -x -p -o -m -f - -C "$scratch" # times are this machine's, whatever clock the sender has
 whole() { rm "$scratch/.whole" 2> /dev/null || { echo "they did not arrive whole"; return 1; }; }
 must whole
 move() { mv -T "$scratch" "$job" || [ -d "$job" ]; }

@@ -22,7 +22,7 @@ from nemo_runspec.backends.slurm.cluster.query import (
 )
 from nemo_runspec.backends.slurm.cluster.states import Meaning, meaning_of, why_it_waits
 from nemo_runspec.errors import UserError
-from nemo_runspec.script.markers import cause, command_ran, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -93,7 +93,8 @@ def _newest(accounts: list[Row], queue: list[Row]) -> Iterator[Row]:
 
 def _verdict(case: _Case) -> ClusterJob:
     if not case.rows:
-        return _forgotten(case, ClusterJob(case.asked.id, "unknown", markers=case.remains.markers))
+        last = _of_attempt(case, case.remains.begun)
+        return _forgotten(last, ClusterJob(case.asked.id, "unknown", restarts=case.remains.begun))
     found = tuple(_known(case, row) for row in case.rows)
     if "_" in case.asked.id or found[0].task is None:
         return found[0]
@@ -101,13 +102,31 @@ def _verdict(case: _Case) -> ClusterJob:
 
 
 def _known(case: _Case, row: Row) -> ClusterJob:
+    if row.task is not None and "_" not in case.asked.id:
+        # What lies in one folder of a whole array is not this task's own.
+        case = replace(case, remains=Remains(there=False, cancelled=case.remains.cancelled))
+    row = replace(row, restarts=max(row.restarts, case.remains.begun))
+    case = _of_attempt(case, row.restarts)
     meaning = meaning_of(row.state)
     seen = replace(_seen(case, row, meaning), id=_id_of(case, row))
-    if meaning.over:
+    if meaning.over and (row.listed or not case.queue_problem):
         return _ended(case, row, seen)
     if row.listed:
         return seen
     return _forgotten(case, seen)
+
+
+def _of_attempt(case: _Case, restarts: int) -> _Case:
+    """Without the markers of other attempts. One that names none, of a script of before, is believed."""
+    wanted = {"", str(restarts), f"{case.asked.id.partition(';')[0]}-{restarts}"}
+    in_array = "_" in case.asked.id  # its tasks are other ids to their scripts
+
+    def counts(marker: NodeMarker) -> bool:
+        attempt = str(getattr(marker, "attempt", None) or "")
+        return attempt in wanted or (in_array and attempt.rpartition("-")[2] == str(restarts))
+
+    kept = tuple(marker for marker in case.remains.markers if counts(marker))
+    return replace(case, remains=replace(case.remains, markers=kept))
 
 
 def _id_of(case: _Case, row: Row) -> str:

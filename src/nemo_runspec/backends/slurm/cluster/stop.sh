@@ -1,5 +1,5 @@
-# Reads lines of ID, CLUSTER and DIRECTORY; `hard` and `by` are set. Answers with what was done for each id.
-while IFS=$'\037' read -r id cluster folder; do
+# Reads lines of ID, CLUSTER, DIRECTORY and a word for others; `hard` and `by` are set. Answers with what was done for each id.
+while IFS=$'\037' read -r id cluster folder _; do
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
   states=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=%T 2>&1 < /dev/null)

@@ -1,7 +1,8 @@
 """Submits a job exactly once, however often it is called and whatever breaks meanwhile.
 
 A job is known by its unique name. Each round trip looks for it, in its own directory, in squeue and in sacct, before it
-calls sbatch, under a lock; an answer that was lost is looked for, not repeated. Seen with Slurm 22.05: a controller
+calls sbatch, under a lock; an answer that was lost is looked for, not repeated. That sbatch was begun is noted before,
+so that whoever comes after a client that was killed looks twice. Seen with Slurm 22.05: a controller
 that hangs makes sbatch end after 10 s with `Socket timed out on send/recv operation`, and once it goes on, the job may
 exist; a stopped one makes it end after 9 s with `Unable to contact slurm controller (connect failure)`.
 """
@@ -27,13 +28,13 @@ PAUSES = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 30.0, 30.0, 30.0)
 _TIMEOUT = 300.0
 _SECONDS = 25
 _GRACE = 3
-_BUSY = re.compile(
+"""Seconds between the two looks."""
+_BUSY = (
     "Socket timed out|Unable to contact slurm controller|Zero Bytes were transmitted|temporarily unable|"
     "Transport endpoint is not connected|standby mode|Connection (refused|reset)|Resource temporarily unavailable|"
-    "queue full|Slurm (controller|daemon)? ?(is )?(starting|shutting)|Communication connection failure",
-    re.IGNORECASE,
+    "queue full|Slurm (controller|daemon)? ?(is )?(starting|shutting)|Communication connection failure"
 )
-"""What a controller that is busy, hung, restarted or away is called; a later attempt may do."""
+"""What a controller that is busy, hung, restarted or away is called; a later attempt may do. For Python and bash."""
 _ID = re.compile(r"[0-9]+(;\S+)?")
 _KILLED = (124, 137)
 
@@ -46,19 +47,19 @@ class NotSubmitted(UserError):
 
 @dataclass(frozen=True)
 class Job:
-    """What is submitted.
+    """What is submitted. To be found it needs a name and a folder.
 
     Args:
         name: its name in Slurm, unique.
-        folder: its directory, which is there. `script`: the batch script in it.
+        folder: its directory. `script`: the batch script in it.
         command: the process that submits it, as `render.SUBMIT` and the script.
         hidden: variables that sbatch must not see: it hands its environment to the job, and Slurm keeps it.
     """
 
     name: str
     folder: str
-    script: str
-    command: Sequence[str]
+    script: str = ""
+    command: Sequence[str] = ()
     hidden: Iterable[str] = ()
 
 
@@ -103,9 +104,24 @@ def submit(
     raise AssertionError("the last pause is None")
 
 
+def find(host: Host, job: Job) -> Submitted | None:
+    """The job as it was submitted before, None where it was not; nothing is submitted. One round trip.
+
+    It waits for a submission that is going on, and looks as `submit` does. The job's directory may be missing.
+
+    Raises:
+        NotSubmitted: Slurm did not answer: it is not known. Unreachable: the host did not.
+    """
+    answer, said = _asked(host, _script(job, doubtful=False, only_look=True))
+    if "found" in answer:
+        return Submitted(_id(answer["found"]), adopted=True)
+    if "absent" in answer:
+        return None
+    raise _no_answer(host, answer.get("busy") or Section("", 1, lines=[said]))
+
+
 def _attempt(host: Host, job: Job, *, doubtful: bool) -> tuple[Submitted | None, UserError]:
-    done = host.run(_script(job, _GRACE if doubtful else 0), timeout=_TIMEOUT)
-    answer = {section.name: section for section in read_sections(done.text)}
+    answer, said = _asked(host, _script(job, doubtful=doubtful))
     if "found" in answer:
         made = answer.get("made")
         return Submitted(_id(answer["found"]), adopted=made is None or _id(made) != _id(answer["found"])), UserError("")
@@ -113,15 +129,24 @@ def _attempt(host: Host, job: Job, *, doubtful: bool) -> tuple[Submitted | None,
         return Submitted(_id(answer["made"])), UserError("")
     if "made" in answer and not _may_pass(answer["made"]):
         raise refusal(answer["made"].said, answer)
-    section = answer.get("made") or answer.get("busy") or Section("", done.code, lines=[done.said])
-    return None, NotSubmitted(
+    return None, _no_answer(host, answer.get("made") or answer.get("busy") or Section("", 1, lines=[said]))
+
+
+def _asked(host: Host, script: str) -> tuple[dict[str, Section], str]:
+    """The answer's sections by name, and its last words."""
+    done = host.run(script, timeout=_TIMEOUT)
+    return {section.name: section for section in read_sections(done.text)}, done.said
+
+
+def _no_answer(host: Host, section: Section) -> NotSubmitted:
+    return NotSubmitted(
         f"Slurm on {host.name} does not answer: {section.said or 'no word'}",
         remedy="submit again: the job is looked for by its name first",
     )
 
 
 def _may_pass(section: Section) -> bool:
-    return section.code in _KILLED or _BUSY.search(section.said) is not None
+    return section.code in _KILLED or re.search(_BUSY, section.said, re.IGNORECASE) is not None
 
 
 def _id(section: Section) -> str:
@@ -129,7 +154,7 @@ def _id(section: Section) -> str:
     return next((line for line in reversed(section.lines) if _ID.fullmatch(line)), "")
 
 
-def _script(job: Job, grace: int) -> str:
+def _script(job: Job, *, doubtful: bool, only_look: bool = False) -> str:
     settings = {
         "name": job.name,
         "job": job.folder,
@@ -137,7 +162,10 @@ def _script(job: Job, grace: int) -> str:
         "hidden": " ".join(job.hidden),
         "field": FIELD,
         "seconds": str(_SECONDS),
-        "grace": str(grace),
+        "grace": str(_GRACE),
+        "busy": _BUSY,
+        "doubtful": "yes" if doubtful else "",
+        "only_look": "yes" if only_look else "",
     }
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     return "\n".join((PRELUDE, *words, f"command=({shlex.join(job.command)})", _program()))

@@ -16,16 +16,18 @@ for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
 done
 unset $hidden
 
-# Its ids by its name; fails where Slurm does not answer. The file is ours; a job that has begun has left its gates.
-# What sbatch refuses may be listed nevertheless, as FAILED with the reason BadConstraints and no node: that is no job.
-find_it() {
+# Its ids; fails where Slurm does not answer.
+find_it() { cat "$job/.slurm_id" 2> /dev/null | grep . || find_named; }
+
+# Its ids by its name. The file above is ours; a job that has begun has left its gates. What sbatch refuses may be listed
+# nevertheless, as FAILED with the reason BadConstraints and no node: that is no job.
+find_named() {
   local said gate
-  if [ -s "$job/.slurm_id" ]; then cat "$job/.slurm_id"; return 0; fi
   said=$(timeout "$seconds" squeue --me --noheader --states=all --name="$name" --format='%F %r' 2>&1 < /dev/null 9>&-) || {
     section busy 1 "$said"
     return 1
   }
-  said=$(sed -n '/ BadConstraints$/d; s/ .*//p' <<< "$said")
+  said=$(printf '%s\n' "$said" | sed -n '/ BadConstraints$/d; s/ .*//p')
   if [ -z "$said" ]; then
     for gate in "$job"/status/gates-*; do said=${gate##*/gates-} said=${said%%-*}; break; done
   fi
@@ -33,7 +35,19 @@ find_it() {
   [ -z "$said" ] || printf '%s\n' "$said" | sed 's/_.*//' | sort -n -u
 }
 
-keep_id() { printf '%s\n' "$1" > "$job/.slurm_id.$$" && mv -f "$job/.slurm_id.$$" "$job/.slurm_id"; }
+# A controller that answers again may still have in hand what an sbatch that was not heard of has sent.
+find_it_twice() {
+  local first
+  first=$(find_it) || { printf '%s\n' "$first"; return 1; }
+  if [ -z "$first" ] && { [ "$doubtful" ] || [ -s "$job/.submit" ]; }; then
+    sleep "$grace"
+    find_it
+    return
+  fi
+  printf '%s' "$first"
+}
+
+keep_id() { { printf '%s\n' "$1" > "$job/.slurm_id.$$" && mv -f "$job/.slurm_id.$$" "$job/.slurm_id"; } 2> /dev/null; }
 
 # Several by its name, as after an answer that was lost: the first one stays.
 settle() {
@@ -44,44 +58,48 @@ settle() {
   section found 0 "$first"
 }
 
+# One at a time, where the file system has locks.
+lock() {
+  type -P flock > /dev/null && { exec 9>> "$job/.submit"; } 2> /dev/null || return 0
+  flock -w 60 9
+  case $? in
+    0) locked=yes ;;
+    1) section busy 1 'another process submits this job' && return 1 ;;
+  esac
+}
+
 say_what_exists() {
   section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a" 2>&1 < /dev/null)"
   section accounts 0 "$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null 2> /dev/null | tr '|' "$field")"
 }
 
-# Where another holds the lock, nothing can be known; where the file system has none, the jobs are counted afterwards.
-lock() {
-  type -P flock > /dev/null && { exec 9>> "$job/.submit"; } 2> /dev/null || return 0
-  flock -w 60 9
-  [ $? -ne 1 ] || { section busy 1 'another process submits this job'; return 1; }
+# What sbatch said and how it ended.
+take_answer() {
+  # Kept before it is said: where nobody listens any more, saying it ends this script.
+  [ "$2" -ne 0 ] || keep_id "$(printf '%s\n' "$1" | grep -E -x '[0-9]+(;[^ ]+)?' | tail -n 1)"
+  section made "$2" "$1"
+  if [ "$2" -eq 0 ]; then
+    # Where another may have done the same meanwhile, all of that name are counted.
+    [ "$locked" ] && [ -z "$doubtful" ] || { ids=$(find_named) && [ "$ids" ] && settle $ids; }
+  else
+    shopt -s nocasematch
+    [ "$2" -eq 124 ] || [ "$2" -eq 137 ] || [[ $1 =~ $busy ]] || : > .submit
+    say_what_exists
+  fi
 }
 
-# A controller that answers again may still have in hand what an sbatch that was not heard of has sent.
-find_it_twice() {
-  ids=$(find_it) || { printf '%s\n' "$ids"; return 1; }
-  [ -z "$ids" ] || return 0
-  [ "$grace" -gt 0 ] || [ -s "$job/.submit" ] || return 0
-  sleep "$pause"
-  ids=$(find_it) || { printf '%s\n' "$ids"; return 1; }
-}
-
+locked=
 if ! cd "$job" 2> /dev/null && [ -z "$only_look" ]; then
   section made 1 "the job's directory is gone: $job"
   exit 0
 fi
-lock && find_it_twice || exit 0
-if [ -n "$ids" ]; then settle $ids; exit 0; fi
-if [ -n "$only_look" ]; then section absent 0; exit 0; fi
+lock || exit 0
+ids=$(find_it_twice) || { printf '%s\n' "$ids"; exit 0; }
+if [ "$ids" ]; then settle $ids; exit 0; fi
+if [ "$only_look" ]; then section absent 0; exit 0; fi
 
-# The lock goes with sbatch: it holds while sbatch lives, even where this script was killed. Who comes next reads in the
-# lock's file that a submission was begun; one that was refused is none.
+# The lock goes with sbatch: it holds while sbatch lives, even where this script was killed. Who comes next sees by the
+# lock's file that one was begun, and looks twice.
 { echo begun >> .submit; } 2> /dev/null
 said=$(timeout 90 "${command[@]}" 2>&1 < /dev/null)
-code=$?
-section made "$code" "$said"
-[ "$code" -ne 0 ] || keep_id "$(grep -E -x '[0-9]+(;[^ ]+)?' <<< "$said" | tail -n 1)"
-if [ "$code" -eq 0 ] && [ "$grace" -gt 0 ]; then
-  mv -f .slurm_id .slurm_id.made
-  ids=$(find_it) && settle $ids || mv -f .slurm_id.made .slurm_id
-  rm -f .slurm_id.made
-fi
+take_answer "$said" $?

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.slurm.containers.build import IMAGES, cache_dir
 from nemo_runspec.backends.slurm.containers.names import ImageReference, is_file, parse_image
+from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.catalog import Recipe
+from nemo_runspec.source import Layer, Source
+
+if TYPE_CHECKING:
+    from nemo_runspec.planning.model import Plan
 
 OVERRIDES = (
     "run.env.container_image=null",
@@ -53,3 +58,40 @@ def squash_recipe() -> Recipe:
     """The recipe of the job. It stands in no catalog."""
     folder = Path(__file__).parent
     return Recipe(path="squash", script=folder / "squash" / "squash.sh", root=folder)
+
+
+def exists(plan: Plan, path: str) -> bool:
+    """Whether a file is on the plan's cluster. One round trip.
+
+    Args:
+        path: may begin with the hole `HOME`.
+
+    Raises:
+        UserError: the cluster refuses us. Unreachable: it did not answer.
+    """
+    from nemo_runspec.backends.slurm.client import SlurmProvider, host_of
+    from nemo_runspec.transport.files import have
+
+    return bool(have(host_of(SlurmProvider().place(plan)), [readable(path)]))
+
+
+def readable(path: str) -> str:
+    """A path of the cluster as a profile would name it: `~` for a home that is not known here."""
+    return path.replace(HOME, "~", 1)
+
+
+def with_image(plan: Plan, path: str) -> Plan:
+    """The same plan with another image."""
+    run = {**plan.run, "env": {**plan.run["env"], "container_image": path}}
+    source = Source(Layer.AUTO, text=f"squash file of {plan.target.container_image}")
+    return replace(
+        plan,
+        run=run,
+        target=replace(plan.target, container_image=path),
+        sources={**plan.sources, "run.env.container_image": source},
+    )
+
+
+def with_squash(plan: Plan, squash: Squash, *, force: bool) -> Plan:
+    """The plan of `squash_recipe` for one image."""
+    return replace(plan, launch=replace(plan.launch, args=squash.arguments(force)))

@@ -1,35 +1,58 @@
 # The health check as the batch script does it: asks every node of the allocation, in the job's own environment, before
 # the command; names the bad ones, has Slurm stay away from them, and puts the job back into the queue.
 #
-# Told by: nemotron_dir (the job's directory here), nemotron_health_inside (as the job sees it), nemotron_health_program
-# (the nodes' part), nemotron_health_srun (options of srun), nemotron_health_gpus (per node), nemotron_health_torch,
-# nemotron_health_mounts.
-#
 # Seen with Slurm 22.05, as root and as a plain user: ExcNodeList of a running job cannot be changed ("Job is no longer
 # pending execution"). It can once the job is put back and held, by the very batch script that Slurm is ending then:
 # there is KillWait (30 s by default) before it is killed, and some 20 ms are needed.
 
+# WORD...: of the job's own step, see batch.py.
 nemotron_health() {
   local started=$SECONDS
-  { set +vx; } 2> /dev/null
+  [ ! -e "$nemotron_job/status/cancelled" ] || return 1
   nemotron_health_nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
-  nemotron_health_folder=$nemotron_dir/status/health-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}
+  nemotron_health_folder=$nemotron_job/status/health-$SLURM_JOB_ID-$nemotron_restarts
   declare -gA nemotron_health_at=() nemotron_health_bad=() nemotron_health_done=() nemotron_health_has=()
   declare -gA nemotron_health_reduce=() nemotron_health_votes=() nemotron_health_words=()
   nemotron_health_common=''
+  nemotron_health_read_step "$@"
   rm -rf "$nemotron_health_folder"
-  if ! (umask 077 && mkdir -p "$nemotron_health_folder" && : > "$nemotron_health_folder/begun"); then
-    nemotron_health_bad[${nemotron_health_nodes[0]}]="the job's directory cannot be written: $nemotron_dir"
-  else
+  if nemotron_put "$nemotron_health_folder/begun" "$nemotron_id"; then
     nemotron_health_ask
     nemotron_health_judge
+  else
+    nemotron_health_blame "${nemotron_health_nodes[0]}" "the job's directory cannot be written: $nemotron_job"
   fi
   rm -rf "$nemotron_health_folder"
-  [ "${#nemotron_health_bad[@]}" -eq 0 ] || nemotron_health_leave
-  nemotron_health_tell "${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
+  [ ! -e "$nemotron_job/status/cancelled" ] || return 1
+  if [ "${#nemotron_health_bad[@]}" -gt 0 ]; then nemotron_health_leave; else
+    nemotron_note "health check: ${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
+  fi
 }
 
-nemotron_health_tell() { printf 'nemotron: health check: %s\n' "$*"; }
+# LINE: for whoever follows the batch script's log, and for whoever follows the tasks'.
+nemotron_health_tell() {
+  nemotron_note "health check: $1"
+  printf 'nemotron: health check: %s\n' "$1" >> "$nemotron_health_output"
+}
+
+# WORD...: the check's step has the options of the job's own, its container above all, but what they do with the output.
+nemotron_health_read_step() {
+  nemotron_health_srun=() nemotron_health_output=/dev/null
+  nemotron_health_inside=${!#}
+  nemotron_health_inside=${nemotron_health_inside%"/$nemotron_script"}
+  while [ $# -gt 2 ]; do
+    case $1 in
+      --output)
+        nemotron_health_output=${2//%j/$SLURM_JOB_ID}
+        shift
+        ;;
+      --chdir) shift ;;
+      --output=* | --error=* | --label | --wait=* | --kill-on-bad-exit=*) ;;
+      *) nemotron_health_srun+=("$1") ;;
+    esac
+    shift
+  done
+}
 
 # Runs the nodes' part as a step, until all have answered or their time is up. A container may take long to start: the
 # time runs from when the first node has begun.
@@ -56,13 +79,12 @@ nemotron_health_ask() {
   exec {answers}<&-
 }
 
-# NODES SECONDS: becomes srun. Nothing of the check is read from the job's directory, which may be what is wrong.
+# NODES SECONDS: becomes srun. The nodes read nothing of the check from the job's directory: it may be what is wrong.
 nemotron_health_step() {
   unset SLURM_UNBUFFEREDIO # lines are to arrive whole
-  exec srun --nodes="$1" --ntasks="$1" --ntasks-per-node=1 "${nemotron_health_srun[@]}" --wait=0 --kill-on-bad-exit=0 \
-    --input=none bash -c "$nemotron_health_program" nemotron-health \
-    "$nemotron_health_inside/status/${nemotron_health_folder##*/}" "$1" "$nemotron_health_gpus" \
-    "$nemotron_health_torch" "$2" "${nemotron_health_mounts[@]}"
+  exec srun "${nemotron_health_srun[@]}" --nodes="$1" --ntasks="$1" --ntasks-per-node=1 --wait=0 --kill-on-bad-exit=0 \
+    --input=none bash -c "$(cat "$nemotron_job/health.sh")" nemotron-health "$(cat "$nemotron_job/health.py")" \
+    "$nemotron_health_inside/status/${nemotron_health_folder##*/}" "$1" "$2"
 }
 
 # PID: a step that hangs is told twice, then it is left: the job's own end takes it away.
@@ -96,7 +118,7 @@ nemotron_health_hear() {
     bad) nemotron_health_blame "$node" "$text" ;;
     reduce) nemotron_health_reduce[$node]+="${nemotron_health_reduce[$node]:+; }$text" ;;
     accuse) nemotron_health_vote "$node" "${nemotron_health_nodes[${text%% *}]}" "${text#* }" ;;
-    unasked) nemotron_health_tell "$node: not checked: $text" ;;
+    unasked) nemotron_note "health check: $node: not asked for: $text" ;;
     done) nemotron_health_done[$node]=1 ;;
     *) nemotron_health_has[$word,$node]=$text ;;
   esac
@@ -111,10 +133,11 @@ nemotron_health_clock() {
   [ "${off#-}" -le "${NEMOTRON_HEALTH_CLOCK:-60}" ] || nemotron_health_blame "$1" "its clock is off by $off s"
 }
 
-# WITNESS ACCUSED TEXT: a connection that fails counts against both of its ends.
+# WITNESS ACCUSED TEXT: a connection that fails counts against both of its ends, a little more against the one that was
+# to answer.
 nemotron_health_vote() {
-  nemotron_health_votes[$1]=$((${nemotron_health_votes[$1]:-0} + 1))
-  nemotron_health_votes[$2]=$((${nemotron_health_votes[$2]:-0} + 1))
+  nemotron_health_votes[$1]=$((${nemotron_health_votes[$1]:-0} + 2))
+  nemotron_health_votes[$2]=$((${nemotron_health_votes[$2]:-0} + 3))
   nemotron_health_words[$2]="$3 (says $1)"
 }
 
@@ -191,29 +214,39 @@ nemotron_health_sums() {
   done
 }
 
-# There are bad nodes: the job goes back into the queue without them, or fails. What is so on every one of several nodes
-# is no node's fault.
+# There are bad nodes: the job goes back into the queue without them, or fails. What is so on all of several nodes, or on
+# all but the one this script runs on, is no node's fault.
 nemotron_health_leave() {
   local node tries left all=${#nemotron_health_nodes[@]}
   for node in "${!nemotron_health_bad[@]}"; do nemotron_health_tell "bad node $node: ${nemotron_health_bad[$node]}"; done
-  if [ "$all" -gt 2 ] && [ "${#nemotron_health_bad[@]}" -eq "$all" ]; then
-    nemotron_health_common=${nemotron_health_common:-it is so on every node}
+  if [ "$all" -gt 2 ] && [ "${#nemotron_health_bad[@]}" -ge $((all - 1)) ]; then
+    nemotron_health_common=${nemotron_health_common:-it is so on ${#nemotron_health_bad[@]} of $all nodes}
   fi
-  [ "$all" -eq 1 ] || [ -z "$nemotron_health_common" ] || nemotron_health_fail "$nemotron_health_common"
+  if [ "$all" -gt 1 ] && [ -n "$nemotron_health_common" ]; then
+    nemotron_health_fail "$nemotron_health_common"
+    return 1
+  fi
   for node in "${!nemotron_health_bad[@]}"; do
-    printf '%s\t%s\t%s\n' "$node" "${SLURM_RESTART_COUNT:-0}" "${nemotron_health_bad[$node]}"
-  done >> "$nemotron_dir/status/bad-nodes"
-  tries=$(cut -f 2 "$nemotron_dir/status/bad-nodes" | sort -u | wc -l)
-  [ "$tries" -le 3 ] || nemotron_health_fail 'given up after 3 other tries'
+    printf '%s\t%s\t%s\n' "$node" "$nemotron_restarts" "${nemotron_health_bad[$node]}"
+  done >> "$nemotron_health_file"
+  tries=$(cut -f 2 "$nemotron_health_file" | sort -u | wc -l)
   left=$(nemotron_health_others)
-  [ "$left" -ge "$all" ] || nemotron_health_fail "$all node(s) are needed, and its partition has $left without the bad ones"
-  nemotron_health_requeue "$tries"
+  if [ "$tries" -gt 3 ]; then
+    nemotron_health_fail 'given up after 3 other tries'
+  elif [ "$left" -lt "$all" ]; then
+    nemotron_health_fail "its partition has $left node(s) without the bad ones, and $all are needed"
+  else
+    nemotron_health_list=$(nemotron_health_excluded | paste -s -d ,)
+    nemotron_health_tell "the job goes back into the queue without $nemotron_health_list ($tries of at most 3 times)"
+    nemotron_verdict requeue "health check: without $nemotron_health_list"
+  fi
+  return 1
 }
 
 # All nodes the job is to stay away from: those of the profile and of earlier tries, and the bad ones of now.
 nemotron_health_excluded() {
   local before
-  before=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | sed 's/^(null)$//')
+  before=$(scontrol show job "$nemotron_id" | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | sed 's/^(null)$//')
   { [ -z "$before" ] || scontrol show hostnames "$before"; printf '%s\n' "${!nemotron_health_bad[@]}"; } | sort -u
 }
 
@@ -222,21 +255,16 @@ nemotron_health_others() {
   comm -23 <(sinfo --noheader --Node --partition="$SLURM_JOB_PARTITION" --format=%N | sort -u) <(nemotron_health_excluded) | wc -l
 }
 
-# TRIES: ends this script where it succeeds. The file `held` says for whom the job is held, should this script be killed
-# before it is released.
+# Puts the job back, without the bad nodes. The file says which, should this script be killed before it is through.
 nemotron_health_requeue() {
-  local list
-  list=$(nemotron_health_excluded | paste -s -d ,)
-  trap '' TERM
-  printf '%s\n' "$list" > "$nemotron_dir/status/held"
-  nemotron_health_tell "the job goes back into the queue without $list ($1 of at most 3 times)"
-  if ! nemotron_health_insist requeuehold "$SLURM_JOB_ID"; then
-    rm -f "$nemotron_dir/status/held"
-    nemotron_health_fail 'it cannot be put back into the queue'
+  local held=$nemotron_job/status/held
+  nemotron_put "$held" "$nemotron_health_list" || return
+  if ! nemotron_health_insist requeuehold "$nemotron_id"; then
+    rm -f "$held"
+    return 1
   fi
-  nemotron_health_insist update "JobId=$SLURM_JOB_ID" "ExcNodeList=$list"
-  nemotron_health_insist release "$SLURM_JOB_ID" && rm -f "$nemotron_dir/status/held"
-  exit 1
+  nemotron_health_insist update "JobId=$nemotron_id" "ExcNodeList=$nemotron_health_list"
+  nemotron_health_insist release "$nemotron_id" && rm -f "$held"
 }
 
 # WORD...: of scontrol, three times where it must be: a busy controller does not answer at once.
@@ -244,12 +272,12 @@ nemotron_health_insist() {
   local try
   for try in 1 2 3; do
     [ "$try" -eq 1 ] || sleep 2
-    scontrol "$@" && return 0
+    command scontrol "$@" && return 0
   done
   return 1
 }
 
-# WHY: ends this script with an exit marker for each bad node, as the job script would have left them.
+# WHY: an exit marker for each bad node, as the job script would have left it.
 nemotron_health_fail() {
   local number node now
   now=$(date +%s)
@@ -257,10 +285,16 @@ nemotron_health_fail() {
   for number in "${!nemotron_health_nodes[@]}"; do
     node=${nemotron_health_nodes[$number]}
     [ -n "${nemotron_health_bad[$node]-}" ] || continue
-    printf '%s\n' "node=$number" "host=$node" phase=start exit_code=1 signal= rank= oom=0 received= \
-      "reason=health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" \
-      "started=$now" "ended=$now" > "$nemotron_dir/status/node-$number.tmp"
-    mv -f "$nemotron_dir/status/node-$number.tmp" "$nemotron_dir/status/node-$number"
+    nemotron_put "$nemotron_job/status/node-$number" "node=$number" "host=$node" phase=start exit_code=1 signal= rank= \
+      oom=0 received= "reason=health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" "started=$now" "ended=$now"
   done
-  exit 1
+  nemotron_verdict stop "health check: $1"
 }
+
+# Instead of Slurm's own command, for a job that is put back because of bad nodes.
+scontrol() {
+  if [ "${1-}" = requeue ] && [ -n "$nemotron_health_list" ]; then nemotron_health_requeue; else command scontrol "$@"; fi
+}
+
+nemotron_health_list='' nemotron_health_file=$nemotron_job/status/bad-nodes
+nemotron_before+=(nemotron_health)

@@ -1,9 +1,10 @@
 # One node's part of the health check: it says on its output what it finds, a line for each, and judges nothing.
 # Lines are "nemotron-health", the node, a word, and a text, with tabs between; what is said by others is no such line.
 #
-#   FOLDER NODES GPUS TORCH SECONDS [MOUNT...]
+#   PROGRAM FOLDER NODES SECONDS
 #
-# FOLDER is the check's own in the job's directory, as the job sees it. MOUNT: a path, with :ro where it is read only.
+# PROGRAM is net.py's text, FOLDER the check's own in the job's directory, as the job sees it. Told by: health_gpus (per
+# node), health_torch, health_mounts (paths, with :ro where one is read only).
 
 health_say() { printf 'nemotron-health\t%s\t%s\t%s\n' "$health_name" "$1" "$2"; }
 
@@ -51,7 +52,7 @@ health_job_dir() {
 }
 
 # PATH[:FLAGS]...
-health_mounts() {
+health_look_at() {
   local mount path
   for mount in "$@"; do
     path=${mount%%:*}
@@ -69,7 +70,7 @@ health_mounts() {
 health_facts() {
   local program count
   health_say at 'python'
-  for program in python3 python; do
+  for program in python python3; do
     if health_within "$program" -c ''; then health_python=$program; break; fi
   done
   health_say python "${health_python:+yes}"
@@ -102,13 +103,12 @@ health_network() {
 }
 
 health_main() {
-  health_folder=$1 health_nodes=$2 health_gpus=$3 health_torch=$4 health_seconds=$5
+  health_program=$1 health_folder=$2 health_nodes=$3 health_seconds=$4
   health_name=${SLURMD_NODENAME:-$(cat /proc/sys/kernel/hostname)}
   health_node=${SLURM_NODEID:-0} health_job=${SLURM_JOB_ID-} health_python='' health_has_torch=''
-  shift 5
   health_say begun "$(date +%s)"
   health_job_dir || health_folder=''
-  health_mounts "$@"
+  health_look_at "${health_mounts[@]}"
   health_facts
   [ -z "$health_folder" ] || health_network
   health_say done ''

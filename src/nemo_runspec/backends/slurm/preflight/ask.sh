@@ -1,49 +1,20 @@
-# Looks at everything a job needs here, once. Each part has its own time limit, and none hides another.
-type -P timeout > /dev/null || timeout() { shift; "$@"; }
-
-# NAME COMMAND...: a section of what a command says.
-ask() {
-  local name=$1 said
-  shift
-  said=$(timeout "$seconds" "$@" 2>&1 < /dev/null)
-  section "$name" $? "$said"
-}
-
-# What would win over a script's own lines; see submit.sh.
-for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
-  case $variable in
-    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
-    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY) ;;
-    *) unset "$variable" ;;
-  esac
-done
-
+# Looks at everything a job needs here, once.
 me=$(id -un)
 section host 0
 printf '%s\037%s\037%s\037%s\037%s\n' "$me" "$HOSTNAME" "$HOME" "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}" "$(date +%s)"
 section tools 0
 for tool in "${tools[@]}"; do printf '%s\037%s\n' "$tool" "$(type -P "$tool")"; done
 
-# SCRIPT: whether Slurm would take it. What sbatch's own variables say counts only where the script is silent.
-test_it() {
-  (
-    for variable in ${!SBATCH_@}; do
-      ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
-    done
-    timeout "$seconds" sbatch --test-only <<< "$1" 2>&1
-  )
-}
-
 ask_slurm() {
   local said number
   ask version sbatch --version
-  ask controller scontrol ping
   ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'
   said=$(timeout "$seconds" scontrol ping 2>&1 < /dev/null)
+  section controller $? "$said"
   [[ $said != *DOWN* || $said == *UP* ]] || return
   said=$(timeout "$seconds" scontrol show config 2>&1 < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
   section config 0 "$said"
-  ask partitions sinfo --all --noheader --summarize --format="%R$field%l$field%D$field%G$field%a"
+  show_partitions
   ask nodes sinfo --all --noheader --format="%R$field%D$field%T"
   for ((number = 0; number < ${#drafts[@]}; number += 3)); do
     said=$(test_it "${drafts[number + 1]}")
@@ -52,8 +23,7 @@ ask_slurm() {
     said=$(test_it "${drafts[number + 2]}")
     section "unbilled;${drafts[number]}" $? "$said"
   done
-  said=$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$me" format=account,partition,qos 2>&1 < /dev/null)
-  section accounts $? "${said//|/$field}"
+  show_accounts
   ask qos sacctmgr --noheader --parsable2 show qos format=name
   ask default sacctmgr --noheader --parsable2 show user "$me" format=defaultaccount
   ask sacct sacct --noheader --parsable2 --allocations --starttime=now-1hours --format=JobID
@@ -81,16 +51,6 @@ ask_registry() {
     fi
   fi
   section image 0 "${status:-$(tail -n 1 <<< "$said")}"
-}
-
-# WORD: a path as the batch script's shell would read it; fails where it names a variable that is not set.
-path_of() { (set -u; eval "printf '%s' $1") 2>&1; }
-
-# NAME WORD
-ask_path() {
-  local path
-  path=$(path_of "$2") || { section "$1" 2 "$path"; return; }
-  ask "$1" stat --dereference --format="%s$field%F$field$path" -- "$path"
 }
 
 nearest=$folder

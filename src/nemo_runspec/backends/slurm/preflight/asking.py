@@ -46,12 +46,15 @@ class Asked:
     mounts: tuple[str, ...] = ()
     image: Image | None = None
 
-    def script(self) -> str:
-        """The script, all of it."""
-        return "\n".join((PRELUDE, *self.settings(), _program("ask.sh")))
+    def script(self, name: str = "ask.sh", *more: str) -> str:
+        """A script of this folder with all it needs. `more`: further lines before it."""
+        return f"{PRELUDE}\n{self.text(name, *more)}"
 
-    def settings(self) -> Iterable[str]:
-        """Shell variables for `ask.sh`."""
+    def text(self, name: str, *more: str) -> str:
+        """The same without the prelude."""
+        return "\n".join((*self._settings(), *more, _program("functions.sh"), _program(name)))
+
+    def _settings(self) -> Iterable[str]:
         drafts = [word for d in self.drafts for word in (d.role, d.script, d.unbilled)]
         image = self.image
         words = {
@@ -67,7 +70,9 @@ class Asked:
         yield f'folder=${{folder//{HOME}/"$HOME"}}'
         yield f"tools=({shlex.join((*NEEDED, *SLURM, *USEFUL))})"
         yield f"drafts=({shlex.join(drafts)})"
-        yield f"sources=({shlex.join(map(shell_word, self.mounts))})"
+        sources = shlex.join(map(shell_word, self.mounts))
+        yield f"sources=({sources})"
+        yield f'sources=("${{sources[@]//{HOME}/$HOME}}")'
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,9 @@ def answer_of(text: str, began: float = 0.0, ended: float = 0.0) -> Answer:
 def asked_of(env: Mapping[str, Any]) -> Asked:
     """What there is to ask about a profile."""
     image = env.get("container_image")
-    return Asked(run_dir(env), drafts_of(env), sources(env.get("mounts") or ()), image_of(str(image)) if image else None)
+    return Asked(
+        run_dir(env), drafts_of(env), sources(env.get("mounts") or ()), image_of(str(image)) if image else None
+    )
 
 
 def sources(mounts: Sequence[Any]) -> tuple[str, ...]:
@@ -117,6 +124,6 @@ def sources(mounts: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if not re.match(r"/\$nemo_run\b", word)))
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=4)
 def _program(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -21,7 +21,9 @@ ACCEPT = ", ".join((
     "application/vnd.docker.distribution.manifest.v2+json",
 ))  # fmt: skip
 _HUB = "registry-1.docker.io"
-_NAME = re.compile(r"(?:docker://)?(?:[^@#/]+@)?(?:(?P<registry>[^#]+)#)?(?P<name>[^:@]+(?::\d+/[^:@]+)?)(?::(?P<tag>[^@]+))?")
+_NAME = re.compile(
+    r"(?:docker://)?(?:[^@#/]+@)?(?:(?P<registry>[^#]+)#)?(?P<name>[^:@]+(?::\d+/[^:@]+)?)(?::(?P<tag>[^@]+))?"
+)
 _SECONDS = 10.0
 
 
@@ -39,20 +41,23 @@ class Image:
     scope: str = ""
 
 
-def image_of(text: str) -> Image:
+def image_of(given: str) -> Image:
     """What a profile's `container_image` names."""
-    if text.startswith(("/", "./", "~/", "$")) or text.endswith(".sqsh"):
-        return Image(text, path=text)
+    if given.startswith(("/", "./", "~/")) or given.endswith(".sqsh") or (given[:1] == "$" and "#" not in given):
+        return Image(given, path=given)
+    text, _, digest = given.partition("@sha256:")
     found = _NAME.fullmatch(text)
     if found is None or "://" in text.removeprefix("docker://"):
-        return Image(text)
-    registry, name, tag = found["registry"] or "", found["name"], found["tag"] or "latest"
+        return Image(given)
+    registry, name = found["registry"] or "", found["name"]
+    tag = f"sha256:{digest}" if digest else found["tag"] or "latest"
     first, slash, rest = name.partition("/")
     if not registry and slash and ("." in first or ":" in first or first == "localhost"):
         registry, name = first, rest
     if registry in ("", "docker.io"):
         registry, name = _HUB, name if "/" in name else f"library/{name}"
-    return Image(text, "", registry, f"{_scheme(registry)}://{registry}/v2/{name}/manifests/{tag}", f"repository:{name}:pull")
+    url = f"{_scheme(registry)}://{registry}/v2/{name}/manifests/{tag}"
+    return Image(given, "", registry, url, f"repository:{name}:pull")
 
 
 def ask_from_here(image: Image) -> str:
@@ -87,9 +92,10 @@ def _token(challenge: str, scope: str) -> str:
     words = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     if not challenge.lower().startswith("bearer ") or not words.get("realm", "").startswith(("https://", "http://")):
         return ""
+    joint = "&" if "?" in words["realm"] else "?"
     query = urlencode({"service": words.get("service", ""), "scope": scope})
     try:
-        with urlopen(f"{words['realm']}?{query}", timeout=_SECONDS) as answer:
+        with urlopen(f"{words['realm']}{joint}{query}", timeout=_SECONDS) as answer:
             told = json.load(answer)
     except HTTPError:
         return ""

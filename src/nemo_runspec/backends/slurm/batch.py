@@ -1,0 +1,83 @@
+"""`batch.sh`: what the batch shell does around the one `srun` of a job; it lies beside the batch script.
+
+The batch script is NeMo-Run's text to the byte. The only room in it that is ours is `setup_lines`, whose first line
+sources `batch.sh`, before the profile's own lines. It runs on the job's first node, outside any container, and from
+then on:
+
+* `srun` is a function: for the job's own step (the line that ends with the job script) it starts the real srun beside
+  the shell and waits for it, so that signals are heard meanwhile. Every other srun is the real one.
+* Signals that Slurm sends to the batch shell (`signal`, always made `B:`; `scancel --batch --signal`) are written to
+  `status/gates-<id>-<restarts>/told.N`; the job script on every node hands them to the command alone, once.
+* When the step is over, or Slurm ends the job, the attempt's fate is decided, once: `over`, `retried`, `continued`,
+  `requeued` (a part of ours asked for it) or `slurm` (Slurm starts it again itself); one line in `status/attempts`.
+  Where it is over the secrets' file is removed, else `scontrol requeue` is called. NeMo-Run's own requeue is off.
+
+Parts of ours add to it here, one line each:
+
+* `PARTS`: functions of a plan that give bash text, '' for nothing; put behind `batch.sh`'s own, run in the batch shell
+  before the step. A text defines functions `nemotron_…` and names them:
+  `nemotron_before+=(FUNCTION)` runs it before the step, with all words of its srun as arguments (the last two are
+  `bash` and the job script); with another status than 0 the step is not started, and that is the job's status.
+  `nemotron_beside+=(FUNCTION)` runs it in a subshell beside the step, the srun's process id as its argument; it is
+  killed once the step is over.
+  `nemotron_verdict requeue|stop REASON`, from either: what becomes of the job once its step is over.
+  `nemotron_tell NAME`: sends the command a signal, such as TERM, on every node.
+* `FILES`: functions of a plan that give further `RenderedFile`s, named by their paths below the job's directory
+  (`$nemotron_job` in the batch shell, `NEMOTRON_JOB_DIR` in the job).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm.health import health_files, health_part
+from nemo_runspec.backends.slurm.signals import lead_of, name_of
+from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.planning.model import Plan
+
+NAME = "batch.sh"
+
+PARTS: tuple[Callable[[Plan], str], ...] = (health_part,)
+FILES: tuple[Callable[[Plan], tuple[RenderedFile, ...]], ...] = (health_files,)
+
+
+def batch_files(plan: Plan) -> tuple[RenderedFile, ...]:
+    """`batch.sh`, and what its parts need beside it."""
+    own = RenderedFile("batch functions", NAME, _text(plan))
+    return (own, *(file for part in FILES for file in part(plan)))
+
+
+def setup_lines(plan: Plan) -> str:
+    """The batch script's `setup_lines`: `batch.sh` first, untraced, then the profile's own."""
+    target: SlurmTarget = plan.target
+    source = f"{{ set +vx; . {plan.job_dir}/{NAME}; set -vx; }} 2> /dev/null"
+    return "\n".join((source, *filter(None, (target.setup_lines,))))
+
+
+def _text(plan: Plan) -> str:
+    parts = (_settings(plan), _own(), *(part(plan).strip() for part in PARTS), "nemotron_batch_begin")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _settings(plan: Plan) -> str:
+    target: SlurmTarget = plan.target
+    values = {
+        "job": plan.job_dir,
+        "script": f"scripts/{plan.name}.sh",
+        "retries": str(target.retries),
+        "resume": "1" if target.resume else "",
+        "max_restarts": str(target.max_restarts),
+        "signal": name_of(target.signal),
+        "lead": str(lead_of(target.signal)),
+    }
+    lines = (f"nemotron_{name}={shlex.quote(value)}" for name, value in values.items())
+    return "\n".join(("# Sourced by the batch script.", *lines))
+
+
+@lru_cache(maxsize=1)
+def _own() -> str:
+    return Path(__file__).with_name(NAME).read_text(encoding="utf-8").strip()

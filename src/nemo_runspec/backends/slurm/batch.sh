@@ -1,0 +1,238 @@
+# Functions of the batch shell; batch.py says what for. What Slurm says and does here was seen with 22.05.
+
+nemotron_before=() nemotron_beside=()
+
+nemotron_note() { printf 'nemotron: %s\n' "$*"; }
+
+# FILE LINE...: appears whole or not at all, for the job's owner alone.
+nemotron_put() {
+  local file=$1
+  shift
+  (umask 077 && mkdir -p "${file%/*}" && printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file")
+}
+
+# What Slurm says of this job. Of a job that it ends, the state is COMPLETING whatever the cause; the cause is in the
+# reason (TimeLimit), the time of preemption, or the count of restarts, which is higher once it is to start again.
+nemotron_look() {
+  local fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
+  IFS='|' read -r nemotron_state nemotron_why nemotron_preempted nemotron_starts nemotron_ends <<< "$(
+    unset ${!SQUEUE_@}
+    SLURM_TIME_FORMAT=%s timeout 20 squeue --noheader --states=all --jobs="$nemotron_id" --Format="$fields" \
+      2> /dev/null < /dev/null
+  )"
+}
+
+# NAME: has the job script hand a signal to the command, on every node, also one that is not there yet.
+nemotron_tell() {
+  local number=1
+  while [ -e "$nemotron_gates/told.$number" ]; do number=$((number + 1)); done
+  nemotron_put "$nemotron_gates/told.$number" "$1"
+}
+
+# requeue|stop REASON: what becomes of the job once its step is over. The first word stays.
+nemotron_verdict() { [ -e "$nemotron_gates/verdict" ] || nemotron_put "$nemotron_gates/verdict" "$1 $2"; }
+
+# NAME: a signal for the command, or with TERM the word that Slurm ends the job: KILL follows within KillWait (30 s).
+nemotron_batch_signal() {
+  { set +x; } 2> /dev/null
+  nemotron_signals=$((nemotron_signals + 1))
+  nemotron_look
+  case $nemotron_state in
+    '' | RUNNING | SUSPENDED) ;;
+    *)
+      nemotron_settle 143
+      return
+      ;;
+  esac
+  nemotron_note "SIG$1 came and is handed to the command"
+  nemotron_tell "$1"
+  if [ "$nemotron_phase" != over ] && nemotron_is_near "$1"; then nemotron_interrupted="SIG$1 before the time limit"; fi
+}
+
+# NAME: whether a signal is the one before the time limit, or before a preemption, and not one that somebody sent.
+# Slurm sends it up to a minute early.
+nemotron_is_near() {
+  if [ -z "$nemotron_state" ]; then
+    [ "$1" = "$nemotron_signal" ]
+  else
+    nemotron_is_preempted || [[ $nemotron_lead -gt 0 && $nemotron_ends == *[0-9] ]] &&
+      [ $((nemotron_ends - $(date +%s))) -le $((nemotron_lead + 90)) ]
+  fi
+}
+
+# Whether this attempt is, not one before.
+nemotron_is_preempted() { [[ $nemotron_preempted =~ ^[0-9]+$ ]] && [ "$nemotron_preempted" -ge "$nemotron_began" ]; }
+
+# CODE: decides what becomes of the job after this attempt, and does it. Once.
+nemotron_settle() {
+  local line
+  [ -z "$nemotron_fate" ] || return 0
+  nemotron_decide "$1"
+  line="attempt=$nemotron_restarts exit_code=$1 fate=$nemotron_fate ended=$(date +%s) reason=$nemotron_reason"
+  (umask 077 && mkdir -p "$nemotron_job/status" && printf '%s\n' "$line" >> "$nemotron_attempts")
+  nemotron_note "attempt $((nemotron_restarts + 1)): $nemotron_reason"
+  case $nemotron_fate in
+    over) nemotron_forget ;;
+    slurm) ;;
+    *)
+      if ! scontrol requeue "$nemotron_id"; then
+        nemotron_note 'the job cannot be requeued'
+        nemotron_forget
+      fi
+      ;;
+  esac
+}
+
+# CODE: sets nemotron_fate and nemotron_reason.
+nemotron_decide() {
+  local verdict='' by interrupted=$nemotron_interrupted
+  [ ! -f "$nemotron_gates/verdict" ] || verdict=$(cat "$nemotron_gates/verdict")
+  [ "$nemotron_why" != TimeLimit ] || interrupted='its time limit was reached'
+  ! nemotron_is_preempted || interrupted='it was preempted'
+  if [ -e "$nemotron_job/status/cancelled" ]; then
+    read -r by < "$nemotron_job/status/cancelled"
+    nemotron_set over "cancelled by $by"
+  elif [[ $nemotron_starts == *[0-9] ]] && [ "$nemotron_starts" -gt "$nemotron_restarts" ]; then
+    nemotron_set slurm 'Slurm starts the job again'
+  elif [ -n "$verdict" ]; then
+    nemotron_by_verdict "${verdict%% *}" "${verdict#* }"
+  elif [ -n "$interrupted" ]; then
+    nemotron_by_resume "$interrupted"
+  elif [[ $nemotron_state == COMPLETING ]]; then
+    nemotron_set over 'Slurm ended the job'
+  elif [ "$1" -eq 0 ]; then
+    nemotron_set over 'done'
+  elif [ "$(nemotron_count retried)" -lt "$nemotron_retries" ]; then
+    nemotron_set retried "exit code $1; the job is tried again ($nemotron_retries retries)"
+  else
+    nemotron_set over "exit code $1"
+  fi
+}
+
+# requeue|stop REASON
+nemotron_by_verdict() {
+  if [ "$1" = requeue ]; then nemotron_set requeued "$2"; else nemotron_set over "$2"; fi
+}
+
+# REASON: an attempt that was cut short is continued, whatever its command's exit code says.
+nemotron_by_resume() {
+  if [ -z "$nemotron_resume" ]; then
+    nemotron_set over "$1"
+  elif [ $((nemotron_restarts - $(nemotron_count retried))) -ge "$nemotron_max_restarts" ]; then
+    nemotron_set over "$1; max_restarts = $nemotron_max_restarts is reached"
+  else
+    nemotron_set continued "$1; the job is continued"
+  fi
+}
+
+nemotron_set() {
+  nemotron_fate=$1
+  nemotron_reason=$2
+}
+
+# FATE: how many attempts had it.
+nemotron_count() {
+  local count=0 line
+  if [ -f "$nemotron_attempts" ]; then
+    while IFS= read -r line; do [[ $line != *" fate=$1 "* ]] || count=$((count + 1)); done < "$nemotron_attempts"
+  fi
+  printf '%s' "$count"
+}
+
+# The job is over: its secrets go; those of an array with its last task.
+nemotron_forget() {
+  local over
+  if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then
+    nemotron_put "$nemotron_job/status/over-$SLURM_ARRAY_TASK_ID"
+    over=("$nemotron_job"/status/over-*[0-9])
+    [ "${#over[@]}" -ge "${SLURM_ARRAY_TASK_COUNT:-1}" ] || return 0
+  fi
+  rm -f "$nemotron_job/secrets.env" || : > "$nemotron_job/secrets.env"
+}
+
+# WORD...: Slurm's srun; the job's own step stands beside the shell, which hears signals while it waits.
+srun() {
+  case ${!#} in
+    */"$nemotron_script") nemotron_step "$@" ;;
+    *) command srun "$@" ;;
+  esac
+}
+
+# WORD...: TERM is not srun's: it would send it to the step, which Slurm sends it too.
+nemotron_step() {
+  local hook before code beside=() traced=$-
+  { set +vx; } 2> /dev/null
+  for hook in "${nemotron_before[@]}"; do
+    "$hook" "$@" || { code=$?; break; }
+  done
+  if [ -z "${code-}" ]; then
+    (trap '' TERM && exec srun "$@") &
+    nemotron_child=$!
+    for hook in "${nemotron_beside[@]}"; do
+      "$hook" "$nemotron_child" &
+      beside+=($!)
+    done
+    nemotron_wait "$nemotron_child"
+    code=$?
+    [ "${#beside[@]}" -eq 0 ] || kill -KILL "${beside[@]}" 2> /dev/null
+  fi
+  nemotron_phase=over
+  TORCHX_MAX_RETRIES=0
+  case $traced in *x*) set -vx ;; esac
+  return "$code"
+}
+
+# PID: its status, whatever signals come meanwhile.
+nemotron_wait() {
+  local code result=127 before
+  while :; do
+    before=$nemotron_signals
+    wait "$1" 2> /dev/null
+    code=$?
+    [ "$code" -eq 127 ] || result=$code # 127: its status has been read before
+    [ "$before" -ne "$nemotron_signals" ] || return "$result"
+  done
+}
+
+nemotron_batch_end() {
+  local code=$?
+  { set +vx; } 2> /dev/null
+  set +e
+  trap - EXIT
+  trap '' TERM INT HUP USR1 USR2
+  # A success that nothing came before needs no question.
+  [ "$code$nemotron_resume" = 0 ] || nemotron_look
+  nemotron_settle "$code"
+  exit "$code"
+}
+
+nemotron_batch_begin() {
+  local name
+  nemotron_id=$SLURM_JOB_ID nemotron_restarts=${SLURM_RESTART_COUNT:-0} nemotron_attempts=$nemotron_job/status/attempts
+  if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then
+    nemotron_id=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+    nemotron_attempts+=-$SLURM_ARRAY_TASK_ID
+  fi
+  nemotron_gates=$nemotron_job/status/gates-$SLURM_JOB_ID-$nemotron_restarts
+  nemotron_began=$(date +%s) nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_interrupted='' nemotron_child=''
+  nemotron_state='' nemotron_why='' nemotron_preempted='' nemotron_starts='' nemotron_ends=''
+  NEMOTRON_ATTEMPTS=$((nemotron_retries + 1))
+  [ -z "$nemotron_resume" ] || NEMOTRON_ATTEMPTS=$((NEMOTRON_ATTEMPTS + nemotron_max_restarts))
+  export NEMOTRON_ATTEMPTS
+  trap nemotron_batch_end EXIT
+  for name in TERM INT HUP USR1 USR2; do
+    # shellcheck disable=SC2064
+    trap "nemotron_batch_signal $name" "$name"
+  done
+  if [ "$nemotron_restarts" -gt 0 ]; then nemotron_again; fi
+}
+
+# What an earlier attempt has left is not believed. One that was cancelled while it waited does not start.
+nemotron_again() {
+  nemotron_note "attempt $((nemotron_restarts + 1))"
+  [ -n "${SLURM_ARRAY_TASK_ID-}" ] || rm -f "$nemotron_job"/status/{node,rank}-*
+  if [ -e "$nemotron_job/status/cancelled" ]; then
+    scancel "$nemotron_id"
+    exit 1
+  fi
+}

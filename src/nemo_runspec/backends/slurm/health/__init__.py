@@ -1,0 +1,52 @@
+"""The profile's `health_check`: before the command, the batch script asks every node whether it is fit for the job.
+
+`batch.sh` is the batch shell's part, `node.sh` and `net.py` what runs on every node, in the job's own environment.
+"""
+
+from __future__ import annotations
+
+import shlex
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.planning.model import Plan
+
+BAD_NODES = "status/bad-nodes"
+"""In the job's directory: a line for each bad node, with its attempt and why, tabs between."""
+
+
+def health_part(plan: Plan) -> str:
+    """What `batch.sh` gets for it; '' where the profile does not want it."""
+    return _beside("batch.sh") if plan.target.health_check else ""
+
+
+def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
+    """The nodes' part, which the batch shell hands them; none where the profile does not want it."""
+    if not plan.target.health_check:
+        return ()
+    return (
+        RenderedFile("health check of a node", "health.sh", _node_script(plan)),
+        RenderedFile("health check of the network", "health.py", _beside("net.py") + "\n", "python"),
+    )
+
+
+def _node_script(plan: Plan) -> str:
+    """With the plan's variables: a setting such as `NCCL_SOCKET_IFNAME` decides whether nodes reach each other."""
+    target: SlurmTarget = plan.target
+    mounts = [mount.partition(":")[2] for mount in target.mounts]
+    lines = (
+        *(f"export {variable.name}={shlex.quote(variable.value)}" for variable in plan.env),
+        f"health_gpus={plan.resources.gpus_per_node}",
+        f"health_torch={'yes' if plan.launch.kind == 'torchrun' else ''}",
+        f"health_mounts=({shlex.join(mounts)})",
+        _beside("node.sh"),
+        'health_main "$@"',
+    )
+    return "\n".join(lines) + "\n"
+
+
+@lru_cache
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()

@@ -1,0 +1,47 @@
+# What the scripts of this room share. Each part of an answer has its own time limit, and none hides another.
+type -P timeout > /dev/null || timeout() { shift; "$@"; }
+
+# NAME COMMAND...: a section of what a command says.
+ask() {
+  local name=$1 said
+  shift
+  said=$(timeout "$seconds" "$@" 2>&1 < /dev/null)
+  section "$name" $? "$said"
+}
+
+# What would win over a script's own lines; see submit.sh.
+for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
+  case $variable in
+    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
+    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY) ;;
+    *) unset "$variable" ;;
+  esac
+done
+
+# SCRIPT: whether Slurm would take it. What sbatch's own variables say counts only where the script is silent.
+test_it() {
+  (
+    for variable in ${!SBATCH_@}; do
+      ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
+    done
+    timeout "$seconds" sbatch --test-only <<< "$1" 2>&1
+  )
+}
+
+# What exists, where something is refused; see submit.sh.
+show_partitions() { ask partitions sinfo --all --noheader --summarize --format="%R$field%l$field%D$field%G$field%a"; }
+show_accounts() {
+  local said
+  said=$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos 2>&1 < /dev/null)
+  section accounts $? "${said//|/$field}"
+}
+
+# WORD: a path as the batch script's shell would read it; fails where it names a variable that is not set.
+path_of() { (set -u; eval "printf '%s' $1") 2>&1; }
+
+# NAME WORD
+ask_path() {
+  local path
+  path=$(path_of "$2") || { section "$1" 2 "$path"; return; }
+  ask "$1" stat --dereference --format="%s$field%F$field$path" -- "$path"
+}

@@ -1,0 +1,106 @@
+"""What only compute nodes can tell: whether they share remote_job_dir with the login node, and see mounts and image."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, answer_of
+from nemo_runspec.backends.slurm.preflight.login import has_slurm
+from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Host
+
+_WAIT = 60
+"""Seconds that nodes may take to become free."""
+
+_LIMIT = _WAIT + 60
+_NODES = 2
+_KEPT = frozenset({
+    "account", "partition", "qos", "gpus-per-node", "gres", "constraint", "exclude", "reservation", "mem",
+    "mem-per-cpu", "mem-per-gpu", "cpus-per-task", "cpus-per-gpu", "network", "licenses", "wckey",
+})  # fmt: skip
+"""Options of the profile's own job that this one has too: they decide which nodes it gets."""
+
+_SHARED = "set remote_job_dir to a directory on a file system that all nodes mount, such as one below /lustre or /home"
+
+
+def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> Iterator[Check]:
+    """One more round trip with `question.job`, and none without."""
+    if not question.job:
+        yield skipped("shared", "only a job on compute nodes can tell", f"nemotron doctor {question.profile} --job")
+        return
+    if not has_slurm(answer):
+        yield skipped("shared", "not checked: Slurm does not answer")
+        return
+    try:
+        done = host.run(_script(question, asked), timeout=_LIMIT + 60.0)
+    except UserError as error:
+        yield warning("shared", f"not known: {error.what}", error.remedy or "")
+        return
+    yield from read(question, answer_of(done.text), answer)
+
+
+def read(question: Question, told: Answer, before: Answer) -> Iterator[Check]:
+    """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
+    rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 7]
+    if not rows:
+        yield _no_job(told["job"].said, before)
+        return
+    names = ", ".join(sorted(row[0] for row in rows))
+    back = told.column("files", 0)
+    blind = sorted(row[0] for row in rows if "no" in row[1:3] or row[0] not in back)
+    if blind:
+        yield failed("shared", f"remote_job_dir is not the same directory on {', '.join(blind)}", _SHARED)
+    else:
+        yield ok("shared", f"{names} and the login node see the same remote_job_dir")
+    yield from _paths(rows)
+    yield from _gpus(question, rows)
+
+
+def _no_job(said: str, before: Answer) -> Check:
+    if "nodes are busy" in said or not said:
+        return skipped("shared", f"no nodes were free within {_WAIT} s", "try again when some are: sinfo")
+    error = refusal(said.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before.sections)
+    return failed(
+        "shared", f"no job could be had: {error.what.removeprefix('Slurm refuses the job: ')}", error.remedy or ""
+    )
+
+
+def _paths(rows: list[list[str]]) -> Iterator[Check]:
+    missing = {
+        path: sorted(row[0] for row in rows if path in row[5].split()) for row in rows for path in row[5].split()
+    }
+    for path, names in sorted(missing.items()):
+        mend = "correct mounts or container_image, or ask the site why the node lacks it"
+        yield failed("on nodes", f"{path} is not there on {', '.join(names)}", mend)
+    if not missing:
+        enroot = all(row[3] for row in rows)
+        yield ok("on nodes", "mounts and image file are there" + ("; enroot too" if enroot else ""))
+
+
+def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
+    wanted = int(question.env.get("gpus_per_node") or 0)
+    few = [f"{row[0]} ({row[4]})" for row in rows if row[4].isdigit() and int(row[4]) < wanted]
+    if wanted and few:
+        mend = "ask the site to look at them; until then exclude them in the profile"
+        yield failed("GPUs", f"nvidia-smi sees fewer than {wanted} on {', '.join(few)}", mend)
+
+
+def _script(question: Question, asked: Asked) -> str:
+    nodes = min(_NODES, int(question.env.get("nodes") or 1))
+    lines = [
+        line.removeprefix("#SBATCH ") for line in asked.drafts[0].script.splitlines() if line.startswith("#SBATCH ")
+    ]
+    kept = [line for line in lines if line.removeprefix("--").partition("=")[0] in _KEPT]
+    own = (
+        "--job-name=nemotron-doctor",
+        "--time=5",
+        f"--nodes={nodes}",
+        "--ntasks-per-node=1",
+        "--quiet",
+        f"--immediate={_WAIT}",
+    )
+    # The options are quoted for a shell already.
+    return asked.script("job.sh", f"given=({' '.join((*kept, *map(shlex.quote, own)))})", f"limit={_LIMIT}")

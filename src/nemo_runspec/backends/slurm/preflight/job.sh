@@ -1,0 +1,35 @@
+# Asks compute nodes, by a job of a minute, what only they can see. `given` are srun's options, `wants` seconds to wait.
+mkdir -p "$folder" && probe=$(mktemp -d "$folder/.nemotron-doctor.XXXXXX") || { section job 1 "$folder cannot be written"; exit 0; }
+trap 'rm -rf "$probe"' EXIT
+echo "$$.$RANDOM" > "$probe/here"
+paths=()
+for word in "${sources[@]}" "$image_path"; do
+  [ -z "$word" ] || { path=$(path_of "$word") && paths+=("$path"); }
+done
+
+# On each node, in one line: its name, whether it sees the file and can write one, its clock, programs, GPUs, what lacks.
+on_node='
+probe=$1 token=$2; shift 2; seen=no wrote=no
+for try in 1 2 3 4 5; do
+  [ "$(cat "$probe/here" 2> /dev/null)" != "$token" ] || { seen=yes; break; }
+  sleep 1
+done
+name=${SLURMD_NODENAME:-$HOSTNAME}
+! echo "$token" 2> /dev/null > "$probe/$name" || wrote=yes
+missing=; for path; do [ -e "$path" ] || missing="$missing $path"; done
+gpus=; ! type -P nvidia-smi > /dev/null || gpus=$(timeout 10 nvidia-smi --list-gpus 2> /dev/null | grep -c "^GPU ")
+printf "node\037%s\037%s\037%s\037%s\037%s\037%s\n" "$name" "$seen" "$wrote" "$(type -P enroot)" "$gpus" "${missing# }"
+'
+said=$(timeout "$limit" srun "${given[@]}" bash -c "$on_node" _ "$probe" "$(cat "$probe/here")" "${paths[@]}" 2>&1 < /dev/null)
+section job $? "$said"
+
+# A network file system may show a new file late.
+section files 0
+while IFS=$'\037' read -r word name seen _; do
+  [[ $word = node && $seen = yes ]] || continue
+  for try in 1 2 3 4 5 6 7 8 9 10; do
+    ls "$probe" > /dev/null 2>&1
+    [ ! -s "$probe/$name" ] || { printf '%s\037yes\n' "$name"; break; }
+    sleep 1
+  done
+done <<< "$said"

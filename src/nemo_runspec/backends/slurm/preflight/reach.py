@@ -1,0 +1,37 @@
+"""Whether the login node is reached: its address, its host key, our right to log in, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nemo_runspec.doctor.check import Check, of_error, ok, skipped
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Host
+
+_STEPS = ("host", "host key", "login")
+_SIGNS = (
+    ("the host key of ", "host key"),
+    (" refused to let us in", "login"),
+    ("identity = ", "login"),
+    (" gave up: too many keys", "login"),
+    ("ssh cannot read its settings", "host"),
+)
+"""Words of `transport.refusals`, and the step that failed; what none of them is in never got as far as the host."""
+
+
+def reached(host: Host, *, ssh: bool) -> Iterator[Check]:
+    """What is known once a command has run there."""
+    if not ssh:
+        yield ok("host", "this machine, as no tunnel is named")
+        return
+    yield ok("host", f"{host.name} answers")
+    yield ok("host key", "known")
+    yield ok("login", "accepted")
+
+
+def not_reached(error: UserError) -> Iterator[Check]:
+    """What is known of the steps before and after the one that failed."""
+    at = _STEPS.index(next((step for sign, step in _SIGNS if sign in error.what), "host"))
+    yield from (ok(step, "answers" if step == "host" else "known") for step in _STEPS[:at])
+    yield of_error(_STEPS[at], error)
+    yield from (skipped(step, f"not checked: {_STEPS[at]} failed") for step in _STEPS[at + 1 :])

@@ -1,0 +1,128 @@
+"""Whether the partitions are there and up, and whether Slurm would take a job of this shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nemo_runspec.backends.slurm.cluster.answer import Section
+from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
+from nemo_runspec.backends.slurm.preflight.draft import Draft
+from nemo_runspec.backends.slurm.preflight.login import has_slurm
+from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+
+KILLED = (124, 137)
+NOT_NOW = "configuration is not available"
+"""`sbatch --test-only` says this also where nodes are only down; sbatch itself takes such a job (seen in 22.05)."""
+
+_BUSY = ("Socket timed out", "Unable to contact slurm controller", "Connection refused")
+_USABLE = ("idle", "mixed", "allocated", "completing", "planned")
+_SOON = 120
+"""Seconds of waiting that are not worth a word."""
+
+_STATES = {"down": warning, "drain": failed, "inact": failed}
+"""What a partition that is not up means: jobs wait in one that is down; the others take none (`man sinfo`)."""
+
+
+def checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+    """A partition and a shape for each way to run that differs."""
+    if not has_slurm(answer):
+        yield from (skipped(name, "not checked: Slurm does not answer") for name in ("partition", "shape"))
+        return
+    for draft in asked.drafts:
+        of = f"{draft.role} " if len(asked.drafts) > 1 else ""
+        found = partition(f"{of}partition", draft.partition, answer)
+        yield found
+        yield _shape(f"{of}shape", draft, answer, known=found.verdict != "failed", question=question)
+    yield from _build(question, answer)
+
+
+def partition(name: str, wanted: str | None, answer: Answer) -> Check:
+    """Whether the partitions a key names are there and up. Without a name, the cluster's default is meant."""
+    if not wanted:
+        return ok(name, "the cluster's default, as none is named")
+    rows = {row[0]: row for row in answer["partitions"].rows if len(row) == 5}
+    missing = [one for one in wanted.split(",") if one not in rows]
+    if missing:
+        error = refusal("invalid partition specified", answer.sections)
+        return failed(name, f"there is no partition '{', '.join(missing)}'", error.remedy or "")
+    for one in wanted.split(","):
+        if rows[one][4] in _STATES:
+            other = "wait until it is up, or set another partition"
+            return _STATES[rows[one][4]](name, f"{one} is {rows[one][4]}", other)
+    return ok(name, "; ".join(_about(rows[one], answer) for one in wanted.split(",")))
+
+
+def _about(row: list[str], answer: Answer) -> str:
+    name, limit, nodes, gres, _ = row
+    states = ", ".join(f"{count} {state}" for one, count, state in _nodes(answer) if one == name)
+    return ", ".join(
+        filter(None, (name, f"{nodes} nodes ({states})", f"up to {limit}", "" if gres == "(null)" else gres))
+    )
+
+
+def _nodes(answer: Answer) -> list[tuple[str, str, str]]:
+    return [(row[0], row[1], row[2]) for row in answer["nodes"].rows if len(row) == 3]
+
+
+def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question) -> Check:
+    """What `sbatch --test-only` says of the very options that a job would have."""
+    if not known:
+        return skipped(name, "not checked: the partition does not take jobs")
+    section, note = answer[f"draft;{draft.role}"], ""
+    unbilled = answer[f"unbilled;{draft.role}"]
+    if section.code and blames_billing(section, answer) and f"unbilled;{draft.role}" in answer:
+        section, note = unbilled, ", but for account and QoS"
+    if section.code in KILLED or is_busy(section.said):
+        return warning(name, "sbatch --test-only gave no answer in time", "the controller is busy: try again later")
+    if section.code and NOT_NOW in section.said and (away := _away(draft, answer)):
+        seen = f"{described(question)}: not with the nodes that are up now ({away} are not)"
+        return warning(name, seen, "a job waits until they are back; sinfo -R tells why they are away")
+    if section.code:
+        error = refusal(section.said, answer.sections)
+        return failed(name, error.what.removeprefix("Slurm refuses the job: "), error.remedy or "")
+    return ok(name, f"{described(question)}: Slurm takes it{note}{_start(section, answer)}")
+
+
+def _start(section: Section, answer: Answer) -> str:
+    """When it might start, where that is not now; `SLURM_TIME_FORMAT=%s` makes it seconds."""
+    found = re.search(r"to start at (\d+) ", f"{section.said} ")
+    wait = int(found.group(1)) - answer.ended if found else 0
+    if wait < _SOON:
+        return ""
+    hours, minutes = divmod(round(wait / 60), 60)
+    return f"; it would wait for some {f'{hours} h {minutes:02} min' if hours else f'{minutes} min'}"
+
+
+def _away(draft: Draft, answer: Answer) -> str:
+    """How many of the partition's nodes cannot be used now: `1 of 4`; '' where all can."""
+    nodes = [
+        (int(count), state) for one, count, state in _nodes(answer) if one == draft.partition or not draft.partition
+    ]
+    away = sum(count for count, state in nodes if state not in _USABLE)
+    return f"{away} of {sum(count for count, _ in nodes)}" if away else ""
+
+
+def is_busy(said: str) -> bool:
+    """True where the controller did not answer, which says nothing of the job."""
+    return any(word in said for word in _BUSY)
+
+
+def blames_billing(section: Section, answer: Answer) -> bool:
+    """True where Slurm refuses the account or the QoS: that is said elsewhere, and hides what else is wrong."""
+    return any(word in section.said for word in ("Invalid account", "Invalid qos"))
+
+
+def described(question: Question) -> str:
+    """The shape in words."""
+    env = question.env
+    nodes, gpus = int(env.get("nodes") or 1), env.get("gpus_per_node")
+    each = f" x {gpus} GPUs" if gpus else ", GPUs as the recipe asks" if gpus is None else ""
+    return f"{nodes} node{'' if nodes == 1 else 's'}{each}, {env.get('time')}"
+
+
+def _build(question: Question, answer: Answer) -> Iterator[Check]:
+    wanted = question.env.get("build_partition")
+    if wanted:
+        yield partition("build partition", str(wanted), answer)

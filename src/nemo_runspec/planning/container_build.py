@@ -1,0 +1,92 @@
+"""Recipes of `kind = "build"`: where they may run, what of a profile is theirs, and their config as words for a script.
+
+The script of a build runs in a container that has a shell and podman, and no reader of YAML: its config is therefore
+handed over as arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import Backend
+from nemo_runspec.catalog import Recipe
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.planning.model import Launch
+from nemo_runspec.profiles.profile import Profile
+from nemo_runspec.runspec import Runspec
+from nemo_runspec.source import Source
+
+KIND = "build"
+
+_OPTIONS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "image": (re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*"), "a name of small letters, digits and . _ - between them"),
+    "save": (re.compile("sqsh|oci|both"), "sqsh, oci or both"),
+}
+"""Keys of a build's config, and what their values may be, also in words."""
+_ARGUMENTS = "build_args"
+_ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def refuse_build(recipe: Recipe, backend: Backend, profile: Profile | None) -> None:
+    """Raises `UserError` where a build was asked for and this backend runs none."""
+    if recipe.spec.kind != KIND or backend.builds is not None:
+        return
+    here = f"nemotron docker build {recipe.path}" if (recipe.folder / "Dockerfile").is_file() else None
+    if profile is None:
+        what = f"{recipe.path} builds a container image on a Slurm cluster, and no profile is named"
+        raise UserError(what, remedy="; or on this machine: ".join(filter(None, ("--run PROFILE", here))))
+    raise UserError(
+        f"{recipe.path} builds a container image, which executor '{backend.name}' does not do; nothing was submitted",
+        where=f"profile '{profile.name}'",
+        remedy="; or on this machine: ".join(filter(None, ('name a profile of executor = "slurm"', here))),
+    )
+
+
+def taken_of(recipe: Recipe, profile: Profile) -> tuple[Mapping[str, Any], dict[str, Source]]:
+    """The profile's values for a recipe and their sources: a build leaves what says how training jobs look."""
+    left = get_backend(profile.executor).builds if recipe.spec.kind == KIND else None
+    if not left:
+        return profile.values, dict(profile.sources)
+    values = {key: value for key, value in profile.values.items() if key not in left}
+    return values, {path: source for path, source in profile.sources.items() if path.split(".")[0] not in left}
+
+
+def with_build_words(launch: Launch, spec: Runspec, config: Mapping[str, Any], cache: str | None) -> Launch:
+    """The launch of a build gets its config as words, before those of the command line; others stay as they are.
+
+    Args:
+        cache: the build cache as the cluster names it, None for no build.
+
+    Raises:
+        UserError: a key no build has, or a value that it cannot take.
+    """
+    if spec.kind != KIND or cache is None or not config:
+        return launch
+    return replace(launch, args=(*_words(config), "--cache", cache, *launch.args))
+
+
+def _words(config: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in config.items():
+        if key == _ARGUMENTS:
+            yield from _arguments(value or {})
+        elif key not in _OPTIONS:
+            known = (*_OPTIONS, _ARGUMENTS)
+            raise UserError(f"a build's config has no '{key}'", remedy=did_you_mean(key, known) or ", ".join(known))
+        elif not isinstance(value, str) or not _OPTIONS[key][0].fullmatch(value):
+            raise UserError(f"a build's {key} cannot be {value!r}", remedy=f"it is {_OPTIONS[key][1]}")
+        else:
+            yield from (f"--{key}", value)
+
+
+def _arguments(given: Any) -> Iterator[str]:
+    if not isinstance(given, Mapping):
+        raise UserError(f"{_ARGUMENTS} must be a table of NAME: value")
+    for name, value in given.items():
+        if not _ARGUMENT.fullmatch(str(name)) or isinstance(value, (Mapping, list)):
+            raise UserError(f"{_ARGUMENTS}: {name!r} must be the name of an ARG with a plain value")
+        if value is not None:
+            yield from ("--build-arg", f"{name}={str(value).lower() if isinstance(value, bool) else value}")

@@ -1,0 +1,268 @@
+"""What an attached run says beside its job's log: one line where something changes, on standard error.
+
+On a terminal the line of a waiting job is renewed in place; elsewhere a new one comes where it says something new, and
+not more often than is useful.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nemo_runspec.jobs import JobRecord
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.provider import Seen
+
+_PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
+"""Seconds between two lines that differ only in the place in the queue, or only in the estimated start."""
+
+_HEAD = "nemotron: "
+_ERASE = "\r\x1b[K"  # to the first column, and the rest of the line cleared (ECMA-48, EL)
+_DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def make_display() -> Display:
+    """A display on standard error; one that is gone is not missed."""
+    on_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return Display(_write, tty=on_terminal, width=_width, now=time.time)
+
+
+class Display:
+    """A job as it is told about. Its `seen`, `trouble`, `recovered` and `clear` are those of `follow.Watcher`.
+
+    Facts it shows: `id`, `partition`, `position` of `queued` jobs, `waiting` (why), `estimated` (start, seconds since
+    1970), `nodes`, `attempt` (from 0) of `attempts`.
+
+    Args:
+        write: takes text for the terminal. `tty`: whether it can renew a line.
+        width: the terminal's columns now. `now`: seconds since 1970.
+    """
+
+    def __init__(
+        self, write: Callable[[str], object], *, tty: bool, width: Callable[[], int], now: Callable[[], float]
+    ) -> None:
+        self._write = write
+        self._tty = tty
+        self._width = width
+        self._now = now
+        self._drawn = False
+        self._said: _Waiting | str | None = None
+        self._said_at = float("-inf")
+        self._trouble: tuple[str, float] | None = None
+
+    def seen(self, record: JobRecord, seen: Seen) -> None:
+        """Says what is new. How a job ended is for `ended`, which knows why."""
+        if is_over(seen.state) or seen.gone:
+            self.clear()
+        elif seen.state in ("queued", "submitting"):
+            self._waits(_Waiting.of(seen, self._now()))
+        else:
+            self._goes_on(_line_of(seen))
+
+    def trouble(self, text: str) -> None:
+        """Says once that the platform cannot be asked, and again where that is for another reason."""
+        text = _plain(text)
+        said, since = self._trouble or ("", self._now())
+        if text != said:
+            self._say(f"{text}; the job is not touched by that, asking again")
+        self._trouble = (text, since)
+
+    def recovered(self) -> None:
+        """Says that it can be asked again."""
+        if self._trouble is not None:
+            self._say(f"connected again, after {span(self._now() - self._trouble[1])}")
+        self._trouble = None
+
+    def ended(self, record: JobRecord) -> None:
+        """Says how the job ended, and why it failed."""
+        self.clear()
+        columns = self._width() if self._tty else None
+        self._write("".join(f"{line}\n" for line in closing_lines(record, columns)))
+
+    def clear(self) -> None:
+        """Takes the line away that is renewed, so that something else can be written."""
+        if self._drawn:
+            self._write(_ERASE)
+            self._drawn = False
+
+    def _waits(self, waiting: _Waiting) -> None:
+        if self._tty:
+            # Not up to the last column: many terminals begin a new line there, which is not taken away.
+            self._write(f"{_ERASE}{waiting.fitting(self._width() - 1)}")
+            self._drawn, self._said = True, waiting
+        elif self._now() - self._said_at >= waiting.pause_after(self._said):
+            self._say(waiting.text())
+            self._said = waiting
+
+    def _goes_on(self, line: str) -> None:
+        self.clear()
+        if line != self._said:
+            self._say(line)
+            self._said = line
+
+    def _say(self, line: str) -> None:
+        self.clear()
+        self._write(f"{_HEAD}{line}\n")
+        self._said_at = self._now()
+
+
+def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
+    """How a job ended: its state, how long it ran and where; why it failed; what it has made.
+
+    Args:
+        columns: of the terminal. The line of a log that is shown is cut to them; what else is long is left to it.
+    """
+    took = "" if record.elapsed is None else f" after {span(record.elapsed)}"
+    nodes = f" on {record.facts['nodes']}" if record.facts.get("nodes") else ""
+    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
+    attempt = f", attempt {_attempt(record.facts)}" if record.facts.get("attempt") else ""
+    why = _plain("" if record.diagnosis.get("what") else record.reason or record.cause)
+    lines = [f"{record.name}: {record.state}{took}{nodes}{attempt}{code}{f': {why}' if why else ''}"]
+    lines += _why(record.diagnosis, columns)
+    return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]
+
+
+def span(seconds: float) -> str:
+    """A time in its two largest units: `45 s`, `12 min 4 s`, `3 h 5 min`, `2 d 4 h`."""
+    left, parts = max(0, round(seconds)), []
+    for size, unit in _UNITS:
+        count, left = divmod(left, size)
+        parts.append(f"{count} {unit}" if count else "")
+    first = next((n for n, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0 s"
+
+
+def clock(moment: float, now: float) -> str:
+    """A time in the local zone: today the minute, within six days the day with it, else the date.
+
+    Args:
+        moment, now: seconds since 1970.
+    """
+    local, today = datetime.fromtimestamp(moment).astimezone(), datetime.fromtimestamp(now).astimezone()
+    days = (local.date() - today.date()).days
+    if days == 0:
+        return local.strftime("%H:%M")
+    return local.strftime("%a %H:%M" if 0 < days < 7 else "%Y-%m-%d %H:%M")
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A job that waits. `start`: when it is expected to begin, `away`: how far that is from now, both in words."""
+
+    head: str
+    place: str
+    partition: str
+    why: str
+    start: str
+    away: str
+
+    @classmethod
+    def of(cls, seen: Seen, now: float) -> _Waiting:
+        facts = seen.facts
+        id = f" ({facts['id']})" if facts.get("id") else ""
+        again = f"requeued{id}, attempt {_attempt(facts)}" if facts.get("attempt") else f"queued{id}"
+        estimated = facts.get("estimated") or 0.0
+        to_come = estimated > now
+        return cls(
+            again,
+            f"{facts['position']}{_of(facts.get('queued'))}" if facts.get("position") else "",
+            str(facts.get("partition") or ""),
+            _plain(str(facts.get("waiting") or seen.reason)),
+            clock(estimated, now) if to_come else "",
+            _roughly(estimated - now) if to_come else "",
+        )
+
+    def text(self) -> str:
+        """All of it."""
+        place = f"position {self.place}{f' in {self.partition}' if self.partition else ''}" if self.place else ""
+        start = f"estimated start {self.start} (in {self.away})" if self.start else ""
+        return self._joined(", ".join(filter(None, (place, self.why))), start)
+
+    def fitting(self, columns: int) -> str:
+        """As much of it as goes into one line: its end, then its place are said in fewer words or left out."""
+        texts = [f"{_HEAD}{text}" for text in (self.text(), *self._shorter())]
+        return next((text for text in texts if len(text) <= columns), _cut(texts[-1], columns))
+
+    def pause_after(self, said: _Waiting | str | None) -> float:
+        """Seconds since another line was said, before this one is worth being."""
+        if not isinstance(said, _Waiting) or (self.head, self.partition, self.why) != (
+            said.head,
+            said.partition,
+            said.why,
+        ):
+            return 0.0
+        if self.place != said.place:
+            return _PLACE_PAUSE
+        return _ESTIMATE_PAUSE if self.start != said.start else float("inf")
+
+    def _shorter(self) -> Iterator[str]:
+        start = f"start {self.start}" if self.start else ""
+        place = f"position {self.place}" if self.place else ""
+        for middle in ((place, self.why), (self.place, self.why), (self.why,)):
+            yield self._joined(", ".join(filter(None, middle)), start)
+        yield self._joined(self.why, "")
+
+    def _joined(self, middle: str, start: str) -> str:
+        return "; ".join(filter(None, (": ".join(filter(None, (self.head, middle))), start)))
+
+
+def _line_of(seen: Seen) -> str:
+    """A job that no longer waits: where it is and, where there is more to be known, why."""
+    where = f" on {seen.facts['nodes']}" if seen.facts.get("nodes") else ""
+    attempt = f", attempt {_attempt(seen.facts)}" if seen.facts.get("attempt") else ""
+    why = f": {_plain(seen.reason)}" if seen.reason else ""
+    state = "its state is not known" if seen.state == "unknown" else f"{seen.state}{where}{attempt}"
+    return f"{state}{why}"
+
+
+def _attempt(facts: Mapping[str, Any]) -> str:
+    """Counted from 1, and how many there may be where that is known."""
+    return f"{int(facts['attempt']) + 1}{_of(facts.get('attempts'))}"
+
+
+def _of(total: object) -> str:
+    return f" of {total}" if total else ""
+
+
+def _roughly(seconds: float) -> str:
+    """How far away a moment is: nobody knows it to the second, nor a day ahead to the minute."""
+    return span(seconds if seconds < 60 else seconds // 60 * 60)
+
+
+def _why(diagnosis: Mapping[str, Any], columns: int | None) -> list[str]:
+    rows = [(label, _plain(str(diagnosis.get(key) or ""))) for label, key in _DIAGNOSIS.items()]
+    wide = max(map(len, _DIAGNOSIS))
+    lines = [(label, f"  {label:{wide}}  {text}") for label, text in rows if text]
+    return [_cut(line, columns) if columns and label == "seen in" else line for label, line in lines]
+
+
+def _plain(text: str) -> str:
+    """One line without what would drive the terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in " ".join(text.split()))
+
+
+def _cut(text: str, columns: int) -> str:
+    return text if len(text) <= columns else f"{text[: max(0, columns - 1)]}…"
+
+
+def _width() -> int:
+    """Columns of the terminal on standard error, whatever standard output is."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError, AttributeError):
+        return shutil.get_terminal_size().columns
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # closed when this process was started, or gone since
+        return

@@ -1,0 +1,72 @@
+"""Ctrl-C while a job of another machine is shown: does it go on without this terminal, does it end, or was it nothing?"""
+
+from __future__ import annotations
+
+import os
+import termios
+from collections.abc import Mapping
+from enum import Enum
+
+_TERMINAL = "/dev/tty"
+_LINE = 1024
+
+
+class Answer(Enum):
+    """What is to become of the job."""
+
+    DETACH = "detach"
+    CANCEL = "cancel"
+    GO_ON = "go on"
+
+
+_ANSWERS: Mapping[str, Answer] = {
+    "": Answer.GO_ON,
+    "g": Answer.GO_ON,
+    "go on": Answer.GO_ON,
+    "d": Answer.DETACH,
+    "detach": Answer.DETACH,
+    "c": Answer.CANCEL,
+    "cancel": Answer.CANCEL,
+}
+
+
+def ask(name: str) -> Answer:
+    """Asks on the terminal what is to become of a job, until the answer is one.
+
+    Without a terminal that this process may read, with Ctrl-C once more, or at the end of input, the job goes on alone:
+    ending it takes a word.
+
+    Args:
+        name: the job's.
+    """
+    terminal = None
+    try:
+        terminal = os.open(_TERMINAL, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+        return _asked(terminal, name)
+    except (KeyboardInterrupt, OSError, termios.error):
+        return Answer.DETACH
+    finally:
+        if terminal is not None:
+            os.close(terminal)
+
+
+def answer_of(line: str) -> Answer | None:
+    """What a typed line means, None where it means nothing. Letter case and spaces around it do not matter."""
+    return _ANSWERS.get(line.strip().lower())
+
+
+def _asked(terminal: int, name: str) -> Answer:
+    if os.tcgetpgrp(terminal) != os.getpgrp():  # in the background, reading would stop this process
+        return Answer.DETACH
+    termios.tcflush(terminal, termios.TCIFLUSH)  # what was typed before it was asked is no answer
+    question = f"\n{name}: detach (d), cancel (c) or go on (Enter)? "
+    while True:
+        os.write(terminal, question.encode())
+        typed = os.read(terminal, _LINE)
+        if not typed.endswith(b"\n"):  # the end of input, on a line of its own or after some letters
+            os.write(terminal, b"\n")
+            return Answer.DETACH
+        found = answer_of(typed.decode("utf-8", "replace"))
+        if found is not None:
+            return found
+        question = "detach (d), cancel (c) or go on (Enter)? "

@@ -1,0 +1,124 @@
+"""Squash files of container images, made by a Slurm job like any other: recorded, followed, cancelled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from nemo_runspec.backends.slurm.containers.squash import (
+    OVERRIDES,
+    Squash,
+    exists,
+    readable,
+    squash_of,
+    squash_recipe,
+    with_image,
+    with_squash,
+)
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.request import plan_request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Runner = Callable[..., int]
+"""`run(request, planned, *, argv)`: runs a plan; the return value is the exit code."""
+
+_CARRIED = tuple(
+    f"run.env.{key}="
+    for key in (
+        "account", "partition", "run_partition", "qos", "build_partition", "build_time", "build_cache_dir",
+        "remote_job_dir", "tunnel", "host", "user", "port", "identity",
+    )
+)  # fmt: skip
+"""Overrides of a call that also say where its squash file is made."""
+
+
+@dataclass(frozen=True)
+class SquashJob:
+    """The job that makes one squash file."""
+
+    request: PlanRequest
+    planned: Planned
+    squash: Squash
+
+    @property
+    def path(self) -> str:
+        """The file, as a profile would name it."""
+        return readable(self.squash.path)
+
+
+def squash_job(
+    profile: str,
+    image: str,
+    *,
+    force: bool,
+    overrides: Sequence[str] = (),
+    env_file: str | Path | None = None,
+) -> SquashJob | None:
+    """The job for an image; None for an image that is a file on the cluster already. Nothing is asked of the cluster.
+
+    Args:
+        force: make the file again although it exists.
+
+    Raises:
+        UserError: no such profile, one of another executor than Slurm, or not a reference of an image.
+    """
+    request = plan_request(squash_recipe(), profile=profile, overrides=[*overrides, *OVERRIDES], env_file=env_file)
+    if request.profile is not None and request.profile.executor != "slurm":
+        raise UserError(
+            f"squash files are for Slurm, and profile '{profile}' is of executor '{request.profile.executor}'",
+            remedy='name a profile of executor = "slurm"',
+        )
+    planned = build_plan(request)
+    squash = squash_of(image, planned.plan.run["env"])
+    if squash is None:
+        return None
+    return SquashJob(request, replace(planned, plan=with_squash(planned.plan, squash, force=force)), squash)
+
+
+def make_squash_file(job: SquashJob, *, force: bool, run: Runner, argv: list[str]) -> int:
+    """Runs the job, unless its file is there; the return value is the exit code."""
+    from nemotron.cli.execute import ready_client
+
+    ready_client(job.planned.plan)
+    if not force and exists(job.planned.plan, job.squash.path):
+        print(f"{job.path}: there already; --force-squash makes it again", file=sys.stderr)
+        return 0
+    return run(job.request, job.planned, argv=argv)
+
+
+def squashed(plan: Plan, *, run: Runner, argv: list[str], dry_run: bool = False) -> Plan:
+    """The plan with the squash file of its image, which is made anew first: what `--force-squash` asks for.
+
+    Args:
+        run: `execute.run_request`. dry_run: make nothing, say what would be made.
+
+    Raises:
+        UserError: the plan has no image; or the job that makes the file has failed, and then with its exit code.
+    """
+    image = plan.target.container_image
+    if not image or plan.profile is None:
+        raise UserError("--force-squash needs a container_image", remedy="run.env.container_image=nvcr.io/…")
+    carried = [text for text in plan.overrides if text.lstrip("+").startswith(_CARRIED)]
+    job = squash_job(plan.profile, image, force=True, overrides=carried, env_file=plan.env_file)
+    if job is None:
+        print(f"container_image is a file already: {image}", file=sys.stderr)
+        return plan
+    if dry_run:
+        print(f"first: nemotron kit slurm squash {plan.profile} {image} --force-squash", file=sys.stderr)
+        return with_image(plan, job.squash.path)
+    print(f"making the squash file of {image} first", file=sys.stderr)
+    code = make_squash_file(job, force=True, run=run, argv=argv)
+    if code != 0:
+        failure = UserError(
+            f"making the squash file of {image} has ended with exit code {code}; {plan.recipe.path} was not started",
+            remedy="see what went wrong: nemotron jobs show last",
+        )
+        failure.exit_code = code  # something has run: this is that job's own end, not a mistake in the call
+        raise failure
+    return with_image(plan, job.squash.path)

@@ -1,0 +1,111 @@
+"""An image's name as enroot reads it, and a registry that is asked for it: from a login node by curl, and from here."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+import pytest
+
+from nemo_runspec.backends.slurm.preflight.asking import Asked, answer_of
+from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here, image_of
+from nemo_runspec.transport.here import LocalHost
+
+TOKEN = "a-token-for-anyone"
+
+
+class Registry(BaseHTTPRequestHandler):
+    """Has `open/image:1`, and `shy/image:1` for those with a token; anybody gets one, but not for `secret/…`."""
+
+    def do_HEAD(self) -> None:
+        name = self.path.removeprefix("/v2/")
+        if "manifest" not in (self.headers["Accept"] or ""):
+            self._answer(400)
+        elif name == "open/image/manifests/1" or self.headers["Authorization"] == f"Bearer {TOKEN}":
+            self._answer(200 if name.endswith("/image/manifests/1") else 404)
+        elif name.startswith("open/"):
+            self._answer(404)
+        else:
+            realm = f'Bearer realm="http://{self.headers["Host"]}/token",service="here",scope="ignored"'
+            self._answer(401, **{"WWW-Authenticate": realm})
+
+    def do_GET(self) -> None:
+        asked = unquote(self.path)
+        if not asked.startswith("/token?service=here&scope=repository:") or "secret/" in asked:
+            self._answer(403)
+            return
+        body = json.dumps({"expires_in": 60, "token": TOKEN}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _answer(self, status: int, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def from_here(image: Image) -> str:
+    return ask_from_here(image)
+
+
+def by_curl(image: Image) -> str:
+    done = LocalHost().run(Asked("/tmp", (), (), image).script(), timeout=60)
+    return answer_of(done.text)["image"].said
+
+
+@pytest.mark.parametrize("ask", [from_here, by_curl])
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("{}#open/image:1", "200"),
+        ("{}/open/image:1", "200"),
+        ("me@{}#open/image:2", "404"),
+        ("docker://{}#shy/image:1", "200"),
+        ("{}#shy/image", "404"),
+        ("{}#secret/image:1", "401"),
+    ],
+)
+def test_what_the_registry_says(registry: str, ask, name: str, status: str):
+    assert ask(image_of(name.format(registry))) == status
+
+
+@pytest.mark.parametrize("ask", [from_here, by_curl])
+def test_no_registry(ask):
+    said = ask(image_of("127.0.0.1:1#open/image:1"))
+    assert "Connection refused" in said or "Failed to connect to 127.0.0.1 port 1" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("nvcr.io#nvidia/nemo:25.11", "https://nvcr.io/v2/nvidia/nemo/manifests/25.11"),
+        ("nvcr.io/nvidia/nemo:25.11", "https://nvcr.io/v2/nvidia/nemo/manifests/25.11"),
+        ("$oauthtoken@nvcr.io#nvidia/nemo:1", "https://nvcr.io/v2/nvidia/nemo/manifests/1"),
+        ("ubuntu", "https://registry-1.docker.io/v2/library/ubuntu/manifests/latest"),
+        ("nvidia/cuda:12.8", "https://registry-1.docker.io/v2/nvidia/cuda/manifests/12.8"),
+        ("ghcr.io#o/i@sha256:00ff", "https://ghcr.io/v2/o/i/manifests/sha256:00ff"),
+        ("dockerd://mine", ""),
+        ("/lustre/me/nemo.sqsh", ""),
+    ],
+)
+def test_names(name: str, url: str):
+    assert image_of(name).url == url
+    assert bool(image_of(name).path) == (not url and not name.startswith("dockerd"))

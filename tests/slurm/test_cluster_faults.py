@@ -1,0 +1,284 @@
+"""What breaks under an errand: nothing is lost, nothing is doubled. Over the lab's real sshd, as nemotron comes."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterkit import (
+    LabHost,
+    Login,
+    job_of,
+    jobs_called,
+    put,
+    see,
+    shim,
+    slurm_plan,
+    start,
+    tasks_said,
+    until_seen,
+    wait,
+)
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.process import until
+
+from nemo_runspec.backends.slurm.arguments import job_name
+from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.logs import tail_many, task_logs
+from nemo_runspec.backends.slurm.cluster.stage import ask
+from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
+from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.transport.base import Unreachable
+
+pytestmark = needs_slurm
+WAITS = "import time; print('begun', flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def lab(slurm_lab_plain: SlurmLab) -> SlurmLab:
+    return slurm_lab_plain
+
+
+@pytest.fixture
+def login(lab: SlurmLab) -> Iterator[Login]:
+    with Login(lab) as host:
+        yield host
+
+
+def behind(action: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    """An action that goes on in a thread, and a list that gets its result."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(action()))
+    thread.start()
+    return thread, results
+
+
+@pytest.mark.parametrize("step", ["after-squeue", "after-sbatch"])
+def test_a_connection_cut_during_a_submission(lab: SlurmLab, login: Login, tmp_path: Path, step: str):
+    plan = slurm_plan(tmp_path, "")
+    put(login, plan)
+    shims = shim(tmp_path / "shims", step)
+    said: list[str] = []
+    with Login(lab, path=str(shims)) as cut:
+        thread, found = behind(lambda: submit(cut, job_of(plan), said.append))
+        until((shims / f"at-{step}").exists, "the submission at its step")
+        assert lab.drop_ssh_connections() > 0
+        until(lambda: bool(said), "the cut noticed")
+        (shims / "go").touch()
+        thread.join(120)
+    assert "lost under a command" in said[0]
+    assert jobs_called(lab, job_name(plan)) == [found[0].id]
+
+
+def test_a_connection_cut_during_a_transfer(lab: SlurmLab, login: Login, tmp_path: Path):
+    """The package has half arrived, then the job's files have: each time the same call goes on."""
+    (tmp_path / "data").write_bytes(os.urandom(12_000_000))
+    archive = tmp_path / "code.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(tmp_path / "data", "data")
+    plan = slurm_plan(tmp_path, "")
+    values = {"archive": archive, "digest": "ab12", "secrets": {"TOKEN": "x" * 3_000_000}}
+    with Cut(lab) as cut:
+        for call in (2, 3):
+            cut.cut_in = cut.calls + call
+            with pytest.raises(Unreachable):
+                put(cut, plan, **values)
+            assert not ask(login, plan.job_dir).job
+            cut.cut_in = 0
+        put(cut, plan, **values)
+    folder = Path(plan.job_dir)
+    assert (folder / "code" / "data").read_bytes() == (tmp_path / "data").read_bytes()
+    until(lambda: [path.name for path in folder.parent.iterdir()] == [plan.name], "nothing half is left")
+    until(lambda: len(list((tmp_path / "run" / "packages").iterdir())) == 1, "one package")
+
+
+class Cut(Login):
+    """A connection that is cut under the round trip of that number, once its first block has gone."""
+
+    cut_in = 0
+
+    def __init__(self, lab: SlurmLab) -> None:
+        super().__init__(lab)
+        self.lab = lab
+
+    def run(self, script: str, *, data: Any = b"", timeout: float = 60.0) -> Any:
+        """As `Host.run`."""
+        if self.calls + 1 == self.cut_in:
+            data = self._broken(data if isinstance(data, bytes) else b"".join(data))
+        return super().run(script, data=data, timeout=timeout)
+
+    def _broken(self, data: bytes) -> Iterator[bytes]:
+        yield data[: len(data) // 2]
+        self.lab.drop_ssh_connections()
+        yield data[len(data) // 2 :]
+
+
+def test_connections_cut_while_a_log_is_followed(lab: SlurmLab, login: Login, tmp_path: Path):
+    file = tmp_path / "x.out"
+    lines = [f"line {number} {'x' * (number % 300)}\n".encode() for number in range(30_000)]
+    cuts = 0
+
+    def write() -> None:
+        nonlocal cuts
+        with file.open("ab", buffering=0) as out:
+            for number, line in enumerate(lines):
+                out.write(line)
+                if number % 6_000 == 3_000:
+                    cuts += lab.drop_ssh_connections() > 0
+                    time.sleep(0.2)
+
+    thread, _ = behind(write)
+    read, idle = b"", False
+    while not idle:
+        idle = not thread.is_alive()
+        try:
+            pieces = tail_many(login, [str(file)], {str(file): len(read)}, limit=300_007)
+        except Unreachable:
+            idle = False
+            continue
+        for piece in pieces:
+            assert piece.start == len(read)
+            read += piece.content
+            idle = False
+    assert read == b"".join(lines)
+    assert cuts > 1
+
+
+def test_a_controller_restarted_during_a_submission(lab: SlurmLab, tmp_path: Path):
+    plan = slurm_plan(tmp_path, "")
+    host = LabHost(lab, str(shim(tmp_path / "shims", "after-squeue")))
+    put(host, plan)
+    thread, found = behind(lambda: submit(host, job_of(plan)))
+    until((tmp_path / "shims" / "at-after-squeue").exists, "the submission between its look and sbatch")
+    lab.stop_daemon("slurmctld")
+    (tmp_path / "shims" / "go").touch()
+    lab.start_daemon("slurmctld")
+    thread.join(120)
+    assert jobs_called(lab, job_name(plan)) == [found[0].id]
+
+
+def test_a_frozen_controller(lab: SlurmLab, tmp_path: Path):
+    """It hangs between the look and sbatch: sbatch is told that it timed out, and the job appears when it goes on.
+
+    A job that could not be asked about is unknown, and one that may have been submitted is not called absent.
+    """
+    plan, other = (slurm_plan(tmp_path, "") for _ in range(2))
+    shims = shim(tmp_path / "shims", "before-sbatch")
+    slow, plain = LabHost(lab, str(shims)), LabHost(lab)
+    for each in (plan, other):
+        put(plain, each)
+    said: list[str] = []
+    thread, found = behind(lambda: submit(slow, job_of(plan), said.append))
+    until((shims / "at-before-sbatch").exists, "the caller at sbatch")
+    lab.freeze("slurmctld")
+    (shims / "go").touch()
+    with ThreadPoolExecutor(4) as pool:
+        seen = pool.submit(see, plain, Asked("1", plan.job_dir))
+        looked = pool.submit(find, plain, job_of(other))
+        with pytest.raises(NotSubmitted, match="Socket timed out"):
+            looked.result()
+        assert (seen.result().state, "Socket timed out" in seen.result().reason) == ("unknown", True)
+        until(lambda: bool(said), "an attempt that came to nothing", 60)
+    lab.thaw("slurmctld")
+    assert find(plain, job_of(other)) is None
+    thread.join(120)
+    assert "Socket timed out" in said[0]
+    assert jobs_called(lab, job_name(plan)) == [found[0].id]
+
+
+def test_a_stopped_controller(slurm_lab: SlurmLab, tmp_path: Path):
+    """Nothing is known of a job, nobody is told that it was cancelled, and a submission waits."""
+    host = LabHost(slurm_lab)
+    plan = slurm_plan(tmp_path, "")
+    put(host, plan)
+    job = start(host, slurm_plan(tmp_path, WAITS))
+    wait(host, job, "running")
+    slurm_lab.stop_daemon("slurmctld")
+    with ThreadPoolExecutor(4) as pool:
+        tried = pool.submit(submit, host, job_of(plan), pauses=())
+        stopped = pool.submit(ask_to_stop, host, [job], "a test")
+        looked = pool.submit(find, host, job_of(plan))
+        seen = pool.submit(see, host, job).result()
+        assert (seen.state, "Unable to contact slurm controller" in seen.reason) == ("unknown", True)
+        for errand in (tried, looked):
+            with pytest.raises(NotSubmitted, match="Unable to contact slurm controller"):
+                errand.result()
+        with pytest.raises(UserError, match=r"cannot be cancelled: .*Unable to contact slurm controller"):
+            stopped.result()
+    found = submit(host, job_of(plan), pauses=(1.0,), sleep=lambda _: slurm_lab.start_daemon("slurmctld"))
+    assert jobs_called(slurm_lab, job_name(plan)) == [found.id]
+    assert not is_over(wait(host, job, "running").state)
+
+
+def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: Login, tmp_path: Path):
+    """NeMo-Run submits with `--requeue`, which wins over a `no_requeue` of the profile's."""
+    script = """
+    import os, time
+    again = int(os.environ.get("SLURM_RESTART_COUNT", 0))
+    print("attempt", again, os.uname()[1], flush=True)
+    time.sleep(0 if again else 600)
+    """
+    plan = slurm_plan(tmp_path, script, {"additional_parameters": {"no_requeue": True}})
+    job = start(login, plan)
+    until(lambda: "attempt 0" in tasks_said(plan, job), "the command's begin")
+    assert (first := see(login, job)).nodes == "n1", first
+    lab.set_node_down("n1")
+    until_seen(lambda: see(login, job), lambda seen: seen.restarts == 1)
+    seen = wait(login, job)
+    assert (seen.state, seen.restarts, seen.nodes) == ("succeeded", 1, "n2")
+    logs = {
+        p.path.rpartition("_")[2]: p.content
+        for p in tail_many(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
+    }
+    assert b"[rank0] attempt 0 n1\n" in logs["0.out"]
+    assert logs["1.out"] == b"[rank0] attempt 1 n2\n"
+
+
+def test_a_clock_that_is_wrong_by_days(lab: SlurmLab, login: Login, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    right = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: right() + 3 * 86400)
+        before = right()
+        plan = slurm_plan(tmp_path, "")
+        job = start(login, plan)
+        seen = wait(login, job)
+    assert seen.state == "succeeded"
+    assert seen.started is not None
+    assert seen.ended is not None
+    assert before - 5 < seen.started <= seen.ended < right() + 5
+    assert (Path(plan.job_dir) / "job.yaml").stat().st_mtime < right() + 5
+
+
+def test_fifty_submissions_at_once(lab: SlurmLab, login: Login, tmp_path: Path):
+    """sshd takes ten connections that have not logged in yet (MaxStartups), and ten sessions over one (MaxSessions)."""
+    login.run("true")
+    places = [tmp_path / str(number) for number in range(50)]
+    before = lab.sshd.connections()
+
+    def one(place: Path) -> tuple[str, str]:
+        plan = slurm_plan(place, "")
+        with Login(lab, folder=shared) as host:
+            job = start(host, plan)
+        return job_name(plan), job.id
+
+    shared = tmp_path / "s"
+    shared.mkdir()
+    with ThreadPoolExecutor(50) as pool:
+        jobs = dict(pool.map(one, places))
+    told = lab.run("squeue", "--noheader", "--states=all", "--format=%j %A").stdout.split("\n")
+    listed = [tuple(line.split()) for line in told if line.split()[:1] and line.split()[0] in jobs]
+    assert sorted(listed) == sorted(jobs.items())
+    assert lab.sshd.connections() - before <= 2
+    seen = look(login, [Asked(id) for id in jobs.values()])
+    assert len(seen) == 50

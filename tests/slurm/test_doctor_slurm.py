@@ -1,0 +1,288 @@
+"""`nemotron doctor PROFILE` against a real Slurm over a real SSH: what is wrong is named, each with its mend."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from clusterkit import LabHost, slurm_plan
+from labs.slurm.cluster import USER, SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.sshd import SshAccess
+from support import Outcome, Project, call
+
+from nemo_runspec.backends.slurm.preflight.asking import NEEDED
+from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+from nemo_runspec.transport.connect import close_all
+
+pytestmark = needs_slurm
+
+Doctor = Callable[..., Outcome]
+
+GOOD = {
+    "account": "acme", "qos": "normal", "partition": "batch", "run_partition": "interactive", "nodes": 2,
+    "gpus_per_node": 8, "time": "01:00:00",
+}  # fmt: skip
+
+
+def reach(folder: Path, access: SshAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets `ssh` in this process read a settings file of the test's own: it never looks at `$HOME`."""
+    settings = folder / "ssh_config"
+    settings.write_text(
+        f"Host lab-*\n  HostName 127.0.0.1\n  Port {access.port}\n  User {access.user}\n"
+        f"  IdentityFile {access.identity}\n  IdentitiesOnly yes\n  UserKnownHostsFile {access.known_hosts}\n"
+        f"  GlobalKnownHostsFile /dev/null\n"
+    )
+    wrapper = folder / "bin" / "ssh"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {settings} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+
+
+def doctor_of(lab: SlurmLab, project: Project, monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """`doctor("--json", nodes=9)`: the doctor's word on a profile that is good but for what is given."""
+    reach(project.folder, lab.ssh, monkeypatch)
+
+    def ask(*options: str, **keys: object) -> Outcome:
+        values = {"executor": "slurm", "tunnel": "ssh", "host": f"lab-{project.folder.parent.name}", **GOOD}
+        values |= {"remote_job_dir": f"{lab.base}/home/root/run", **keys}
+        lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
+        project.write("env.toml", "\n".join(("[c]", *lines, "")))
+        return call("doctor", "c", *options)
+
+    return ask
+
+
+@pytest.fixture
+def doctor(slurm_lab: SlurmLab, project: Project, monkeypatch: pytest.MonkeyPatch):
+    yield doctor_of(slurm_lab, project, monkeypatch)
+    close_all()
+
+
+@pytest.fixture
+def plain(slurm_lab_plain: SlurmLab, project: Project, monkeypatch: pytest.MonkeyPatch):
+    yield doctor_of(slurm_lab_plain, project, monkeypatch)
+    close_all()
+
+
+def found(outcome: Outcome, name: str) -> dict[str, str]:
+    """One check of a report in JSON."""
+    checks = {check["name"]: check for check in outcome.json["checks"]}
+    assert name in checks, list(checks)
+    return checks[name]
+
+
+def wrong(outcome: Outcome) -> set[str]:
+    """The names of what failed; the exit code agrees."""
+    names = {check["name"] for check in outcome.json["checks"] if check["verdict"] == "failed"}
+    assert outcome.code == (2 if names else 0), outcome.out
+    return names
+
+
+def test_a_good_profile_in_one_round_trip(doctor: Doctor, slurm_lab: SlurmLab):
+    before = slurm_lab.sshd.connections(), slurm_lab.sshd.commands()
+    told = doctor("--json")
+    assert (slurm_lab.sshd.connections(), slurm_lab.sshd.commands()) == (before[0] + 1, before[1] + 1)
+    assert told.code == 0
+    verdicts = {check["name"]: check["verdict"] for check in told.json["checks"]}
+    unknown = {name for name, verdict in verdicts.items() if verdict != "ok"}
+    assert unknown == {"shared", "W&B", "Hugging Face"}, told.out
+    assert {"host key", "login", "run partition", "batch shape", "account", "QoS", "accounting", "room"} <= set(
+        verdicts
+    )
+    assert slurm_lab.run("squeue", "--noheader").stdout == ""
+    assert not (slurm_lab.base / "home" / "root" / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "names", "seen", "mend"),
+    [
+        ({"partition": "none"}, {"batch partition"}, "no partition 'none'", "batch (4 nodes"),
+        ({"account": "idle"}, {"account"}, "may not use account 'idle'", "your accounts: acme"),
+        ({"qos": "huge"}, {"QoS"}, "may not use QoS 'huge'", "your QoS: normal, short"),
+        ({"qos": "none-such"}, {"QoS"}, "no QoS 'none-such'", "set qos"),
+        ({"nodes": 3}, {"run shape"}, "more nodes than the partition has", "set nodes"),
+        ({"time": "05:00:00"}, {"run shape"}, "time limit is above", "set time in the profile; partitions: batch"),
+        ({"qos": "short"}, {"run shape", "batch shape"}, "a limit of the account or QoS", "set time, nodes or qos"),
+        ({"gpus_per_node": 9}, {"run shape", "batch shape"}, "no node of the partition is like that", "gpus_per_node"),
+        ({"constraint": "warm"}, {"run shape", "batch shape"}, "no node has that feature", "set constraint"),
+        ({"mounts": ["/none/such:/data", "/tmp:/tmp"]}, {"mounts"}, "not there: /none/such", "correct mounts"),
+        ({"container_image": "/none/such.sqsh"}, {"image"}, "/none/such.sqsh", "correct container_image"),
+        ({"secrets": ["MY_TOKEN"]}, {"secrets"}, "not found here: MY_TOKEN", "export MY_TOKEN="),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_is_wrong_is_named(doctor: Doctor, keys: dict, names: set[str], seen: str, mend: str):
+    told = doctor("--json", **keys)
+    assert wrong(told) == names, told.out
+    for name in names:
+        assert seen in found(told, name)["seen"]
+        assert mend in found(told, name)["mend"]
+
+
+def test_an_account_that_is_wrong_hides_no_shape_that_is(doctor: Doctor):
+    told = doctor("--json", account="nobody", nodes=9)
+    assert wrong(told) == {"account", "run shape", "batch shape"}
+    assert "but for account and QoS" in found(doctor("--json", account="nobody"), "batch shape")["seen"]
+
+
+def test_two_ways_to_run_that_are_one(doctor: Doctor):
+    told = doctor("--json", run_partition=None)
+    assert "up to 7-00:00:00" in found(told, "partition")["seen"]
+    assert found(told, "shape")["verdict"] == "ok"
+
+
+def test_nodes_that_are_down_are_waited_for(doctor: Doctor, slurm_lab: SlurmLab):
+    slurm_lab.set_node_down("n4")
+    told = doctor("--json", nodes=4, run_partition="batch")
+    assert wrong(told) == set()
+    assert found(told, "shape")["verdict"] == "warning"
+    assert "1 of 4 are not" in found(told, "shape")["seen"]
+
+
+def test_a_controller_that_is_away(doctor: Doctor, slurm_lab: SlurmLab):
+    slurm_lab.stop_daemon("slurmctld")
+    told = doctor("--json", mounts=["/none/such:/data"])
+    assert wrong(told) == {"controller", "mounts"}
+    assert found(told, "shape")["verdict"] == found(told, "account")["verdict"] == "skipped"
+
+
+def test_a_host_key_that_nobody_knows(doctor: Doctor, project: Project, slurm_lab: SlurmLab):
+    settings = project.folder / "ssh_config"
+    settings.write_text(settings.read_text().replace(str(slurm_lab.ssh.known_hosts), f"{project.folder}/none"))
+    told = doctor("--json")
+    assert wrong(told) == {"host key"}
+    assert found(told, "host")["verdict"] == "ok"
+    assert found(told, "login")["verdict"] == "skipped"
+    assert "accept_new_host_key = true" in found(told, "host key")["mend"]
+    assert not (project.folder / "none").exists()
+
+
+def test_a_key_that_is_not_let_in(doctor: Doctor, project: Project, slurm_lab: SlurmLab):
+    settings = project.folder / "ssh_config"
+    settings.write_text(settings.read_text().replace(str(slurm_lab.ssh.identity), f"{project.folder}/none"))
+    told = doctor("--json")
+    assert wrong(told) == {"login"}
+    assert found(told, "host key")["verdict"] == "ok"
+
+
+def test_nothing_listens(doctor: Doctor):
+    told = doctor("--json", port=1)
+    assert wrong(told) == {"host"}
+    assert "refused the connection" in found(told, "host")["seen"]
+    assert found(told, "the rest")["verdict"] == "skipped"
+
+
+def test_a_directory_of_somebody_else(doctor: Doctor, slurm_lab: SlurmLab):
+    told = doctor("--json", user=USER, remote_job_dir=f"{slurm_lab.base}/etc/mine")
+    assert wrong(told) == {"remote_job_dir"}
+    assert "Permission denied" in found(told, "remote_job_dir")["seen"]
+
+
+def test_hardly_any_room(doctor: Doctor, slurm_lab: SlurmLab):
+    told = doctor("--json", remote_job_dir=f"{slurm_lab.small}/run")
+    assert wrong(told) == {"room"}
+    assert "of 4.2 MB free" in found(told, "room")["seen"]
+
+
+def test_an_image_file_and_containers(doctor: Doctor, slurm_lab: SlurmLab):
+    told = doctor("--json", container_image=slurm_lab.image("doctor"))
+    assert wrong(told) == set()
+    assert found(told, "image")["verdict"] == found(told, "containers")["verdict"] == "ok"
+
+
+class TestJob:
+    def test_nodes_share_the_directory_and_see_what_is_mounted(self, doctor: Doctor, slurm_lab: SlurmLab):
+        told = doctor("--json", "--job", mounts=[f"{slurm_lab.base}/home:/home"])
+        assert wrong(told) == set()
+        assert found(told, "shared")["seen"] == "n1, n2 and the login node see the same remote_job_dir"
+        assert "mounts" in found(told, "on nodes")["seen"]
+        assert list((slurm_lab.base / "home" / "root" / "run").iterdir()) == []
+
+    def test_nodes_do_not(self, doctor: Doctor, slurm_lab: SlurmLab):
+        told = doctor("--json", "--job", remote_job_dir=f"{slurm_lab.unshared}/run", mounts=["/none/such:/x"])
+        assert wrong(told) == {"shared", "on nodes"}
+        assert "not the same directory on n1, n2" in found(told, "shared")["seen"]
+        assert "/none/such is not there on n1, n2" in found(told, "on nodes")["seen"]
+
+
+def test_without_accounting_accounts_are_not_known(plain: Doctor):
+    told = plain("--json")
+    assert wrong(told) == set()
+    assert found(told, "accounting")["verdict"] == "warning"
+    assert "squeue and exit markers" in found(told, "accounting")["mend"]
+    assert "keeps no accounts" in found(told, "account")["seen"]
+    assert found(told, "QoS")["verdict"] == "skipped"
+
+
+def test_on_the_login_node_itself(slurm_lab_plain: SlurmLab, project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SLURM_CONF", slurm_lab_plain.environment()["SLURM_CONF"])
+    project.write("env.toml", '[here]\nexecutor = "slurm"\npartition = "batch"\ntime = "01:00:00"\n')
+    told = call("doctor", "here", "--json")
+    assert wrong(told) == set()
+    assert found(told, "host")["seen"].startswith("this machine")
+    assert str(project.home) in found(told, "remote_job_dir")["seen"]
+    assert not project.state.exists()
+
+
+def test_as_a_table(doctor: Doctor, monkeypatch: pytest.MonkeyPatch):
+    for columns in ("80", "120"):
+        monkeypatch.setenv("COLUMNS", columns)
+        told = doctor(partition="none")
+        assert told.code == 2
+        lines = told.out.splitlines()
+        assert max(map(len, lines)) <= int(columns)
+        assert "\x1b" not in told.out
+        assert any(line.endswith("there is no partition 'none'") for line in lines)
+        assert lines[-1].endswith("1 failed")
+    assert doctor().code == 0
+
+
+class TestBeforeASubmission:
+    def plan(self, lab: SlurmLab, folder: Path, **keys: object):
+        return slurm_plan(folder, "true", {"account": "acme", "partition": "batch", **keys})
+
+    def test_nothing_is_wrong_with_a_good_plan(self, slurm_lab: SlurmLab, tmp_path: Path):
+        host = LabHost(slurm_lab)
+        plan = self.plan(slurm_lab, tmp_path, container_image=slurm_lab.image("fast"), mounts=["/tmp:/x"])
+        assert fast_checks(host, plan) == []
+        assert host.calls == 1
+
+    def test_what_slurm_would_refuse_fails(self, slurm_lab: SlurmLab, tmp_path: Path):
+        (problem,) = fast_checks(LabHost(slurm_lab), self.plan(slurm_lab, tmp_path, account="idle"))
+        assert problem.verdict == "failed"
+        assert "your accounts: acme" in str(problem.error())
+
+    def test_what_the_login_node_does_not_see_may_be_there(self, slurm_lab: SlurmLab, tmp_path: Path):
+        keys = {"container_image": "/none/such.sqsh", "mounts": ["/none/such:/x", "$NO_SUCH/x:/y"]}
+        problems = fast_checks(LabHost(slurm_lab), self.plan(slurm_lab, tmp_path, **keys))
+        assert {(problem.name, problem.verdict) for problem in problems} == {
+            ("mounts", "warning"),
+            ("image", "warning"),
+        }
+
+    def test_nodes_that_are_down_are_no_refusal(self, slurm_lab: SlurmLab, tmp_path: Path):
+        slurm_lab.set_node_down("n4")
+        plan = self.plan(slurm_lab, tmp_path, exclude="n1,n2,n3")
+        assert [problem.verdict for problem in fast_checks(LabHost(slurm_lab), plan)] == ["warning"]
+
+    def test_no_slurm_on_the_path(self, slurm_lab: SlurmLab, tmp_path: Path):
+        host = LabHost(slurm_lab, HOME=str(tmp_path))
+        host.environment["PATH"] = str(tools_without_slurm(tmp_path))
+        (tmp_path / ".bash_profile").write_text("PATH=/usr/bin\n")
+        (problem,) = fast_checks(host, self.plan(slurm_lab, tmp_path))
+        assert problem.verdict == "failed"
+        assert "a login shell has it in /usr/bin: put the line" in problem.mend
+
+
+def tools_without_slurm(folder: Path) -> Path:
+    """A folder with the programs a login node has, apart from Slurm's."""
+    made = folder / "tools"
+    made.mkdir()
+    for name in NEEDED:
+        (made / name).symlink_to(f"/usr/bin/{name}")
+    return made

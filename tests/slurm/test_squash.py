@@ -1,0 +1,277 @@
+"""Squash files: names that cannot collide, whole or not there, made once by two, and a job like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.standins import STANDINS
+from support import Outcome, Project
+
+from nemo_runspec.backends.slurm.containers.names import is_file, parse_image
+from nemo_runspec.backends.slurm.containers.squash import squash_recipe
+from nemo_runspec.errors import UserError
+
+IMAGE = "nvcr.io/nvidia/nemo:25.09"
+URI = "docker://nvcr.io#nvidia/nemo:25.09"
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "uri"),
+    [
+        (IMAGE, IMAGE, URI),
+        (URI, IMAGE, URI),
+        ("nvcr.io#nvidia/nemo:25.09", IMAGE, URI),
+        ("docker://nvcr.io/nvidia/nemo:25.09", IMAGE, URI),
+        ("NVCR.io/nvidia/nemo:25.09", IMAGE, URI),
+        ("ubuntu", "docker.io/library/ubuntu:latest", "docker://library/ubuntu:latest"),
+        ("docker.io/library/ubuntu:latest", "docker.io/library/ubuntu:latest", "docker://library/ubuntu:latest"),
+        ("bitnami/spark:3.5", "docker.io/bitnami/spark:3.5", "docker://bitnami/spark:3.5"),
+        ("localhost:5000/a/b:1", "localhost:5000/a/b:1", "docker://localhost:5000#a/b:1"),
+        (f"nvcr.io/nvidia/nemo@{DIGEST}", f"nvcr.io/nvidia/nemo@{DIGEST}", f"docker://nvcr.io#nvidia/nemo:{DIGEST}"),
+        (f"nvcr.io/nvidia/nemo:1@{DIGEST}", f"nvcr.io/nvidia/nemo@{DIGEST}", f"docker://nvcr.io#nvidia/nemo:{DIGEST}"),
+        (f"docker://nvcr.io#nvidia/nemo:{DIGEST}", f"nvcr.io/nvidia/nemo@{DIGEST}", f"docker://nvcr.io#nvidia/nemo:{DIGEST}"),
+    ],
+)  # fmt: skip
+def test_every_spelling_is_one_image(text, canonical, uri):
+    image = parse_image(text)
+    assert (str(image), image.uri) == (canonical, uri)
+    assert image.file_name == parse_image(canonical).file_name
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "docker://", "nvcr.io/", "a b", "a:b:c", "a@sha256:12", "nvcr.io/A:1", "dockerd://a", "podman://a", "a;b",
+     "me@nvcr.io#nvidia/nemo:1", "--output=/x", "nvcr.io/nvidia/nemo:25.09\nx"],
+)  # fmt: skip
+def test_what_is_no_reference(text):
+    with pytest.raises(UserError):
+        parse_image(text)
+
+
+@pytest.mark.parametrize("path", ["/lustre/a.sqsh", "~/a.sqsh", "$HOME/a", "a.sqsh", "./b"])
+def test_files_are_files(path):
+    assert is_file(path)
+    assert not is_file(IMAGE)
+
+
+_PART = st.from_regex(r"[a-z0-9]{1,4}([._-][a-z0-9]{1,3})?", fullmatch=True)
+_NAME = st.builds(
+    "{}/{}:{}".format,
+    st.sampled_from(["nvcr.io", "nvcr-io.a", "localhost:5000", "localhost-5000.a"]),
+    st.lists(_PART, min_size=1, max_size=3).map("/".join),
+    st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,5}", fullmatch=True),
+)
+
+
+@given(_NAME, _NAME)
+def test_two_images_are_two_files(one, other):
+    first, second = parse_image(one).file_name, parse_image(other).file_name
+    assert (first == second) == (one == other)
+    assert "/" not in first
+
+
+@pytest.mark.parametrize(("one", "other"), [("a/b:1", "a-b:1"), ("x.io/a/b:1", "x.io/a:b-1"), ("a:1" * 1, "a:1-1")])
+def test_names_that_look_alike(one, other):
+    assert parse_image(one).file_name != parse_image(other).file_name
+    long = "/".join(["part"] * 60)
+    assert len(parse_image(f"{long}:1").file_name) < 200
+    assert parse_image(f"{long}:1").file_name != parse_image(f"{long}:2").file_name
+
+
+# The script, with a stand-in for enroot
+
+
+class Bench:
+    """A cache, a registry with one image, and the job's script to run on them."""
+
+    def __init__(self, top: Path) -> None:
+        self.registry = top / "registry"
+        self.registry.mkdir()
+        (self.registry / "nvcr.io+nvidia+nemo+25.09").touch()
+        self.cache = top / "cache" / "containers"
+        self.file = self.cache / "nemo.sqsh"
+        self.calls = top / "calls.jsonl"
+        self.hold = top / "hold"
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "STANDIN_REGISTRY": str(self.registry),
+            "STANDIN_CALLS": str(self.calls),
+            "STANDIN_HOLD": str(self.hold),
+            "PATH": f"{STANDINS}:{os.environ['PATH']}",
+        }
+
+    def start(self, *words: str, job: str = "1", uri: str = URI) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["bash", str(squash_recipe().script), uri, str(self.file), *words],
+            env={**os.environ, **self.environment(), "SLURM_JOB_ID": job},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def run(self, *words: str, uri: str = URI) -> tuple[int, str]:
+        process = self.start(*words, uri=uri)
+        said, _ = process.communicate(timeout=60)
+        return process.returncode, said
+
+    def imports(self) -> list[list[str]]:
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return [json.loads(line)["argv"] for line in lines]
+
+    def files(self) -> list[str]:
+        return sorted(file.name for file in self.cache.iterdir() if not file.name.endswith(".lock"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def until(there: Callable[[], object], what: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def test_made_once_and_again_when_forced(bench):
+    code, said = bench.run()
+    assert (code, bench.files()) == (0, ["nemo.sqsh"]), said
+    assert bench.imports() == [["import", "--output", f"{bench.cache}/.nemo.sqsh.1.part", URI]]
+    content = bench.file.read_bytes()
+    assert bench.run()[0] == 0
+    assert (bench.file.read_bytes(), len(bench.imports())) == (content, 1), "what is there is used"
+    assert bench.run("--force")[0] == 0
+    assert bench.file.read_bytes() != content
+    assert bench.files() == ["nemo.sqsh"]
+
+
+def test_an_image_that_is_not_there(bench):
+    code, said = bench.run(uri="docker://nvcr.io#nvidia/none:1")
+    assert code == 1
+    assert "404 Not Found" in said
+    assert "error: enroot import docker://nvcr.io#nvidia/none:1 has ended with exit code 1" in said
+    assert bench.files() == []
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_two_at_the_same_time_make_it_once(bench, force):
+    bench.hold.touch()
+    first = bench.start(*force, job="1")
+    until(bench.imports, "the first import has begun")
+    second = bench.start(*force, job="2")
+    assert second.stdout is not None
+    assert second.stdout.readline() == "another job makes nemo.sqsh now; waiting for it\n"
+    assert bench.files() == [".nemo.sqsh.1.part.growing"], "nobody sees a half"
+    bench.hold.unlink()
+    for process in (first, second):
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    assert (bench.files(), len(bench.imports())) == (["nemo.sqsh"], 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_one_that_is_ended_leaves_nothing_for_the_next(bench, number):
+    bench.hold.touch()
+    process = bench.start()
+    until(lambda: bench.cache.exists() and bench.files(), "the import writes")
+    process.send_signal(number)
+    if number == signal.SIGTERM:
+        process.wait(60)
+        assert process.returncode == 143
+    bench.hold.unlink()
+    process.communicate(timeout=60)  # the pipe ends with the last process
+    assert not bench.file.exists()
+    code, said = bench.run()
+    assert (code, bench.files()) == (0, ["nemo.sqsh"]), said
+
+
+def test_a_node_without_enroot(bench, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "uname").symlink_to("/usr/bin/uname")
+    done = subprocess.run(
+        ["/bin/bash", str(squash_recipe().script), URI, str(bench.file)],
+        env={"PATH": str(tools)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 127
+    assert "enroot is not on" in done.stderr
+    assert "build_partition" in done.stderr
+
+
+# The command
+
+PROFILE = """\
+[lab]
+executor = "slurm"
+partition = "batch"
+build_partition = "cpu"
+build_time = "00:05:00"
+nodes = 2
+gpus_per_node = 8
+gres = "gpu:8"
+container_image = "nvcr.io/nvidia/nemo:25.09"
+startup_commands = ["exit 9"]
+remote_job_dir = "{top}/run"
+build_cache_dir = "{top}/cache"
+"""
+
+
+@pytest.fixture
+def profile(project: Project, tmp_path: Path) -> str:
+    project.write("env.toml", PROFILE.format(top=tmp_path))
+    return "lab"
+
+
+def test_the_dry_run_shows_the_job(project, nemotron, profile, tmp_path):
+    out = nemotron("kit", "slurm", "squash", profile, IMAGE, "--dry-run").succeeds().out
+    name = parse_image(IMAGE).file_name
+    assert f"'docker://nvcr.io#nvidia/nemo:25.09'\"'\"' {tmp_path}/cache/containers/{name}" in out
+    for line in ("--partition=cpu", "--time=00:05:00", "--nodes=1", "--ntasks-per-node=1"):
+        assert f"#SBATCH {line}\n" in out
+    for word in ("#SBATCH --gpus", "#SBATCH --gres", "--container-image", "exit 9"):
+        assert word not in out, word
+
+
+def test_refusals(project, nemotron, profile):
+    nemotron("kit", "slurm", "squash", profile, "a b").refuses("is no reference of a container image", "fix:")
+    nemotron("kit", "slurm", "squash", "gone", IMAGE).refuses("gone")
+    project.write("env.toml", '[box]\nexecutor = "docker"\ncontainer_image = "x"\n')
+    nemotron("kit", "slurm", "squash", "box", IMAGE).refuses("squash files are for Slurm", "executor 'docker'")
+
+
+def test_a_file_is_left_as_it_is(project, nemotron, profile):
+    outcome = nemotron("kit", "slurm", "squash", profile, "/lustre/x.sqsh").succeeds()
+    assert outcome.out == "/lustre/x.sqsh\n"
+
+
+@needs_slurm
+def test_a_real_job(project, nemotron_process: Callable[..., Outcome], profile, slurm_lab_plain: SlurmLab, tmp_path):
+    bench = Bench(tmp_path)
+    given = {**slurm_lab_plain.environment(), **bench.environment()}
+    outcome = nemotron_process("kit", "slurm", "squash", profile, IMAGE, **given).succeeds()
+    file = tmp_path / "cache" / "containers" / parse_image(IMAGE).file_name
+    assert file.read_bytes().startswith(b"hsqs")
+    assert f'use it: container_image = "{file}"' in outcome.out
+    assert f"importing {URI}" in outcome.out, "the job's log is shown as it comes"
+    [job] = nemotron_process("jobs", "list", "--json", **given).succeeds().json
+    assert (job["recipe"], job["state"]) == ("squash", "succeeded")
+    nemotron_process("kit", "slurm", "squash", profile, IMAGE, **given).succeeds()
+    assert len(nemotron_process("jobs", "list", "--json", **given).json) == 1, "it is there: no job"
+    outcome = nemotron_process("kit", "slurm", "squash", profile, "nvcr.io/nvidia/none:1", "--force", **given)
+    assert outcome.code == 1
+    assert "404 Not Found" in outcome.out + outcome.err

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,8 @@ def read_runspec(script: Path, *, required: bool = True) -> Runspec:
         return _plain(document, shown)
     lines = {".".join(k): n + block[1] - 1 for k, n in key_lines(block[0]).items()} if block else {}
     _check(table, shown, lines)
-    return _build(table, document, lines, shown)
+    spec = _build(table, document, lines, shown)
+    return replace(spec, cmd="bash {script}") if script.suffix == ".sh" and spec.cmd is None else spec
 
 
 def _block(text: str, shown: str) -> tuple[str, int] | None:

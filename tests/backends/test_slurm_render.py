@@ -44,7 +44,7 @@ OPTIONAL = {
     "exclusive": st.sampled_from([True, False, "user", "mcs", "topo"]), "gres": LINE, "constraint": LINE,
     "exclude": LINE,
     "segment": COUNT, "network": LINE, "array": st.one_of(st.integers(0, 99), st.sampled_from(["0-7%2", "1,3,5"])),
-    "signal": st.sampled_from(["B:USR1@300", "TERM"]), "comment": LINE,
+    "signal": st.sampled_from(["B:USR1@300", "TERM", "R:int@9"]), "comment": LINE, "resume": st.booleans(),
     "open_mode": st.sampled_from(["append", "truncate"]),
     "container_image": st.one_of(st.sampled_from(["nvcr.io#nvidia/nemo:25.04", "/images/nemo 25.sqsh"]), LINE),
     "mounts": st.lists(MOUNT, max_size=3, unique_by=lambda mount: mount.split(":")[1]),
@@ -80,6 +80,8 @@ def plain_job_script():
     kind=st.sampled_from(["", "build"]),
 )
 def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mode, kind):
+    if kind == "build":
+        env = {key: value for key, value in env.items() if key not in ("nodes", "nproc_per_node")}
     plan = make_plan("slurm", env, launch=launch, mode=mode, kind=kind)
     ours = render(plan).files[1].text
     assert ours == verify.nemo_run_rendering(plan)

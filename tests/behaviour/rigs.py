@@ -32,6 +32,7 @@ class Setting:
         view: the platform's own description of a job, given its name: where a secret must not stand.
         leftovers: what of a job, given its name and folder, is still on the platform.
         safes: files of a job, given its folder, that hold its secrets while it is not over, for its owner alone.
+        folders: where its jobs' files lie, besides the project's own.
         left_alone: whether a job, given its folder, is to be ended after a test.
     """
 
@@ -40,6 +41,7 @@ class Setting:
     view: Callable[[str], str] = lambda name: ""
     leftovers: Callable[[str, Path], list[str]] = lambda name, folder: processes_of(folder)
     safes: Callable[[Path], list[Path]] = lambda folder: []
+    folders: Sequence[Path] = ()
     left_alone: Callable[[Path], bool] = lambda folder: not (folder / "status" / "node-0").exists()
 
 
@@ -101,9 +103,13 @@ def _containers(engine: lab_docker.Engine, job: str) -> list[dict[str, Any]]:
 
 
 def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
-    """From a login node: over SSH the same jobs come to the same cluster, only later."""
+    """From a login node: over SSH the same jobs come to the same cluster, only later.
+
+    All projects' jobs lie in one folder, so that their batch scripts are equal and NeMo-Run is asked once, for seconds.
+    """
     lab: SlurmLab = request.getfixturevalue("slurm_lab")
     request.addfinalizer(lab.reset)
+    _remember_comparisons(project.state / "cache" / "compared", lab.base / "compared")
 
     def view(name: str) -> str:
         folder = _remote_folder(project.state / "jobs" / name)
@@ -119,11 +125,19 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     def safes(folder: Path) -> list[Path]:
         return [path for path in [_remote_folder(folder) / "secrets.env"] if path.exists()]
 
-    profile = 'executor = "slurm"\naccount = "acme"\npartition = "batch"\ntime = "00:10:00"'
+    run = lab.base / "jobs"
+    profile = f'executor = "slurm"\naccount = "acme"\npartition = "batch"\ntime = "00:10:00"\nremote_job_dir = "{run}"'
     environment = lab.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     environment["PYTHONPATH"] = "/tmp/beh/stub"
-    return Setting(profile, environment, view, leftovers, safes, left_alone=lambda folder: False)
+    return Setting(profile, environment, view, leftovers, safes, folders=[run], left_alone=lambda folder: False)
+
+
+def _remember_comparisons(folder: Path, kept: Path) -> None:
+    """A project asks NeMo-Run itself about its first batch script, for seconds; so does the first of all these here."""
+    kept.mkdir(exist_ok=True)
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(kept)
 
 
 def _remote_folder(folder: Path) -> Path:

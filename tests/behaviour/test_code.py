@@ -27,8 +27,13 @@ def test_no_package(bench):
     """With `packager = "none"` nothing of the project is copied anywhere."""
     bench.profile(packager="none")
     files_of(bench)
-    ended = bench.attached("tell(code=os.path.exists(os.environ['NEMOTRON_JOB_DIR'] + '/code'))")
-    assert (ended.code, ended.told["code"]) == (0, False), ended.err
+    ended = bench.attached(
+        """
+        code = os.environ["NEMOTRON_JOB_DIR"] + "/code"
+        tell(code=os.listdir(code) if os.path.exists(code) else [])
+        """
+    )
+    assert (ended.code, ended.told["code"]) == (0, []), ended.err
 
 
 def test_git_package(bench):
@@ -129,11 +134,12 @@ def test_outputs_are_the_callers(bench):
     ended = bench.attached(
         """
         for top in (os.environ["NEMOTRON_JOB_DIR"], os.environ["NEMO_RUN_DIR"]):
-            os.makedirs(top + "/made/by the job")
-            open(top + "/made/by the job/file", "w").close()
+            os.makedirs(top + "/of the caller/too")
+            open(top + "/of the caller/too/file", "w").close()
         """
     )
     assert ended.code == 0, ended.err
-    made = [path for path in bench.project.state.rglob("*") if "made" in path.parts]
+    tops = [bench.project.state, *bench.setting.folders]
+    made = [path for top in tops for path in top.rglob("*") if "of the caller" in path.parts]
     assert len(made) == 6, made
     assert {(os.lstat(path).st_uid, os.lstat(path).st_gid) for path in made} == {(os.getuid(), os.getgid())}

@@ -30,20 +30,21 @@ def test_secret_is_nowhere_else(bench):
     """No byte of a secret in any file, in the output, in any command line, or in what the platform tells of the job."""
     bench.profile(secrets=["SECRET_CANARY"])
     script = bench.script(HOLD)
+    folders = [bench.project.state, bench.project.folder, *bench.setting.folders]
     bench.nemotron("run", script, "--batch", "target", "--", "hold", SECRET_CANARY=CANARY).succeeds()
     name = bench.newest()
     try:
         assert f"digest {DIGEST}" in bench.log_has(name, "said aloud")
         safes = bench.setting.safes(bench.folder(name))
         assert [path.stat().st_mode & 0o777 for path in safes] == [0o600] * len(safes)
-        assert places_of(CANARY, bench.project.state, bench.project.folder) == [str(path) for path in safes]
+        assert places_of(CANARY, *folders) == [str(path) for path in safes]
         assert CANARY not in bench.setting.view(name)
         shown = [("show", name), ("show", name, "--json"), ("list", "--json"), ("logs", name)]
         assert not [args for args in shown if CANARY in (out := bench.nemotron("jobs", *args)).out + out.err]
     finally:
         bench.nemotron("jobs", "cancel", name, "--grace", "1")
     assert bench.leftovers(name) == []
-    assert places_of(CANARY, bench.project.state, bench.project.folder) == []
+    assert places_of(CANARY, *folders) == []
 
 
 def places_of(text: str, *folders: Path) -> list[str]:

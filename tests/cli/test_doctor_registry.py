@@ -62,6 +62,12 @@ def registry() -> Iterator[str]:
     server.shutdown()
 
 
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm's programs, where there are any, end at once."""
+    monkeypatch.setenv("SLURM_CONF", "/none/slurm.conf")
+
+
 def from_here(image: Image) -> str:
     return ask_from_here(image)
 

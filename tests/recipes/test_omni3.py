@@ -28,6 +28,7 @@ def config_of(stage: str) -> dict:
 def test_a_build_is_a_recipe_with_all_it_needs(stage):
     recipe = find_recipe(f"omni3/build/{stage}")
     assert (recipe.spec.kind, recipe.spec.launch, recipe.script.name) == ("build", "direct", "build.sh")
+    assert recipe.spec.cmd == "bash {script}", "what a shell script without a command of its own is started with"
     paths = {file.path for file in make_bundle(recipe).files}
     top = f"recipes/omni3/build/{stage}"
     assert {f"{top}/build.sh", f"{top}/Dockerfile", "recipes/omni3/_shared/build_image.sh"} <= paths

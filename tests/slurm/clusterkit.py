@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any
 from jobkit import plan_for
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.process import CLEAN
+from labs.slurm.sshd import SshAccess
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
@@ -74,17 +76,15 @@ class Login(SshHost):
 
     Args:
         path: folders that come first in `PATH` there.
+        folder: of another one, whose connection is shared.
     """
 
     def __init__(self, lab: SlurmLab, user: str = "root", path: str = "", folder: Path | None = None) -> None:
-        self._place = folder or Path(tempfile.mkdtemp(prefix="nemo-sock-", dir="/tmp"))
-        access = lab.ssh.as_user(user)
-        config = self._place / "config"
-        config.write_text(
-            f"Host login\n  HostName {access.host}\n  Port {access.port}\n  User {user}\n"
-            f"  IdentityFile {access.identity}\n  IdentitiesOnly yes\n  UserKnownHostsFile {access.known_hosts}\n"
-        )
-        super().__init__("login", config=config, folder=self._place, linger=0 if folder is None else 60)
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="nemo-sock-", dir="/tmp"))
+        config = self.folder / "config"
+        if folder is None:
+            config.write_text(_config(lab.ssh.as_user(user)))
+        super().__init__("login", config=config, folder=self.folder, linger=0 if folder is None else 60)
         self._path = ":".join(filter(None, (path, str(Path(sys.executable).parent))))
 
     def __enter__(self) -> Login:
@@ -92,10 +92,23 @@ class Login(SshHost):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
         """As `Host.run`."""
         return super().run(f"PATH={self._path}:$PATH\n{script}", data=data, timeout=timeout)
+
+
+def _config(access: SshAccess) -> str:
+    return f"""
+    Host login
+        HostName {access.host}
+        Port {access.port}
+        User {access.user}
+        IdentityFile {access.identity}
+        IdentitiesOnly yes
+        UserKnownHostsFile {access.known_hosts}
+    """
 
 
 def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **values: Any) -> Plan:

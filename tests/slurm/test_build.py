@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shlex
+import shutil
 import stat
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,12 @@ from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import standin
 from support import Outcome, Project
 
+from nemo_runspec.backends.slurm.containers import NOT_OF_BUILDS
 from nemo_runspec.backends.slurm.containers.credentials import Login, make_auth, read_logins
+from nemo_runspec.config.overrides import quoted
+from nemo_runspec.profiles.fieldset import fields_of
 
-TOKEN = "nvapi-very-secret-0123456789"  # noqa: S105 (made up)
+TOKEN = "nvapi-very-secret-0123456789"
 OTHER = "glpat-somebody-elses"
 CREDENTIALS = f"""\
 # NVIDIA
@@ -119,6 +124,10 @@ def plan_of(outcome: Outcome) -> dict:
     return outcome.succeeds().json["plan"]
 
 
+def test_what_a_build_leaves_are_keys_of_a_profile():
+    assert set(fields_of("slurm").fields) >= NOT_OF_BUILDS
+
+
 def test_a_build_takes_what_concerns_it(project, nemotron, profile):
     shown = nemotron(*BUILD, "--dry-run", "--json").succeeds().json
     plan = shown["plan"]
@@ -141,14 +150,15 @@ def test_a_build_takes_what_concerns_it(project, nemotron, profile):
 
 
 def test_a_training_job_of_the_profile_is_as_before(project, nemotron, profile):
-    project.write("env.toml", project.env_file.read_text().replace('run_command = "exit 8"\n', ""))
+    text = project.env_file.read_text().replace('run_command = "exit 8"\n', "").replace('packager = "git"\n', "")
+    project.write("env.toml", text)
     plan = plan_of(nemotron("nano3", "pretrain", "-c", "tiny", "--run", "lab", "--dry-run", "--json"))
     assert (plan["resources"]["nodes"], plan["target"]["gres"]) == (4, "gpu:8")
     assert plan["target"]["build_cache_dir"] is None
 
 
 def test_what_is_said_on_the_command_line_counts(project, nemotron, profile):
-    given = ("run.env.container_image=mine#podman:1", "run.env.gres=tmp:100", "run.env.build_time=30")
+    given = (quoted("run.env.container_image", "mine#podman:1"), "run.env.gres=tmp:100", "run.env.build_time=30")
     target = plan_of(nemotron(*BUILD, *given, "--dry-run", "--json"))["target"]
     assert (target["container_image"], target["gres"], target["time"]) == ("mine#podman:1", "tmp:100", "30")
 
@@ -172,15 +182,14 @@ def test_where_the_cache_lies(project, nemotron, tunnel, named, shown):
     assert f"{target['build_cache_dir']}:/nemotron-cache" in target["mounts"]
 
 
-@pytest.mark.parametrize("value", ["it's", 'a "b" $c `d`', "--help", "ünï", "a\\nb", "x=y", "", " "])
+@pytest.mark.parametrize("value", ["it's", 'a "b" $c `d`', "--help", "ünï", "a\\nb", "a\nb", "x=y", "", " "])
 def test_arguments_arrive_as_they_are(project, nemotron, profile, value):
-    quoted = "build_args.AV='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    shown = nemotron(*BUILD, quoted, "--dry-run", "--json").succeeds().json
+    shown = nemotron(*BUILD, quoted("build_args.AV", value), "--dry-run", "--json").succeeds().json
     words = shown["plan"]["launch"]["args"]
     assert words[words.index("--build-arg") + 3] == f"AV={value}", words
     [script] = [file["text"] for file in shown["rendering"]["files"] if file["name"].startswith("scripts/")]
-    [line] = [line for line in script.splitlines() if line.startswith("  eval ") and "build.sh" in line]
-    assert shlex.split(shlex.split(line)[1])[2:] == words
+    start = script.index("  eval 'bash ")
+    assert shlex.split(shlex.split(script[start : script.index("\n}\n", start)])[1])[2:] == words
 
 
 @pytest.mark.parametrize(
@@ -218,22 +227,42 @@ def test_the_general_form(project, nemotron, profile):
 
 
 @pytest.fixture
-def cluster(slurm_lab_plain: SlurmLab, project: Project, profile: Path) -> dict[str, str]:
-    """A lab whose podman image holds the stand-ins, and a user with credentials. What a process must see."""
-    name = "quay.io#podman/stable:v5.3"
+def lab(slurm_lab_plain: SlurmLab, project: Project, profile: Path) -> SlurmLab:
+    """A lab whose podman image holds the stand-ins, without accounts."""
     if not (slurm_lab_plain.base / "registry" / "quay.io+podman+stable+v5.3").exists():
-        slurm_lab_plain.image(name, {f"/usr/local/bin/{tool}": standin(tool) for tool in ("podman", "enroot")})
-    text = project.env_file.read_text().replace('account = "acme"\n', "")
-    project.write("env.toml", text)
-    credentials = project.home / ".config" / "enroot" / ".credentials"
+        tools = {f"/usr/local/bin/{tool}": standin(tool) for tool in ("podman", "enroot")}
+        slurm_lab_plain.image("quay.io#podman/stable:v5.3", tools)
+    project.write("env.toml", project.env_file.read_text().replace('account = "acme"\n', ""))
+    return slurm_lab_plain
+
+
+@pytest.fixture
+def home(lab: SlurmLab, project: Project) -> Iterator[Path]:
+    """The home of a user with credentials on a login node that is reached over SSH. The profile lives below it."""
+    place = lab.base / "home" / "root"
+    credentials = place / ".config" / "enroot" / ".credentials"
     credentials.parent.mkdir(parents=True)
     credentials.write_text(CREDENTIALS)
-    credentials.chmod(0o600)
-    return slurm_lab_plain.environment()
+    lines = [
+        line for line in project.env_file.read_text().splitlines() if not line.startswith(("remote_job", "build_c"))
+    ]
+    own = 'tunnel = "ssh"\nhost = "login-of-lab"\nremote_job_dir = "~/run"\nbuild_cache_dir = "~/cache"'
+    project.write("env.toml", "\n".join(lines).replace("[lab]", f"[lab]\n{own}"))
+    yield place
+    for folder in (".config", "run", "cache"):
+        shutil.rmtree(place / folder, ignore_errors=True)
 
 
-def calls_of(top: Path) -> list[dict]:
-    return [json.loads(line) for line in (top / "cache" / "calls.jsonl").read_text().splitlines()]
+def ssh_to(lab: SlurmLab, project: Project) -> dict[str, str]:
+    """What a process must see for `login-of-lab` to be the lab: ssh does not look at `$HOME`."""
+    access, folder = lab.ssh, project.home / "bin"
+    folder.mkdir()
+    words = shlex.join(
+        ["/usr/bin/ssh", *access.options(), "-o", f"HostName={access.host}", "-o", f"User={access.user}"]
+    )
+    (folder / "ssh").write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    (folder / "ssh").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 def texts_below(*folders: Path) -> str:
@@ -242,10 +271,12 @@ def texts_below(*folders: Path) -> str:
 
 
 @needs_slurm
-def test_a_build_really_runs(project, nemotron_process: Callable[..., Outcome], profile, cluster):
+def test_a_build_really_runs(project, nemotron_process: Callable[..., Outcome], lab, home):
     value = 'it is $HOME and "more"'
-    outcome = nemotron_process(*BUILD, f"build_args.LIBROSA='{value}'", "save=both", **cluster).succeeds()
-    images = profile / "cache" / "containers"
+    words = (*BUILD, f"build_args.LIBROSA='{value}'", "save=both")
+    outcome = nemotron_process(*words, **ssh_to(lab, project)).succeeds()
+    assert "warning" not in outcome.err, "what the submission makes itself is not missing"
+    images = home / "cache" / "containers"
     assert sorted(file.name for file in images.iterdir()) == ["omni3-sft.oci.tar", "omni3-sft.sqsh"]
     assert f"image: {images}/omni3-sft.sqsh (" in outcome.out, "the path is the cluster's"
     assert f'use it: container_image = "{images}/omni3-sft.sqsh"' in outcome.out
@@ -255,20 +286,19 @@ def test_a_build_really_runs(project, nemotron_process: Callable[..., Outcome], 
     assert made["logins"] == ["ghcr.io", "nvcr.io"], "and no other"
     with tarfile.open(images / "omni3-sft.oci.tar") as tar:
         assert "oci-layout" in tar.getnames()
-    assert {call["uid"] for call in calls_of(profile)} == {0}
-    auth = profile / "cache" / ".auth" / "auth.json"
-    assert stat.S_IMODE(auth.stat().st_mode) == 0o600
-    assert stat.S_IMODE(auth.parent.stat().st_mode) == 0o700
-    written = texts_below(profile / "run", project.state, images) + outcome.out + outcome.err
-    assert TOKEN not in written
-    assert base64.b64encode(f"$oauthtoken:{TOKEN}".encode()).decode() not in written
-    assert OTHER not in written + auth.read_text() + base64.b64decode(auth.read_text().split('"')[-2] + "==").decode()
+    calls = [json.loads(line) for line in (home / "cache" / "calls.jsonl").read_text().splitlines()]
+    assert {call["uid"] for call in calls} == {0}
+    auth = home / "cache" / ".auth" / "auth.json"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (auth, auth.parent)] == [0o600, 0o700]
+    written = texts_below(home / "run", project.state, images) + outcome.out + outcome.err
+    for secret in (TOKEN, base64.b64encode(f"$oauthtoken:{TOKEN}".encode()).decode(), OTHER):
+        assert secret not in written
+    assert set(json.loads(auth.read_text())["auths"]) == {"nvcr.io", "ghcr.io"}
 
 
 @needs_slurm
-def test_a_build_that_fails_leaves_nothing(project, nemotron_process, profile, cluster):
-    (project.home / ".config" / "enroot" / ".credentials").unlink()
-    outcome = nemotron_process(*BUILD, **cluster)
+def test_a_build_that_fails_leaves_nothing(project, nemotron_process, profile, lab):
+    outcome = nemotron_process(*BUILD, **lab.environment())
     assert outcome.code == 125, (outcome.out, outcome.err)
     assert "unauthorized" in outcome.out
     assert "logins for the build: none" in outcome.err

@@ -38,11 +38,9 @@ from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm
-WAITS = "import time; print('begun', flush=True); time.sleep(600)"
 
 
 @pytest.fixture
@@ -202,8 +200,8 @@ def test_a_stopped_controller(slurm_lab: SlurmLab, tmp_path: Path):
     host = LabHost(slurm_lab)
     plan = slurm_plan(tmp_path, "")
     put(host, plan)
-    job = start(host, slurm_plan(tmp_path, WAITS))
-    wait(host, job, "running")
+    job = start(host, slurm_plan(tmp_path, "", {"additional_parameters": {"begin": "now+1hour"}}))
+    wait(host, job, "queued")
     slurm_lab.stop_daemon("slurmctld")
     with ThreadPoolExecutor(4) as pool:
         tried = pool.submit(submit, host, job_of(plan), pauses=())
@@ -216,9 +214,11 @@ def test_a_stopped_controller(slurm_lab: SlurmLab, tmp_path: Path):
                 errand.result()
         with pytest.raises(UserError, match=r"cannot be cancelled: .*Unable to contact slurm controller"):
             stopped.result()
-    found = submit(host, job_of(plan), pauses=(1.0,), sleep=lambda _: slurm_lab.start_daemon("slurmctld"))
+    slurm_lab.start_daemon("slurmctld")
+    assert find(host, job_of(plan)) is None
+    found = submit(host, job_of(plan))
     assert jobs_called(slurm_lab, job_name(plan)) == [found.id]
-    assert not is_over(wait(host, job, "running").state)
+    assert see(host, job).state == "queued"
 
 
 def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: Login, tmp_path: Path):
@@ -242,7 +242,7 @@ def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: L
         for p in tail_many(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
     }
     assert b"[rank0] attempt 0 n1\n" in logs["0.out"]
-    assert logs["1.out"] == b"[rank0] attempt 1 n2\n"
+    assert b"[rank0] attempt 1 n2\n" in logs["1.out"]
 
 
 def test_a_clock_that_is_wrong_by_days(lab: SlurmLab, login: Login, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -262,23 +262,19 @@ def test_a_clock_that_is_wrong_by_days(lab: SlurmLab, login: Login, tmp_path: Pa
 
 def test_fifty_submissions_at_once(lab: SlurmLab, login: Login, tmp_path: Path):
     """sshd takes ten connections that have not logged in yet (MaxStartups), and ten sessions over one (MaxSessions)."""
-    login.run("true")
     places = [tmp_path / str(number) for number in range(50)]
     before = lab.sshd.connections()
 
     def one(place: Path) -> tuple[str, str]:
         plan = slurm_plan(place, "")
-        with Login(lab, folder=shared) as host:
-            job = start(host, plan)
+        job = start(Login(lab, folder=login.folder), plan)
         return job_name(plan), job.id
 
-    shared = tmp_path / "s"
-    shared.mkdir()
     with ThreadPoolExecutor(50) as pool:
         jobs = dict(pool.map(one, places))
     told = lab.run("squeue", "--noheader", "--states=all", "--format=%j %A").stdout.split("\n")
     listed = [tuple(line.split()) for line in told if line.split()[:1] and line.split()[0] in jobs]
     assert sorted(listed) == sorted(jobs.items())
-    assert lab.sshd.connections() - before <= 2
+    assert lab.sshd.connections() - before == 1
     seen = look(login, [Asked(id) for id in jobs.values()])
     assert len(seen) == 50

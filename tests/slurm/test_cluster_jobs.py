@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,9 @@ print(*(os.environ[name] for name in ("NEMOTRON_NODE_RANK", "RANK", "WORLD_SIZE"
 """
 
 
-@pytest.fixture(params=["slurm_lab", "slurm_lab_plain"], ids=["accounting", "plain"])
-def lab(request: pytest.FixtureRequest) -> Iterator[SlurmLab]:
-    """Either lab; mended here, as `mended_slurm` does not see what is asked for by name."""
-    made = request.getfixturevalue(request.param)
-    yield made
-    made.reset()
+@pytest.fixture
+def lab(slurm_lab: SlurmLab) -> SlurmLab:
+    return slurm_lab
 
 
 @pytest.fixture
@@ -35,11 +31,14 @@ def host(lab: SlurmLab) -> LabHost:
 
 def test_two_nodes(host: LabHost, tmp_path: Path):
     plan = slurm_plan(tmp_path, WHO, nodes=2)
+    assert not ask(host, plan.job_dir).job
     job = start(host, plan)
     seen = wait(host, job)
     assert (seen.state, seen.exit_code, seen.nodes) == ("succeeded", 0, "n[1-2]")
     assert sorted(tasks_said(plan, job).splitlines()) == ["[rank0] 0 0 2 2 n1", "[rank1] 1 1 2 2 n2"]
     assert [marker.host for marker in seen.markers] == ["n1", "n2"]
+    found = ask(host, plan.job_dir)
+    assert (found.job, found.cluster.home, found.cluster.user) == (True, host.environment["HOME"], "root")
 
 
 def test_processes_of_a_node_are_tasks_under_direct(host: LabHost, tmp_path: Path):
@@ -50,23 +49,22 @@ def test_processes_of_a_node_are_tasks_under_direct(host: LabHost, tmp_path: Pat
     assert [line.split()[1:3] for line in said] == [["0", "0"], ["0", "1"], ["1", "2"], ["1", "3"]]
 
 
-@pytest.mark.parametrize("code", [1, 42, 143])
-def test_an_exit_code_arrives(host: LabHost, tmp_path: Path, code: int):
-    script = f"import os, sys; sys.exit({code} if os.environ['RANK'] == '1' else 0)"
-    seen = wait(host, start(host, slurm_plan(tmp_path, script, nodes=2)))
-    assert (seen.state, seen.exit_code) == ("failed", code)
-    assert "rank 1" in seen.reason
-
-
-def test_a_signal_is_told_apart_from_an_exit_code(host: LabHost, tmp_path: Path):
+def test_how_it_ended_arrives(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    """Exit codes, a signal that is not one, and `exec` in a startup command, after which Slurm says COMPLETED."""
+    host = LabHost(slurm_lab_plain)
+    jobs = {}
+    for code in (1, 42, 143):
+        script = f"import os, sys; sys.exit({code} if os.environ['RANK'] == '1' else 0)"
+        jobs[code] = start(host, slurm_plan(tmp_path / str(code), script, nodes=2))
     script = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
-    seen = wait(host, start(host, slurm_plan(tmp_path, script)))
+    killed = start(host, slurm_plan(tmp_path / "killed", script))
+    never = start(host, slurm_plan(tmp_path / "never", "print('never')", setup=("exec true",)))
+    for code, job in jobs.items():
+        seen = wait(host, job)
+        assert (seen.state, seen.exit_code, "rank 1" in seen.reason) == ("failed", code, True)
+    seen = wait(host, killed)
     assert (seen.state, seen.exit_code, seen.signal) == ("failed", 139, 11)
-
-
-def test_a_script_that_never_ran_its_command_has_failed(host: LabHost, tmp_path: Path):
-    """`exec` in a startup command: Slurm calls the job COMPLETED."""
-    seen = wait(host, start(host, slurm_plan(tmp_path, "print('never')", setup=("exec true",))))
+    seen = wait(host, never)
     assert (seen.slurm_state, seen.state, seen.exit_code) == ("COMPLETED", "failed", 1)
     assert "without running the command" in seen.reason
 
@@ -126,12 +124,5 @@ def test_a_failed_job_is_tried_again(host: LabHost, tmp_path: Path):
     job = start(host, plan)
     seen = wait(host, job)
     assert (seen.state, seen.restarts, seen.exit_code) == ("succeeded", 1, 0)
-    assert [tasks_said(plan, job, attempt) for attempt in (0, 1)] == ["[rank0] attempt 0\n", "[rank0] attempt 1\n"]
-
-
-def test_it_is_there_and_then_complete(host: LabHost, tmp_path: Path):
-    plan = slurm_plan(tmp_path, WHO)
-    assert not ask(host, plan.job_dir).job
-    put(host, plan)
-    found = ask(host, plan.job_dir)
-    assert (found.job, found.cluster.home, found.cluster.user) == (True, host.environment["HOME"], "root")
+    for attempt in (0, 1):
+        assert f"[rank0] attempt {attempt}\n" in tasks_said(plan, job, attempt)

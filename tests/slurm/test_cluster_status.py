@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, see, slurm_plan, start, until_seen, wait
+from clusterkit import LabHost, see, slurm_plan, start, tasks_said, until_seen, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
@@ -21,12 +20,9 @@ pytestmark = needs_slurm
 WAITS = "import time; print('begun', flush=True); time.sleep(600)"
 
 
-@pytest.fixture(params=["slurm_lab", "slurm_lab_plain"], ids=["accounting", "plain"])
-def lab(request: pytest.FixtureRequest) -> Iterator[SlurmLab]:
-    """Either lab; mended here, as `mended_slurm` does not see what is asked for by name."""
-    made = request.getfixturevalue(request.param)
-    yield made
-    made.reset()
+@pytest.fixture
+def lab(slurm_lab: SlurmLab) -> SlurmLab:
+    return slurm_lab
 
 
 @pytest.fixture
@@ -64,33 +60,30 @@ def test_no_jobs_no_round_trip(host: LabHost):
     assert host.calls == 0
 
 
-def test_a_place_in_the_queue_and_an_estimate(lab: SlurmLab, host: LabHost):
+def test_a_place_in_the_queue_and_an_estimate(slurm_lab_plain: SlurmLab):
+    """An array is one in the queue; who waits in two partitions has the better of the two places."""
+    lab, host = slurm_lab_plain, LabHost(slurm_lab_plain)
     first = lab.submit("sleep 600", "--nodes=4", "--exclusive", "--time=60")
     lab.wait_for(first, "RUNNING")
-    second, third = (lab.submit("true", "--nodes=4", "--exclusive", "--time=60") for _ in range(2))
-
-    def both() -> list:
-        seen = look(host, [Asked(first), Asked(second), Asked(third)], places=True)
-        return [seen[id] for id in (first, second, third)]
-
-    until(lambda: both()[1].estimated is not None, "an estimate", 30)
-    seen = both()
-    assert [job.position for job in seen] == [None, 1, 2]
-    assert seen[0].estimated is None
-    assert seen[1].estimated is not None
-    assert 3000 < seen[1].estimated - time.time() < 3700
-    assert seen[1].reason in ("waits for nodes", "waits behind jobs of higher priority")
+    waits = ("--nodes=4", "--exclusive", "--time=60")
+    ids = [first, lab.submit("true", *waits), lab.submit("true", "--array=1-9", *waits), lab.submit("true", *waits)]
+    both = lab.submit("true", "--partition=cpu,batch", *waits)
+    host.calls = 0
+    seen = look(host, [*map(Asked, ids), Asked(both), Asked(f"{ids[2]}_3")], places=True)
+    assert host.calls == 1
+    assert [job.position for job in seen.values()] == [None, 1, 2, 3, 1, 2]
+    assert (seen[first].estimated, seen[first].state) == (None, "running")
+    second = until_seen(lambda: look(host, [Asked(ids[1])])[ids[1]], lambda job: job.estimated is not None)
+    assert second.estimated is not None
+    assert 3000 < second.estimated - time.time() < 3700
+    assert second.reason in ("", "waits for nodes", "waits behind jobs of higher priority")
 
 
 def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
     job = lab.submit("[ $SLURM_ARRAY_TASK_ID != 2 ] && sleep 600", "--array=1-4%2")
     asked = [Asked(job), Asked(f"{job}_1"), Asked(f"{job}_2"), Asked(f"{job}_4")]
-
-    def failed() -> bool:
-        return look(host, asked)[f"{job}_2"].state == "failed"
-
-    until(failed, "the second task's end")
-    until(lambda: look(host, asked)[job].reason == "4 tasks: 2 running, 1 queued, 1 failed", "the third task")
+    there = "4 tasks: 2 running, 1 queued, 1 failed"
+    until(lambda: look(host, asked)[job].reason == there, "the second task's end, and the third", 60)
     seen = look(host, asked)
     whole = seen[job]
     assert whole.state == "running"
@@ -99,23 +92,54 @@ def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
     assert seen[f"{job}_2"].exit_code == 1
 
 
-def test_a_requeued_job_waits_again(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    job = start(host, slurm_plan(tmp_path, WAITS))
-    wait(host, job, "running")
+def test_the_tasks_of_an_array_have_folders_of_their_own(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    """Their markers name the cause; and are all that is left once Slurm has forgotten them."""
+    script = f"""
+    status={tmp_path}/$SLURM_ARRAY_TASK_ID/status
+    mkdir -p $status/gates-$SLURM_JOB_ID-0
+    printf '%s\\n' node=0 host=n1 phase=command exit_code=$SLURM_ARRAY_TASK_ID signal= rank=7 oom=0 received= \\
+        reason= started=1 ended=2 attempt=0 > $status/node-0
+    exit $SLURM_ARRAY_TASK_ID
+    """
+    job = lab.submit(script, "--array=0-2")
+    lab.wait_for(job, "COMPLETED,FAILED")
+    asked = [Asked(f"{job}_{n}", f"{tmp_path}/{n}") for n in range(3)]
+    for told in (host, blind(lab, tmp_path / "blind", "squeue", "sacct")):
+        seen = look(told, asked)
+        assert [(seen[one.id].state, seen[one.id].exit_code) for one in asked] == [
+            ("succeeded", 0), ("failed", 1), ("failed", 2),
+        ]  # fmt: skip
+        assert seen[f"{job}_2"].reason == "rank 7 ended with exit code 2"
+
+
+def test_what_an_earlier_attempt_left_is_not_believed(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    """It was requeued by hand, and cancelled while it waited again."""
+    plan = slurm_plan(tmp_path, WAITS)
+    job = start(host, plan)
+    until(lambda: "begun" in tasks_said(plan, job), "the command's begin")
     lab.run("scontrol", "requeue", job.id)
     seen = until_seen(lambda: see(host, job), lambda seen: seen.state == "queued")
-    assert (seen.restarts, seen.exit_code) == (1, None)
-    assert "requeue" in seen.reason or seen.slurm_reason == "None"
-    assert wait(host, job, "running").restarts == 1
+    assert (seen.restarts, seen.exit_code, seen.markers) == (1, None, ())
+    until((Path(plan.job_dir) / "status" / "node-0").exists, "the first attempt's marker")
+    lab.run("scancel", job.id)
+    seen = wait(host, job)
+    assert (seen.state, seen.reason, seen.signal, seen.markers) == ("cancelled", "cancelled in Slurm", None, ())
 
 
-def test_a_node_that_goes_down_takes_the_job_elsewhere(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    """NeMo-Run submits with `--requeue`, which wins over a `no_requeue` of the profile's."""
-    job = start(host, slurm_plan(tmp_path, WAITS, {"additional_parameters": {"no_requeue": True}}))
-    assert wait(host, job, "running").nodes == "n1"
-    lab.set_node_down("n1")
-    seen = until_seen(lambda: see(host, job), lambda seen: seen.restarts == 1 and seen.state == "running")
-    assert seen.nodes == "n2"
+@pytest.mark.parametrize(
+    ("attempt", "state", "restarts"), [("0", "lost", 2), ("2", "failed", 2), ("", "failed", 2), (None, "failed", 2)]
+)
+def test_a_marker_counts_for_its_attempt(
+    slurm_lab_plain: SlurmLab, tmp_path: Path, attempt: str | None, state: str, restarts: int
+):
+    """Slurm has forgotten the job; the last attempt that began is the one that counts."""
+    for name in ("gates-4242-0", "gates-4242-2", "gates-17-5"):
+        (tmp_path / "status" / name).mkdir(parents=True)
+    words = "node=0 host=n1 phase=command exit_code=3 signal= rank= oom=0 received= reason= started=1 ended=2"
+    words += "" if attempt is None else f" attempt={attempt}"
+    (tmp_path / "status" / "node-0").write_text(words.replace(" ", "\n"))
+    seen = see(LabHost(slurm_lab_plain), Asked("4242", str(tmp_path)))
+    assert (seen.state, seen.restarts) == (state, restarts)
 
 
 def test_a_node_that_goes_down_ends_a_job_that_may_not_move(lab: SlurmLab, host: LabHost, tmp_path: Path):
@@ -129,74 +153,52 @@ def test_a_node_that_goes_down_ends_a_job_that_may_not_move(lab: SlurmLab, host:
     assert seen.exit_code != 0
 
 
-def test_a_time_limit(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    job = start(host, slurm_plan(tmp_path, WAITS))
-    wait(host, job, "running")
-    lab.run("scontrol", "update", f"JobId={job.id}", "TimeLimit=0")
-    seen = wait(host, job, "failed", "succeeded", "cancelled", seconds=90)
-    assert (seen.slurm_state, seen.state) == ("TIMEOUT", "failed")
+def test_a_time_limit_and_somebody_elses_scancel(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    plans = [slurm_plan(tmp_path, WAITS) for _ in range(2)]
+    late, cancelled = (start(host, plan) for plan in plans)
+    for plan, job in zip(plans, (late, cancelled), strict=True):
+        until(lambda plan=plan, job=job: "begun" in tasks_said(plan, job), "the command's begin")
+    lab.run("scontrol", "update", f"JobId={late.id}", "TimeLimit=0")
+    lab.run("scancel", cancelled.id)
+    seen = wait(host, cancelled)
+    assert (seen.state, seen.exit_code != 0) == ("cancelled", True)
+    seen = wait(host, late, seconds=120)  # Slurm looks for it twice a minute
+    assert (seen.slurm_state, seen.state, seen.exit_code != 0) == ("TIMEOUT", "failed", True)
     assert seen.reason.startswith("its time limit was reached")
-    assert seen.exit_code != 0
 
 
-def test_somebody_elses_scancel(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    job = start(host, slurm_plan(tmp_path, WAITS))
-    wait(host, job, "running")
-    lab.run("scancel", job.id)
-    seen = until_seen(lambda: see(host, job), lambda seen: seen.state not in ("running", "queued"))
-    assert seen.state == "cancelled"
-    assert seen.exit_code != 0
+def test_forgotten_by_the_queue_and_then_by_all(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    """What happens MinJobAge after a job's end, and where there are no accounts or they are purged."""
+    plans = {code: slurm_plan(tmp_path / str(code), f"raise SystemExit({code})", nodes=2) for code in (0, 7)}
+    jobs = {code: start(host, plan) for code, plan in plans.items()}
+    for job in jobs.values():
+        wait(host, job)
+        until(lambda id=job.id: lab.accounted(id) not in ("", "PENDING 0:0", "RUNNING 0:0"), "sacct", 30)
+    queue_forgets = blind(lab, tmp_path / "blind", "squeue")
+    all_forget = blind(lab, tmp_path / "blinder", "squeue", "sacct")
+    for code, job in jobs.items():
+        for told in (queue_forgets, all_forget):
+            seen = see(told, job)
+            assert (seen.state, seen.exit_code) == ("failed" if code else "succeeded", code)
+        assert see(queue_forgets, job).nodes.startswith("n")
+        assert see(all_forget, job).slurm_state == ""
+    (Path(plans[0].job_dir) / "status" / "node-1").unlink()
+    seen = see(all_forget, jobs[0])
+    assert (seen.state, seen.exit_code) == ("lost", None)
+    assert seen.reason == "Slurm no longer knows it, and it left no exit marker of node 1"
+    shutil.rmtree(plans[0].job_dir)
+    assert see(all_forget, jobs[0]).reason == "Slurm no longer knows it, and it left no directory"
 
 
-def test_a_stopped_controller_leaves_nothing_known(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    job = start(host, slurm_plan(tmp_path, WAITS))
-    wait(host, job, "running")
-    lab.stop_daemon("slurmctld")
-    seen = see(host, job)
+def test_accounts_alone_do_not_end_a_job_that_may_be_requeued(lab: SlurmLab, tmp_path: Path):
+    """sacct knows how the last attempt ended that it has heard of; whether there is another one, squeue knows."""
+    job = lab.submit("exit 3")
+    lab.wait_for(job, "FAILED")
+    until(lambda: lab.accounted(job) == "FAILED 3:0", "sacct", 30)
+    silent = blind(lab, tmp_path / "blind", "squeue", says="Socket timed out", code=1)
+    seen = see(silent, Asked(job))
     assert seen.state == "unknown"
-    assert "Unable to contact slurm controller" in seen.reason
-    lab.start_daemon("slurmctld")
-    assert wait(host, job, "running").state == "running"
-
-
-def test_a_frozen_controller_leaves_nothing_known(slurm_lab_plain: SlurmLab, tmp_path: Path):
-    host = LabHost(slurm_lab_plain)
-    job = start(host, slurm_plan(tmp_path, WAITS))
-    wait(host, job, "running")
-    slurm_lab_plain.freeze("slurmctld")
-    seen = see(host, job)
-    assert seen.state == "unknown"
-    assert "Socket timed out" in seen.reason
-    slurm_lab_plain.thaw("slurmctld")
-
-
-@pytest.mark.parametrize("code", [0, 7])
-def test_without_the_queue_accounting_knows_the_end(slurm_lab: SlurmLab, tmp_path: Path, code: int):
-    """What happens MinJobAge after a job's end."""
-    host = LabHost(slurm_lab)
-    job = start(host, slurm_plan(tmp_path, f"raise SystemExit({code})"))
-    wait(host, job)
-    until(lambda: slurm_lab.accounted(job.id) not in ("", "PENDING 0:0", "RUNNING 0:0"), "sacct", 30)
-    forgets = blind(slurm_lab, tmp_path / "blind", "squeue")
-    seen = see(forgets, job)
-    assert (seen.state, seen.exit_code, seen.nodes) == ("failed" if code else "succeeded", code, "n1")
-
-
-@pytest.mark.parametrize("code", [0, 7])
-def test_forgotten_by_both_the_markers_know(lab: SlurmLab, host: LabHost, tmp_path: Path, code: int):
-    plan = slurm_plan(tmp_path, f"raise SystemExit({code})", nodes=2)
-    job = start(host, plan)
-    wait(host, job)
-    forgets = blind(lab, tmp_path / "blind", "squeue", "sacct")
-    seen = see(forgets, job)
-    assert (seen.state, seen.exit_code, seen.slurm_state) == ("failed" if code else "succeeded", code, "")
-    if code == 0:
-        (Path(plan.job_dir) / "status" / "node-1").unlink()
-        seen = see(forgets, job)
-        assert (seen.state, seen.exit_code) == ("lost", None)
-        assert seen.reason == "Slurm no longer knows it, and it left no exit marker of node 1"
-    shutil.rmtree(plan.job_dir)
-    assert see(forgets, job).reason == "Slurm no longer knows it, and it left no directory"
+    assert seen.reason == "Slurm does not answer (Socket timed out); sacct last said FAILED"
 
 
 def test_an_accounting_that_does_not_answer_is_not_a_lost_job(slurm_lab: SlurmLab, tmp_path: Path):
@@ -233,7 +235,8 @@ def test_an_id_of_a_federation(slurm_lab: SlurmLab):
     assert seen[f"{job};lab"].exit_code == 4
 
 
-def test_no_slurm_there(lab: SlurmLab, tmp_path: Path):
+def test_no_slurm_there(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    lab = slurm_lab_plain
     for command in ("bash", "timeout", "awk", "ls"):
         found = shutil.which(command)
         assert found is not None

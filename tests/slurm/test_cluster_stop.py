@@ -11,9 +11,8 @@ from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
 
 from nemo_runspec.backends.slurm.cluster.job import Asked
-from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, cancel
-from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, cancel, end
 
 pytestmark = needs_slurm
 
@@ -115,10 +114,16 @@ def test_several_at_once(host: LabHost, tmp_path: Path):
     assert {wait(host, job).state for job in jobs} == {"cancelled"}
 
 
-def test_a_controller_that_is_away_is_said(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
-    job = begin(host, tmp_path, seconds=1)
-    slurm_lab_plain.stop_daemon("slurmctld")
-    with pytest.raises(UserError, match=r"cannot be cancelled: .*Unable to contact slurm controller"):
-        ask_to_stop(host, [job], "a test")
-    slurm_lab_plain.start_daemon("slurmctld")
-    assert not is_over(see(host, job).state)
+def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab):
+    """One task by itself, those that wait too; then the whole array."""
+    array = slurm_lab_plain.submit("exec sleep 600", "--array=1-4%2")
+    asked = [Asked(f"{array}_{n}") for n in (1, 2, 3, 4)]
+    until(lambda: [job.state for job in look(host, asked).values()] == ["running"] * 2 + ["queued"] * 2, "two of four")
+    ask_to_stop(host, [asked[0], asked[3]], "a test")
+    until(lambda: look(host, asked)[asked[0].id].state == "cancelled", "the first one's end")
+    until(lambda: look(host, asked)[asked[2].id].state == "running", "another one in its place")
+    states = [job.state for job in look(host, asked).values()]
+    assert states == ["cancelled", "running", "running", "cancelled"]
+    end(host, [Asked(array)], "a test")
+    until(lambda: {job.state for job in look(host, asked).values()} == {"cancelled"}, "the end of all")
+    assert look(host, [Asked(array)])[array].state == "cancelled"

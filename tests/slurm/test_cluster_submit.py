@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, job_of, put, slurm_plan, wait
+from clusterkit import LabHost, job_of, jobs_called, put, shim, slurm_plan, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import Asked
-from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, submit
+from nemo_runspec.backends.slurm.cluster.submit import Job, NotSubmitted, Submitted, find, submit
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -39,11 +41,6 @@ def plan(host: LabHost, tmp_path: Path) -> Plan:
     return made
 
 
-def jobs_called(lab: SlurmLab, name: str) -> list[str]:
-    """The ids of all jobs of that name, ended ones too."""
-    return lab.run("squeue", "--noheader", "--states=all", f"--name={name}", "--format=%A").stdout.split()
-
-
 def test_once_and_adopted_ever_after(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
     first = submit(host, job_of(plan))
     again = submit(host, job_of(plan))
@@ -53,55 +50,51 @@ def test_once_and_adopted_ever_after(slurm_lab: SlurmLab, host: LabHost, plan: P
     assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
 
 
-@pytest.mark.parametrize("witness", ["squeue", "sacct", "gates"])
-def test_each_witness_is_enough(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path, witness: str):
-    """Our own note of the id is lost; the job is found by what else knows it."""
+def test_each_witness_is_enough(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path):
+    """Our own note of the id is lost; the job is found by what else knows it, even where its directory is gone."""
     first = submit(host, job_of(plan))
     wait(host, Asked(first.id, plan.job_dir))
     by_name = ("sacct", "--noheader", "--allocations", f"--name={job_name(plan)}", "--format=JobID")
     until(lambda: slurm_lab.run(*by_name).stdout.split() == [first.id], "its name in sacct", 30)
-    (Path(plan.job_dir) / ".slurm_id").unlink()
-    if witness != "gates":
-        for gate in Path(plan.job_dir, "status").glob("gates-*"):
-            gate.rename(gate.with_name("gone"))
-    blind = tmp_path / "blind"
-    blind.mkdir()
-    for command in {"squeue", "sacct"} - {witness}:
-        (blind / command).write_text("#!/bin/sh\nexit 0\n")
-        (blind / command).chmod(0o755)
-    found = submit(LabHost(slurm_lab, str(blind)), job_of(plan))
-    assert (found.id, found.adopted) == (first.id, True)
+    folder, away = Path(plan.job_dir), tmp_path / "away"
+    for witness in ("squeue", "sacct", "gates"):
+        (folder / ".slurm_id").unlink()
+        if witness != "gates":
+            (folder / "status").rename(away)
+        found = submit(LabHost(slurm_lab, blinded(tmp_path / witness, {"squeue", "sacct"} - {witness})), job_of(plan))
+        assert (found.id, found.adopted) == (first.id, True), witness
+        if away.exists():
+            away.rename(folder / "status")
+    shutil.rmtree(folder)
+    assert find(host, job_of(plan)) == Submitted(first.id, adopted=True)
+    knows_nothing = LabHost(slurm_lab, blinded(tmp_path / "all", {"squeue", "sacct"}))
+    assert find(knows_nothing, job_of(plan)) is None
 
 
-def test_a_hung_controller(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path):
-    """It hangs between the look and sbatch: sbatch is told that it timed out, and the job appears when it goes on."""
-    shims = shim(tmp_path / "shims", "before-sbatch")
-    said: list[str] = []
-    slow = LabHost(slurm_lab, str(shims))
-    found: list[str] = []
-    caller = threading.Thread(target=lambda: found.append(submit(slow, job_of(plan), said.append).id))
-    caller.start()
-    until((shims / "at-before-sbatch").exists, "the caller at sbatch")
-    slurm_lab.freeze("slurmctld")
-    (shims / "go").touch()
-    until(lambda: bool(said), "an attempt that came to nothing", 60)
-    slurm_lab.thaw("slurmctld")
-    caller.join(120)
-    assert "Socket timed out" in said[0]
-    assert jobs_called(slurm_lab, job_name(plan)) == found
+def blinded(folder: Path, commands: set[str]) -> str:
+    """A folder for `PATH` whose commands know of no job."""
+    folder.mkdir()
+    for command in commands:
+        (folder / command).write_text("#!/bin/sh\nexit 0\n")
+        (folder / command).chmod(0o755)
+    return str(folder)
 
 
-def test_a_stopped_controller(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
-    slurm_lab.stop_daemon("slurmctld")
-    with pytest.raises(NotSubmitted, match="Unable to contact slurm controller"):
-        submit(host, job_of(plan), pauses=())
-    said: list[str] = []
-
-    def mend(_: float) -> None:
-        slurm_lab.start_daemon("slurmctld")
-
-    found = submit(host, job_of(plan), said.append, pauses=(1.0,), sleep=mend)
-    assert jobs_called(slurm_lab, job_name(plan)) == [found.id]
+def test_to_look_is_not_to_submit(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path):
+    asked = Job(job_name(plan), plan.job_dir)
+    assert find(host, asked) is None
+    assert jobs_called(slurm_lab, job_name(plan)) == []
+    assert find(host, Job("never-submitted", str(tmp_path / "none"))) is None
+    first = submit(host, job_of(plan))
+    host.calls = 0
+    assert find(host, asked) == Submitted(first.id, adopted=True)
+    assert host.calls == 1
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho slurm_load_jobs error: Unexpected message received\nexit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    Path(plan.job_dir, ".slurm_id").unlink()
+    for folder in (plan.job_dir, str(tmp_path / "none")):
+        with pytest.raises(NotSubmitted, match="Unexpected message received"):
+            find(LabHost(slurm_lab, str(tmp_path)), Job(job_name(plan), folder))
 
 
 def test_two_at_once(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
@@ -127,10 +120,13 @@ def test_killed_at_any_step(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, ste
     first.kill()
     first.wait()
     second = caller(slurm_lab, plan, None)
+    looks = ThreadPoolExecutor(1).submit(find, LabHost(slurm_lab), Job(job_name(plan), plan.job_dir))
     (shims / "go").touch()
     assert second.wait(120) == 0
     assert second.stdout is not None
-    assert jobs_called(slurm_lab, job_name(plan)) == [second.stdout.read().strip()]
+    found = jobs_called(slurm_lab, job_name(plan))
+    assert found == [second.stdout.read().strip()]
+    assert looks.result(120) == Submitted(found[0], adopted=True)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -141,6 +137,10 @@ def test_all_of_it_killed_at_any_step(slurm_lab: SlurmLab, plan: Plan, tmp_path:
     until((shims / f"at-{step}").exists, f"the first at {step}")
     end_session(first.pid)
     first.wait()
+    submitted = jobs_called(slurm_lab, job_name(plan))
+    found = find(LabHost(slurm_lab), Job(job_name(plan), plan.job_dir))
+    assert ([found.id] if found else []) == submitted
+    assert bool(submitted) == (step == "after-sbatch")
     second = caller(slurm_lab, plan, None)
     assert second.wait(120) == 0
     assert second.stdout is not None
@@ -218,21 +218,6 @@ def end_session(leader: int) -> None:
         with suppress(OSError):
             if os.getsid(int(entry.name)) == leader:
                 os.kill(int(entry.name), signal.SIGKILL)
-
-
-def shim(folder: Path, step: str) -> Path:
-    """A folder for `PATH` whose squeue and sbatch are Slurm's own, but stop at a step until `go` is there."""
-    folder.mkdir()
-    for command in ("squeue", "sbatch"):
-        lines = ["#!/bin/bash"]
-        for when in ("before", "after"):
-            if f"{when}-{command}" == step:
-                lines.append(f"touch {folder}/at-{step}; until [ -e {folder}/go ]; do sleep 0.05; done")
-            if when == "before":
-                lines.append(f'/usr/bin/{command} "$@"; code=$?')
-        (folder / command).write_text("\n".join([*lines, "exit $code", ""]))
-        (folder / command).chmod(0o755)
-    return folder
 
 
 def caller(lab: SlurmLab, plan: Plan, shims: Path | None) -> subprocess.Popen[str]:

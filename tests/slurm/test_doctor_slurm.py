@@ -99,39 +99,73 @@ def test_a_good_profile_in_one_round_trip(doctor: Doctor, slurm_lab: SlurmLab):
 
 
 @pytest.mark.parametrize(
-    ("keys", "names", "seen", "mend"),
+    ("keys", "told"),
     [
-        ({"partition": "none"}, {"batch partition"}, "no partition 'none'", "batch (4 nodes"),
-        ({"account": "idle"}, {"account"}, "may not use account 'idle'", "your accounts: acme"),
-        ({"qos": "huge"}, {"QoS"}, "may not use QoS 'huge'", "your QoS: normal, short"),
-        ({"qos": "none-such"}, {"QoS"}, "no QoS 'none-such'", "set qos"),
-        ({"nodes": 3}, {"run shape"}, "more nodes than the partition has", "set nodes"),
-        ({"time": "05:00:00"}, {"run shape"}, "time limit is above", "set time in the profile; partitions: batch"),
-        ({"qos": "short"}, {"run shape", "batch shape"}, "a limit of the account or QoS", "set time, nodes or qos"),
-        ({"gpus_per_node": 9}, {"run shape", "batch shape"}, "no node of the partition is like that", "gpus_per_node"),
-        ({"constraint": "warm"}, {"run shape", "batch shape"}, "no node has that feature", "set constraint"),
-        ({"mounts": ["/none/such:/data", "/tmp:/tmp"]}, {"mounts"}, "not there: /none/such", "correct mounts"),
-        ({"container_image": "/none/such.sqsh"}, {"image"}, "/none/such.sqsh", "correct container_image"),
-        ({"secrets": ["MY_TOKEN"]}, {"secrets"}, "not found here: MY_TOKEN", "export MY_TOKEN="),
+        (
+            {
+                "partition": "none", "mounts": ["/none/such:/data", "/tmp:/tmp"], "secrets": ["MY_TOKEN"],
+                "container_image": "/none/such.sqsh",
+            },
+            {
+                "batch partition": ("no partition 'none'", "partitions: batch (4 nodes"),
+                "mounts": ("not there: /none/such", "correct mounts"),
+                "image": ("/none/such.sqsh", "correct container_image"),
+                "secrets": ("not found here: MY_TOKEN", "export MY_TOKEN="),
+            },
+        ),
+        (
+            {"qos": "huge", "time": "05:00:00"},
+            {
+                "QoS": ("may not use QoS 'huge'", "your QoS: normal, short"),
+                "run shape": ("time limit is above", "set time in the profile; partitions: batch"),
+            },
+        ),
+        (
+            {"account": "idle", "qos": "none-such", "nodes": 3},
+            {
+                "account": ("may not use account 'idle'", "your accounts: acme"),
+                "QoS": ("no QoS 'none-such'", "set qos"),
+                "run shape": ("more nodes than the partition has", "set nodes"),
+            },
+        ),
+        (
+            {"qos": "short", "run_partition": "batch"},
+            {"shape": ("a limit of the account or QoS", "set time, nodes or qos")},
+        ),
+        (
+            {"gpus_per_node": 9, "run_partition": "batch"},
+            {"shape": ("no node of the partition is like that", "set gpus_per_node")},
+        ),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_what_is_wrong_is_named(doctor: Doctor, keys: dict, names: set[str], seen: str, mend: str):
-    told = doctor("--json", **keys)
-    assert wrong(told) == names, told.out
-    for name in names:
-        assert seen in found(told, name)["seen"]
-        assert mend in found(told, name)["mend"]
+    ids=["partition and paths", "QoS and time", "account and nodes", "limit of a QoS", "GPUs"],
+)  # fmt: skip
+def test_what_is_wrong_is_named(doctor: Doctor, keys: dict, told: dict[str, tuple[str, str]]):
+    report = doctor("--json", **keys)
+    assert wrong(report) == set(told), report.out
+    for name, (seen, mend) in told.items():
+        assert seen in found(report, name)["seen"]
+        assert mend in found(report, name)["mend"]
 
 
-def test_an_account_that_is_wrong_hides_no_shape_that_is(doctor: Doctor):
-    told = doctor("--json", account="nobody", nodes=9)
-    assert wrong(told) == {"account", "run shape", "batch shape"}
-    assert "but for account and QoS" in found(doctor("--json", account="nobody"), "batch shape")["seen"]
+def test_an_account_that_is_wrong_hides_no_shape_that_is_right(doctor: Doctor):
+    told = doctor("--json", account="nobody")
+    assert wrong(told) == {"account"}
+    assert "but for account and QoS" in found(told, "batch shape")["seen"]
+
+
+def test_an_account_of_another_partition(doctor: Doctor, slurm_lab: SlurmLab):
+    slurm_lab.run("sacctmgr", "--immediate", "add", "user", "root", "account=idle", "partition=cpu")
+    try:
+        told = doctor("--json", account="idle", run_partition="cpu")
+    finally:
+        slurm_lab.run("sacctmgr", "--immediate", "remove", "user", "root", "where", "account=idle")
+    assert wrong(told) == {"batch shape"}
+    assert "may not use the account, or not in this partition" in found(told, "batch shape")["seen"]
 
 
 def test_two_ways_to_run_that_are_one(doctor: Doctor):
-    told = doctor("--json", run_partition=None)
+    told = doctor("--json", run_partition=None, remote_job_dir=None)
+    assert "/home/root/.nemotron/run can be made" in found(told, "remote_job_dir")["seen"]
     assert "up to 7-00:00:00" in found(told, "partition")["seen"]
     assert found(told, "shape")["verdict"] == "ok"
 
@@ -202,6 +236,14 @@ class TestJob:
         assert found(told, "shared")["seen"] == "n1, n2 and the login node see the same remote_job_dir"
         assert "mounts" in found(told, "on nodes")["seen"]
         assert list((slurm_lab.base / "home" / "root" / "run").iterdir()) == []
+
+    def test_no_node_is_free(self, doctor: Doctor, slurm_lab: SlurmLab, monkeypatch: pytest.MonkeyPatch):
+        slurm_lab.wait_for(slurm_lab.submit("sleep 600", "--nodes=4", "--exclusive", "--time=60"), "RUNNING")
+        monkeypatch.setattr("nemo_runspec.backends.slurm.preflight.job._WAIT", 2)
+        told = doctor("--json", "--job")
+        assert wrong(told) == set()
+        assert "no nodes were free" in found(told, "shared")["seen"]
+        assert "it would wait for some" in found(told, "run shape")["seen"]
 
     def test_nodes_do_not(self, doctor: Doctor, slurm_lab: SlurmLab):
         told = doctor("--json", "--job", remote_job_dir=f"{slurm_lab.unshared}/run", mounts=["/none/such:/x"])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,14 @@ from support import Outcome, Project
 
 from nemo_runspec.backends.slurm.containers.names import is_file, parse_image
 from nemo_runspec.backends.slurm.containers.squash import squash_recipe
+from nemo_runspec.backends.slurm.render import render_sbatch
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.build import Planned, build_plan
+from nemo_runspec.planning.codec import plan_from_json, plan_to_json
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.request import plan_request
+from nemotron.cli.execute import ready_client, run_request, submit
+from nemotron.cli.squash import squashed
 
 IMAGE = "nvcr.io/nvidia/nemo:25.09"
 URI = "docker://nvcr.io#nvidia/nemo:25.09"
@@ -254,6 +262,47 @@ def test_refusals(project, nemotron, profile):
     nemotron("kit", "slurm", "squash", "box", IMAGE).refuses("squash files are for Slurm", "executor 'docker'")
 
 
+def planned(profile: str, *overrides: str) -> Plan:
+    return build_plan(plan_request("nano3/pretrain", config="tiny", profile=profile, overrides=overrides)).plan
+
+
+def never(*_: object, **__: object) -> int:
+    raise AssertionError("nothing is run")
+
+
+def test_a_recipe_gets_the_file_of_its_image(project, profile, tmp_path, capsys):
+    before = planned(profile, "run.env.partition=interactive", f"run.env.build_cache_dir={tmp_path}/other")
+    after = squashed(before, run=never, argv=[], dry_run=True)
+    path = f"{tmp_path}/other/containers/{parse_image(IMAGE).file_name}"
+    assert after.target.container_image == path
+    assert plan_from_json(plan_to_json(after), "plan") == after
+    assert f"--container-image {path} " in render_sbatch(after)
+    assert replace(after, run=before.run, target=before.target, sources=before.sources) == before
+    assert f"first: nemotron kit slurm squash lab {IMAGE} --force-squash" in capsys.readouterr().err
+
+
+def test_a_recipe_is_not_started_where_its_image_cannot_be_made(project, profile):
+    jobs = []
+
+    def run(request: object, planned: Planned, *, argv: list[str]) -> int:
+        jobs.append(planned.plan)
+        return 7
+
+    with pytest.raises(UserError, match="exit code 7; nano3/pretrain was not started") as caught:
+        squashed(planned(profile), run=run, argv=[])
+    assert caught.value.exit_code == 7
+    [job] = jobs
+    assert job.launch.args[0::2] == (URI, "--force")
+    assert (job.target.container_image, job.target.partition) == (None, "cpu")
+
+
+def test_a_recipe_whose_image_is_a_file_or_none(project, profile):
+    plan = planned(profile, "run.env.container_image=/lustre/a.sqsh")
+    assert squashed(plan, run=never, argv=[]) is plan
+    with pytest.raises(UserError, match="needs a container_image"):
+        squashed(planned(profile, "run.env.container_image=''"), run=never, argv=[])
+
+
 def test_a_file_is_left_as_it_is(project, nemotron, profile):
     outcome = nemotron("kit", "slurm", "squash", profile, "/lustre/x.sqsh").succeeds()
     assert outcome.out == "/lustre/x.sqsh\n"
@@ -275,3 +324,22 @@ def test_a_real_job(project, nemotron_process: Callable[..., Outcome], profile, 
     outcome = nemotron_process("kit", "slurm", "squash", profile, "nvcr.io/nvidia/none:1", "--force", **given)
     assert outcome.code == 1
     assert "404 Not Found" in outcome.out + outcome.err
+
+
+@needs_slurm
+def test_a_recipe_runs_in_the_file_of_its_image(
+    project, profile, slurm_lab_plain: SlurmLab, tmp_path, monkeypatch, capfd
+):
+    slurm_lab_plain.image("nvcr.io/nvidia/nemo:25.10", {"/etc/lab-release": "out of the squash file\n"})
+    bench = Bench(tmp_path)
+    bench.registry = slurm_lab_plain.base / "registry"
+    for name, value in {**slurm_lab_plain.environment(), **bench.environment()}.items():
+        monkeypatch.setenv(name, value)
+    script = project.write("look.py", "print(open('/etc/lab-release').read())\n")
+    overrides = ["run.env.container_image=nvcr.io/nvidia/nemo:25.10", "run.env.startup_commands=[]"]
+    overrides += ["run.env.gpus_per_node=0", "run.env.gres=null", "run.env.nodes=1"]
+    made = build_plan(plan_request(str(script), profile=profile, overrides=overrides))
+    plan = squashed(made.plan, run=run_request, argv=["nemotron"])
+    assert submit(replace(made, plan=plan), ready_client(plan), argv=["nemotron"]) == 0
+    assert "out of the squash file" in capfd.readouterr().out
+    assert len(bench.imports()) == 1

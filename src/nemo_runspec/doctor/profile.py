@@ -66,7 +66,8 @@ def _values(profile: Profile, env: dict[str, Any]) -> Iterator[Check]:
     """What is wrong with the values themselves: `values` where no job can be made of them, else `profile`."""
     found = [failed("profile", line, _where(profile)) for line in profile.unfilled()]
     found += [warning("profile", line) for line in profile.warnings]
-    values = {**env, **settled_mounts({"mounts": profile.values.get("mounts")}), "container_image": env.get("container_image") or "image"}
+    mounts = settled_mounts({"mounts": profile.values.get("mounts")})
+    values = {**env, **mounts, "container_image": env.get("container_image") or "image"}
     for mode in MODES:
         try:
             target = get_backend(profile.executor).make_target(TargetRequest("doctor", mode, "", "torchrun", values))

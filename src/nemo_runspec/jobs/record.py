@@ -21,7 +21,7 @@ class State:
 _ENDS = ("succeeded", "failed", "cancelled", "lost", "unknown")
 
 STATES: Mapping[str, State] = {
-    "planned": State(False, ("submitting", "queued", "starting", "running", *_ENDS)),
+    "planned": State(False, ("planned", "submitting", "queued", "starting", "running", *_ENDS)),
     "submitting": State(False, ("queued", "starting", "running", *_ENDS)),
     "queued": State(False, ("starting", "running", *_ENDS)),
     "starting": State(False, ("queued", "running", *_ENDS)),
@@ -29,8 +29,8 @@ STATES: Mapping[str, State] = {
     "succeeded": State(True),
     "failed": State(True),
     "cancelled": State(True),
-    "lost": State(False, ("running", "succeeded", "failed", "cancelled", "unknown")),
-    "unknown": State(False, ("queued", "running", "succeeded", "failed", "cancelled", "lost")),
+    "lost": State(False, ("queued", "starting", "running", "succeeded", "failed", "cancelled", "unknown")),
+    "unknown": State(False, ("queued", "starting", "running", "succeeded", "failed", "cancelled", "lost")),
 }
 """`lost`: what watched over it is gone and it left no exit marker. `unknown`: it cannot be known from here."""
 

@@ -157,6 +157,16 @@ class JobStore:
         }
         return self._change(record, Transition(state, now(), cause), values, timed=True)
 
+    def saw(self, record: JobRecord, state: str, reason: str = "", **values: Any) -> JobRecord:
+        """Writes down the state that a platform says a job is in, and with it `facts` and a `handle`.
+
+        Others ask too, at the same time: of a job that has come into that state meanwhile the reason is written anew.
+
+        Raises:
+            JobEnded, ValueError, OSError: as `transition`.
+        """
+        return self._change(record, Transition(state, now(), reason), values, again=True)
+
     def note(self, record: JobRecord, **values: Any) -> JobRecord:
         """Writes down `facts` or a `handle` of a job whose state stays as it is; of one that has ended, nothing.
 
@@ -234,7 +244,13 @@ class JobStore:
         erase(hidden)
 
     def _change(
-        self, record: JobRecord, step: Transition, values: Mapping[str, Any], *, timed: bool = False
+        self,
+        record: JobRecord,
+        step: Transition,
+        values: Mapping[str, Any],
+        *,
+        timed: bool = False,
+        again: bool = False,
     ) -> JobRecord:
         with locked(self.folder(record.name)):
             stored = self._stored(record.name)
@@ -242,10 +258,13 @@ class JobStore:
             current = stored if isinstance(stored, JobRecord) else record
             if current.ended:
                 raise JobEnded(current, step.state)
-            if step.state not in STATES[current.state].then:
+            before = current.states
+            if again and step.state == current.state:
+                before, step = before[:-1], Transition(step.state, current.changed, step.reason)
+            elif step.state not in STATES[current.state].then:
                 raise ValueError(f"a job that is {current.state} cannot become {step.state}")
             known = {"elapsed": _elapsed(current), **values} if timed else values
-            changed = dataclasses.replace(current, states=(*current.states, step), **known)
+            changed = dataclasses.replace(current, states=(*before, step), **known)
             self._write(changed)
         return changed
 

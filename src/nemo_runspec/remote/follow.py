@@ -20,7 +20,8 @@ _LOG_PAUSE, _QUEUE_PAUSE, _TROUBLE_PAUSE = 4.0, 20.0, 60.0
 """Seconds at most between two looks: at a log, at a waiting job, after a lost connection."""
 
 _STATE_BUSY, _STATE_IDLE = 15.0, 3.0
-"""Seconds between two questions about a running job's state: while its log grows, and while it does not."""
+"""Seconds at most between two questions about a running job's state: while its log grows, and while it does not; less
+at first after a change, as a job that fails does so soon."""
 
 
 class Watcher(Protocol):
@@ -66,7 +67,7 @@ class Follower:
         self._tail = tail
         self._sleep = sleep
         self._shown: int | None = None
-        self._pause = _FIRST
+        self._pause = self._patience = _FIRST
         self._looked = float("-inf")
         self._troubled = False
 
@@ -94,7 +95,7 @@ class Follower:
         if moved:
             self._pause = _FIRST
         since = time.monotonic() - self._looked
-        if since >= (_STATE_BUSY if moved else _STATE_IDLE) and not self._over():
+        if since >= (_STATE_BUSY if moved else self._patience) and not self._over():
             self._look()
         if self._over():
             self._fetch_rest()
@@ -110,8 +111,9 @@ class Follower:
         before = self.record.state
         self.record, seen = refresh(self.store, [self.record], places=before in ("queued", "submitting"))[0]
         self._looked = time.monotonic()
+        self._patience = min(self._patience * _GROWTH, _STATE_IDLE)
         if self.record.state != before:
-            self._pause, self._looked = _FIRST, float("-inf")
+            self._pause = self._patience = _FIRST
         if self.record.handle.get("id") != self.mirror.handle.get("id"):
             self.mirror.handle = self.record.handle
         if seen is not None:

@@ -67,6 +67,7 @@ class RemoteJob:
             Unreachable, NotSubmitted: it is not known whether it was submitted. Its record stays as it is, so that the
                 next command that asks about it finds out.
         """
+        self.record = self.store.transition(self.record, "submitting")
         prepared = self._prepare()
         try:
             handle = self.provider.submit(prepared, self.say)
@@ -87,7 +88,8 @@ class RemoteJob:
         """
         prepared = self._prepare()
         staged = {**prepared.handle, "staged": True}
-        self.record = self.store.note(self.record, handle=staged, launcher=None)
+        self.record = self.store.transition(self.record, "planned", "its files are there; not submitted", handle=staged)
+        self.record = self.store.note(self.record, launcher=None)
         return prepared
 
     def _prepare(self) -> Prepared:
@@ -96,7 +98,6 @@ class RemoteJob:
         Raises:
             UserError: nothing was submitted, and the record says so.
         """
-        self.record = self.store.transition(self.record, "submitting")
         try:
             prepared = self.provider.prepare(self.submission, self.parts, self.say)
         except UserError as error:

@@ -1,4 +1,4 @@
-"""Ctrl-C while a job of another machine is shown: does it go on without this terminal, does it end, or was it nothing?"""
+"""Ctrl-C while a job of another machine is shown: does it go on without this terminal, does it end, or nothing?"""
 
 from __future__ import annotations
 

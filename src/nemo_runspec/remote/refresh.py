@@ -74,7 +74,7 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
     handle = _with_id(record.handle, seen)
     try:
         if seen.state != record.state or (seen.state != "queued" and seen.reason != record.reason):
-            return store.transition(record, seen.state, seen.reason, handle=handle, facts=facts)
+            return store.saw(record, seen.state, seen.reason, handle=handle, facts=facts)
         if _lasting(facts) != _lasting(record.facts) or handle != record.handle:
             return store.note(record, facts=facts, handle=handle)
     except JobEnded as error:
@@ -113,7 +113,7 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
     elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}
     try:
         if seen.state == "lost":
-            return store.transition(record, "lost", seen.reason, facts={**seen.facts, "asked": now()})
+            return store.saw(record, "lost", seen.reason, facts={**seen.facts, "asked": now()})
         return store.finish(
             record,
             seen.state,

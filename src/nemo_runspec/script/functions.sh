@@ -265,6 +265,7 @@ nemotron_begin() {
   nemotron_privately mkdir -p "$nemotron_status" "$nemotron_gates"
   nemotron_hand_over "$nemotron_gates"
   rm -f "$nemotron_marker"
+  [ -z "$nemotron_ends_all" ] || nemotron_privately nemotron_write "$nemotron_gates/here.$nemotron_task"
   # Room for the exit marker on a disk that the job fills.
   nemotron_spare=$nemotron_status/spare-$nemotron_task
   nemotron_privately nemotron_write "$nemotron_spare" "$(printf '%8191s' '')" || :
@@ -333,13 +334,14 @@ nemotron_last_told() {
   [ "$number" -eq 1 ] || cat "$nemotron_gates/told.$((number - 1))"
 }
 
-# A task that has failed waits for the records and last lines of the others, which the platform would end with it. They
-# see that it has failed, and end within 40 s (nemotron_watch).
+# A task that has failed waits a minute for the records and last lines of the others, which the platform would end with
+# it. They see that it has failed, and end within 40 s (nemotron_watch).
 nemotron_linger() {
   local task waited=0
   for ((task = 0; task < nemotron_tasks; task++)); do
+    [ -e "$nemotron_gates/here.$task" ] || continue
     until [ -e "$nemotron_gates/ended.$task" ]; do
-      [ "$waited" -lt "$((2 * ${NEMOTRON_LINGER_SECONDS:-60}))" ] || return 0
+      [ "$waited" -lt 120 ] || return 0
       sleep 0.5
       waited=$((waited + 1))
       ls "$nemotron_gates" > /dev/null # a network file system looks again only when the folder is read

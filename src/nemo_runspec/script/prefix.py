@@ -1,4 +1,6 @@
-"""Puts its argument before every line of standard input: what the loop in prefix.sh does, but fast.
+"""Puts its first argument before every line of standard input: what the loop in prefix.sh does, but fast.
+
+The further arguments are names of variables: their values are secrets, and are hidden.
 
 Run by whatever python3 a job finds, down to 3.6, one for every rank: it imports next to nothing.
 """
@@ -13,11 +15,15 @@ _ATOMIC = 4096
 """PIPE_BUF of Linux: a write of at most so many bytes does not mix with those of other processes (man 7 pipe)."""
 _SET_PIPE_SIZE = 1031
 """F_SETPIPE_SZ, which the fcntl module knows from Python 3.10 on."""
+_SHORTEST = 4
+_HIDDEN = b"******"
+"""As in redact.py, which is not there where a job runs."""
 
 
 def main() -> None:
     """Copies until the end of input; a carriage return ends a line too, so that progress bars are seen."""
     tag, lock, held, after_return = os.fsencode(sys.argv[1]), _lock(), bytearray(), False
+    secrets = _secrets(sys.argv[2:])
     _enlarge_input()
     while True:
         chunk = os.read(0, _READ)
@@ -27,12 +33,25 @@ def main() -> None:
             chunk = chunk[1:]
         end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
         if end:
-            _give(tag, _lines(bytes(held) + chunk[:end]), lock)
+            _give(tag, _hidden(_lines(bytes(held) + chunk[:end]), secrets), lock)
             held = bytearray()
         held += chunk[end:]
         after_return = chunk[-1:] == b"\r"
     if held:
-        _give(tag, bytes(held) + b"\n", lock)
+        _give(tag, _hidden(bytes(held), secrets) + b"\n", lock)
+
+
+def _secrets(names: list[str]) -> list[bytes]:
+    """What must not be seen: the values of these variables, and each of their longer lines; the longest first."""
+    values = [os.environb.get(os.fsencode(name), b"") for name in names]
+    parts = {part for value in values for part in [value, *value.split(b"\n")] if len(part) >= _SHORTEST}
+    return sorted(parts, key=len, reverse=True)
+
+
+def _hidden(text: bytes, secrets: list[bytes]) -> bytes:
+    for secret in secrets:
+        text = text.replace(secret, _HIDDEN)
+    return text
 
 
 def _lines(block: bytes) -> bytes:

@@ -3,18 +3,23 @@
 nemotron_prefix() {
   local tag="[rank$1] "
   { set +x; } 2> /dev/null
-  trap '' TERM INT HUP
+  trap '' TERM INT HUP USR1 USR2
   if type -P python3 > /dev/null; then
-    python3 -I -S -c "$nemotron_prefix_program" "$tag" 2> /dev/null
+    python3 -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
   elif type -P python > /dev/null; then
-    python -I -S -c "$nemotron_prefix_program" "$tag" 2> /dev/null
+    python -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
   fi
   nemotron_prefix_slowly "$tag"
 }
 
 # TAG: some 2 MB/s. Every line is one write, so that the lines of several ranks do not mix.
 nemotron_prefix_slowly() {
-  local LC_ALL=C tag=$1 chunk='' held='' line end='' status=0
+  local LC_ALL=C tag=$1 chunk='' held='' line end='' status=0 name part secrets=()
+  for name in $nemotron_hidden; do
+    while IFS= read -r part || [ -n "$part" ]; do
+      [ "${#part}" -lt 4 ] || secrets+=("$part")
+    done < <(printf '%s' "${!name-}")
+  done
   while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
     status=0
     IFS= read -r -N 4096 -t 0.2 chunk || status=$?
@@ -29,9 +34,11 @@ nemotron_prefix_slowly() {
       chunk=${chunk:${#line}+1}
       line=$held$line
       held=''
+      for part in "${secrets[@]}"; do line=${line//"$part"/******}; done
       [[ -z $line && $end == $'\r' ]] || printf '%s\n' "$tag$line"
     done
     held+=$chunk
   done
+  for part in "${secrets[@]}"; do held=${held//"$part"/******}; done
   [ -z "$held" ] || printf '%s\n' "$tag$held"
 }

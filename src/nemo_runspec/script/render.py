@@ -46,7 +46,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         ("# --- the command of one rank", *_command(plan, layout)),
         ("# --- functions", _beside("functions.sh"), "", _beside("outputs.sh")),
         *stall_section(plan, layout, place),
-        ("# --- what comes before the lines of a rank", *_prefix()),
+        ("# --- what comes before the lines of a rank", *_prefix(plan)),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
         ("# --- environment", *_environment(plan, layout)),
@@ -137,7 +137,8 @@ def _on_python_path(folder: str) -> str:
     return f'export PYTHONPATH={quote(folder)}"${{PYTHONPATH:+:$PYTHONPATH}}"'
 
 
-def _prefix() -> Iterator[str]:
+def _prefix(plan: Plan) -> Iterator[str]:
+    yield f"nemotron_hidden={quote(' '.join(secret.name for secret in plan.secrets))}"
     yield f"nemotron_prefix_program={quote(_beside('prefix.py'))}"
     yield _beside("prefix.sh")
 

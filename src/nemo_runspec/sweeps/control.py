@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.jobs.process import Life, is_alive, life_of
 from nemo_runspec.jobs.request import CancelRequest, write_request
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.status import status_of
@@ -21,6 +21,8 @@ _TICK = 0.1
 
 def goes_on(sweep: Sweep) -> bool:
     """Whether it may still start members: it has not ended, and its process lives or cannot be seen from here."""
+    if sweep.alone:
+        return sweep.launcher is not None and life_of(sweep.launcher, sweep.host) is Life.ALIVE
     return not status_of(sweep).over
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, Launcher
 from nemo_runspec.planning.model import Plan
@@ -42,7 +43,7 @@ class Member:
     """One run of a sweep.
 
     Args:
-        index: its place, from 0. `name`: of its job. `job_dir`: where that lies.
+        index: its place, from 0. `name`: of its job. `job_dir`: that job's folder on this machine.
         overrides: key → value, as text, without secrets. A deleted key is there as `~key` with an empty value.
         record: its job, once that has ended. `problem`: why it could not even be recorded.
         exit_code: of a member without a record that has a problem.
@@ -113,6 +114,8 @@ class Sweep:
         profile, executor: where its members run.
         verdict: its state at its end, a name of `jobs.record.STATES`; empty before. `exit_code`: what it exited with
             then. `cause`: why it ended, where its members do not say it: a signal, or a sweeper that has failed.
+        alone: True where a platform has all members and, once they are submitted (`launcher` is None then), no process
+            here runs them: its state is what theirs are.
     """
 
     group: str
@@ -130,6 +133,7 @@ class Sweep:
     verdict: str = ""
     exit_code: int | None = None
     cause: str = ""
+    alone: bool = False
     schema: int = SWEEP_SCHEMA
 
     @property
@@ -160,8 +164,8 @@ def options_of(plan: Plan, *, maximize: bool = False) -> Options:
 
 
 def member_of(index: int, plan: Plan) -> Member:
-    """The member that a plan is for."""
-    return Member(index, plan.name, plan.job_dir, overrides_of(plan.overrides))
+    """The member that a plan is for. Its folder is the one on this machine, wherever the job itself lies."""
+    return Member(index, plan.name, str(paths.jobs_dir() / plan.name), overrides_of(plan.overrides))
 
 
 def overrides_of(texts: Sequence[str]) -> dict[str, str]:

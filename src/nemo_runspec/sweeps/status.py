@@ -21,7 +21,8 @@ class Status:
 
     Args:
         state: `planned` until its first member is started, then `running`; at the end as its members; `lost` where
-            its process died before that, `unknown` where it cannot be seen from here.
+            its process died before that, `unknown` where it cannot be seen from here. Of one that is alone, its
+            members' at any time.
         reason: in words. `exit_code`: None while it goes on.
     """
 
@@ -36,10 +37,12 @@ class Status:
 
 
 def status_of(sweep: Sweep) -> Status:
-    """The state of a sweep. Its members' records need not have been read."""
+    """The state of a sweep. Its members' records need not have been read, but for one that is alone."""
     if sweep.ended is not None:
         code = exit_code(sweep.members) if sweep.exit_code is None else sweep.exit_code
         return Status(sweep.verdict or state_of_all(sweep.members), sweep.cause, code)
+    if sweep.alone and (sweep.launcher is None or life_of(sweep.launcher, sweep.host) is not Life.ALIVE):
+        return _of_members(sweep.members)
     life = Life.DEAD if sweep.launcher is None else life_of(sweep.launcher, sweep.host)
     if life is Life.ALIVE:
         return Status("running" if any(member.started for member in sweep.members) else "planned")
@@ -49,6 +52,14 @@ def status_of(sweep: Sweep) -> Status:
     if life is Life.OTHER_CONTAINER:
         return Status("unknown", f"it was started in another container of this machine ({sweep.host})")
     return Status("lost", _why_lost(sweep, life), 1)
+
+
+def _of_members(members: Collection[Member]) -> Status:
+    states = {member.state for member in members if member.record is not None}
+    state = state_for(states) if states else "unknown"
+    code = exit_code([m for m in members if m.record is not None]) if is_over(state) else None
+    reasons = {m.record.reason for m in members if m.record is not None and m.state == state == "unknown"}
+    return Status(state, next(iter(sorted(reasons)), "") if states else "none of its jobs is known any more", code)
 
 
 def state_of_all(members: Collection[Member]) -> str:

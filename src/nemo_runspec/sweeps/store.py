@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,8 @@ class SweepStore:
     def read(self, group: str) -> Sweep:
         """A sweep by its whole name, without the records of its members. That is fast, and enough for its status.
 
+        One that is alone comes with them; where all of them are over, that is written down.
+
         Raises:
             UserError: it cannot be read, or is gone.
         """
@@ -98,11 +101,25 @@ class SweepStore:
         sweep = self._stored(group)
         if sweep.ended is None and status_of(sweep).over:
             sweep = self._stored(group)  # its process may have written the end and gone after it was read
+        if sweep.alone and sweep.ended is None:
+            return self._concluded(_with_records(sweep))
         if sweep.ended is not None and not sweep.verdict:
             return _with_records(sweep)  # an earlier version wrote it: only its jobs say how it ended
         waits = not status_of(sweep).over
         members = tuple(dataclasses.replace(member, waits=waits) for member in sweep.members)
         return dataclasses.replace(sweep, members=members)
+
+    def _concluded(self, sweep: Sweep) -> Sweep:
+        """A sweep that is alone; its end is written down once every job of it has ended."""
+        records = [member.record for member in sweep.members if member.record is not None]
+        if not records or not all(record.ended for record in records):
+            return sweep
+        status = status_of(sweep)
+        last = max(record.changed for record in records)
+        ended = dataclasses.replace(sweep, ended=last, verdict=status.state, exit_code=status.exit_code)
+        with suppress(UserError):  # the next look finds the same
+            self.write(ended)
+        return ended
 
     def _stored(self, group: str) -> Sweep:
         return from_json((self.folder(group) / _FILE).read_text(encoding="utf-8", errors="surrogateescape"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
-from nemo_runspec.errors import NotBuilt, UserError
+from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_private
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.model import Plan
@@ -45,9 +46,10 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     if invocation.multirun:
         return _multirun(request, invocation)
     planned = build_plan(request)
+    if invocation.force_squash:
+        request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
     if invocation.dry_run:
         return _preview(planned.plan, invocation)
-    _check_built(invocation)
     return run_request(request, planned, argv=sys.argv, stage=invocation.stage)
 
 
@@ -113,14 +115,28 @@ def _check_remote_only(request: PlanRequest, invocation: Invocation) -> None:
         raise UserError(f"{asked[0]} needs a remote profile, and {where}", remedy="name one with --run PROFILE")
 
 
-def _check_built(invocation: Invocation) -> None:
-    if invocation.force_squash:
-        raise NotBuilt(
-            "--force-squash is not built in this release; nothing was submitted",
-            remedy="add --dry-run to see the plan",
-        )
-    if invocation.stage and invocation.multirun:
+def _check_single(invocation: Invocation) -> None:
+    if invocation.stage:
         raise UserError("--stage sends the files of one job, and -m makes several", remedy="leave one of them out")
+    if invocation.force_squash:
+        raise UserError(
+            "--force-squash makes the image of one job, and -m makes several",
+            remedy="make it first: nemotron kit slurm squash PROFILE IMAGE --force-squash",
+        )
+
+
+def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple[PlanRequest, Planned]:
+    """The same with the squash file of the image, made anew first; a dry run only says that it would be.
+
+    Raises:
+        UserError: there is no image, or the file could not be made.
+    """
+    from nemo_runspec.config.overrides import quoted
+    from nemotron.cli.squash import squashed
+
+    plan = squashed(planned.plan, run=run_request, argv=sys.argv, dry_run=dry_run)
+    image = quoted("run.env.container_image", plan.target.container_image)
+    return replace(request, overrides=(*request.overrides, image)), replace(planned, plan=plan)
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
@@ -128,10 +144,18 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
 
     if invocation.dry_run:
         return preview_sweep(request, as_json=invocation.json)
-    _check_built(invocation)
-    if invocation.mode == "batch":
+    _check_single(invocation)
+    if invocation.mode == "batch" and not _goes_alone(request):
         return _detached_sweep(request, invocation)
     return run_sweep(request, invocation, sys.argv)
+
+
+def _goes_alone(request: PlanRequest) -> bool:
+    """Whether a platform runs the sweep once it is submitted: a sweeper of Hydra's needs a process to ask it."""
+    from nemotron.cli.sweep import asks_a_sweeper
+
+    executor = request.profile.executor if request.profile else "local"
+    return get_backend(executor).remote and not asks_a_sweeper(request)
 
 
 def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:

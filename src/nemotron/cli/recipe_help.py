@@ -25,6 +25,16 @@ _FIELDS_SHOWN = (
     "mounts",
 )
 
+_FIELDS_OF_BUILDS = (
+    "account",
+    "build_partition",
+    "build_time",
+    "build_cache_dir",
+    "build_registries",
+    "container_image",
+    "mounts",
+)
+
 
 def print_recipe_help(recipe: Recipe, command: str) -> None:
     """Prints the panels below the options."""
@@ -45,7 +55,7 @@ def _sections(recipe: Recipe, command: str) -> list[tuple[str, list[tuple[str, s
         ("Inputs and outputs", _artifacts(recipe)),
         ("Parameters worth knowing", [(p.name, p.description) for p in recipe.spec.parameters]),
         (f"Profiles ({note})", _profiles(env)),
-        ("Profile fields, as run.env.FIELD=VALUE", _fields(env)),
+        ("Profile fields, as run.env.FIELD=VALUE", _fields(recipe, env)),
         ("Examples", _examples(recipe, command, env)),
     ]
 
@@ -116,13 +126,14 @@ def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
     return rows
 
 
-def _fields(env: EnvFile | None) -> list[tuple[str, str]]:
+def _fields(recipe: Recipe, env: EnvFile | None) -> list[tuple[str, str]]:
     from nemo_runspec.profiles.fieldset import fields_of
 
     profile = _far_profile(env)
     executor = _executor(env, profile) if env and profile else "slurm"
     fields = fields_of(executor).fields
-    rows = [(name, fields[name].help) for name in _FIELDS_SHOWN if name in fields]
+    wanted = _FIELDS_OF_BUILDS if recipe.spec.kind == "build" else _FIELDS_SHOWN
+    rows = [(name, fields[name].help) for name in wanted if name in fields]
     return [*rows, ("…", f"all {len(fields)} fields of '{executor}': nemotron env fields {executor}")]
 
 
@@ -132,10 +143,21 @@ def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[s
     chosen = next((name for name in ("tiny", recipe.spec.config_default) if name in configs), None)
     start = f"{command} -c {shlex.quote(chosen)}" if chosen else command
     profile = _far_profile(env)
+    if recipe.spec.kind == "build":
+        return _build_examples(recipe, start, env, profile)
     if env is None or profile is None:
         return [("", f"{start}\n{start} --dry-run")]
     named, changes = shlex.quote(profile), _changes(_executor(env, profile), recipe)
     return [("", "\n".join([start, f"{start} --run {named} --dry-run", f"{start} --batch {named} {changes}"]))]
+
+
+def _build_examples(recipe: Recipe, start: str, env: EnvFile | None, profile: str | None) -> list[tuple[str, str]]:
+    """As `_examples`, for a container image: it is built where a profile can, else by Docker on this machine."""
+    lines = [f"nemotron docker build {recipe.path}"] if (recipe.folder / "Dockerfile").is_file() else []
+    if env is not None and profile is not None and get_backend(_executor(env, profile)).builds is not None:
+        named = shlex.quote(profile)
+        lines = [f"{start} --run {named}", f"{start} --batch {named} run.env.build_time=02:00:00"]
+    return [("", "\n".join(lines))] if lines else []
 
 
 def _changes(executor: str, recipe: Recipe) -> str:

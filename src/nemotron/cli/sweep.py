@@ -100,6 +100,8 @@ class _Session:
         """Every combination of values, all planned before the first is run."""
         runs = combinations(self.request)
         planned = plan_each(self.request, runs)
+        if get_backend(planned[0].plan.executor).remote:
+            return self._grid_elsewhere(planned, runs)
         members = [member_of(index, each.plan) for index, each in enumerate(planned)]
         with self._recorded(planned, members):
             with self.interrupts.raised():
@@ -129,6 +131,13 @@ class _Session:
         except UserError as error:
             error.exit_code = exit_code(self.sweep.members) or error.exit_code
             raise
+
+    def _grid_elsewhere(self, planned: Sequence[Planned], runs: Sequence[tuple[str, ...]]) -> int:
+        from nemotron.cli.sweep_remote import run_sweep_elsewhere
+
+        if self._provide_inputs(planned):
+            planned = plan_each(self.request, runs)
+        return run_sweep_elsewhere(self.sweep, planned, self.argv)
 
     def _begin(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> None:
         """Writes the sweep down, once nothing speaks against running it."""

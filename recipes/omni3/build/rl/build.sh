@@ -11,7 +11,6 @@
 #
 # [tool.runspec.run]
 # launch = "direct"
-# cmd = "bash {script}"
 #
 # [tool.runspec.config]
 # dir = "./config"

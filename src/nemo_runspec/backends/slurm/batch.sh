@@ -1,6 +1,7 @@
 # Functions of the batch shell; batch.py says what for. What Slurm says and does here was seen with 22.05.
 
 nemotron_before=() nemotron_beside=()
+nemotron_shared=${SLURM_ARRAY_TASK_ID-} # the tasks of an array share the job's directory
 
 nemotron_note() { printf 'nemotron: %s\n' "$*"; }
 
@@ -142,7 +143,7 @@ nemotron_count() {
 # The job is over: its secrets go; those of an array with its last task.
 nemotron_forget() {
   local over
-  if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then
+  if [ -n "$nemotron_shared" ]; then
     nemotron_put "$nemotron_job/status/over-$SLURM_ARRAY_TASK_ID"
     over=("$nemotron_job"/status/over-*[0-9])
     [ "${#over[@]}" -ge "${SLURM_ARRAY_TASK_COUNT:-1}" ] || return 0
@@ -211,7 +212,7 @@ nemotron_batch_begin() {
   nemotron_id=$SLURM_JOB_ID nemotron_restarts=${SLURM_RESTART_COUNT:-0} nemotron_attempts=$nemotron_job/status/attempts
   if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then
     nemotron_id=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
-    nemotron_attempts+=-$SLURM_ARRAY_TASK_ID
+    [ -z "$nemotron_shared" ] || nemotron_attempts+=-$SLURM_ARRAY_TASK_ID
   fi
   nemotron_gates=$nemotron_job/status/gates-$SLURM_JOB_ID-$nemotron_restarts
   nemotron_began=$(date +%s) nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_interrupted='' nemotron_child=''
@@ -230,7 +231,7 @@ nemotron_batch_begin() {
 # What an earlier attempt has left is not believed. One that was cancelled while it waited does not start.
 nemotron_again() {
   nemotron_note "attempt $((nemotron_restarts + 1))"
-  [ -n "${SLURM_ARRAY_TASK_ID-}" ] || rm -f "$nemotron_job"/status/{node,rank}-*
+  [ -n "$nemotron_shared" ] || rm -f "$nemotron_job"/status/{node,rank}-*
   if [ -e "$nemotron_job/status/cancelled" ]; then
     scancel "$nemotron_id"
     exit 1

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.places import HOME
@@ -22,6 +22,9 @@ from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Rest, S
 from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
+
+if TYPE_CHECKING:
+    from nemo_runspec.backends.slurm.array_job import SlurmArray
 
 _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_key")
 """Keys of a profile that say which machine is meant."""
@@ -47,7 +50,7 @@ class SlurmProvider:
         }
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
-        """As `Provider.prepare`. Two round trips, one more for a package that is not there, and for each repository."""
+        """As `Provider.prepare`. Three round trips, one more for a package that is not there, and for each repository."""
         from nemo_runspec.backends.slurm.cluster.holes import fill
         from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
         from nemo_runspec.backends.slurm.mounts import send_mounts
@@ -57,12 +60,13 @@ class SlurmProvider:
 
         comparison = Comparison(submission.plan)
         host, archive = host_of(_connection(submission.plan.target)), parts.archive
-        digest = _digest(archive)
+        digest = digest_of(archive)
         found = ask(host, submission.plan.job_dir, digest)
         plan = fill(submission.plan, found.cluster.home)
         rendering = render(plan)
         texts = job_files(plan, rendering)
         comparison.finish(plan)
+        check_there(host, plan, say)
         if archive is not None and not found.package:
             say(f"{plan.name}: sending the code package to {host.name} ({archive.stat().st_size / 1e6:,.1f} MB)")
         if plan.target.build_cache_dir:
@@ -81,6 +85,18 @@ class SlurmProvider:
         submitted = submit(host_of(prepared.handle), _job_of(prepared.handle, plan), say)
         return {**prepared.handle, "id": submitted.id}
 
+    def shape_of(self, plan: Plan) -> str | None:
+        """As `remote.group.GroupProvider.shape_of`."""
+        from nemo_runspec.backends.slurm.array import shape_of
+
+        return shape_of(plan)
+
+    def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> SlurmArray:
+        """As `remote.group.GroupProvider.group`: a job array."""
+        from nemo_runspec.backends.slurm.array_job import SlurmArray
+
+        return SlurmArray(name, plans, parallel=parallel, ends_all=ends_all)
+
     def host_of(self, handle: Handle) -> str:
         """As `Provider.host_of`."""
         return "|".join(str(handle.get(key) or "") for key in _CONNECTION)
@@ -92,12 +108,17 @@ class SlurmProvider:
         return look(host_of(handles[0]), handles, places=places) if handles else []
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
-        """As `Provider.stop`. One round trip."""
+        """As `Provider.stop`. One round trip, one more where there are tasks of arrays."""
+        from nemo_runspec.backends.slurm.array_job import stop
         from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
         from nemo_runspec.backends.slurm.seen import asked
 
-        if handles:
-            (end if hard else ask_to_stop)(host_of(handles[0]), [asked(handle) for handle in handles], by)
+        alone = [handle for handle in handles if not handle.get("array")]
+        tasks = [handle for handle in handles if handle.get("array")]
+        if alone:
+            (end if hard else ask_to_stop)(host_of(alone[0]), [asked(handle) for handle in alone], by)
+        if tasks:
+            stop(host_of(tasks[0]), tasks, by, hard=hard)
 
     def tail(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
@@ -112,6 +133,18 @@ class SlurmProvider:
         pieces = tail_many(host_of(handle), [pattern], offsets, limit=limit)
         return [Piece(piece.path, piece.start, piece.content, more=piece.end < piece.size) for piece in pieces]
 
+    def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
+        """As `remote.group.GroupProvider.metrics`. One round trip."""
+        from nemo_runspec.backends.slurm.cluster.logs import tail_many
+
+        numbers = {f"{handle['job_dir']}/metrics.jsonl": number for number, handle in enumerate(handles)}
+        offsets = dict(zip(numbers, sizes, strict=True))
+        pieces = tail_many(host_of(handles[0]), numbers, offsets, limit=limit) if handles else []
+        return [
+            (numbers[piece.path], Piece(piece.path, piece.start, piece.content, more=piece.end < piece.size))
+            for piece in pieces
+        ]
+
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
         """As `Provider.rest`. One round trip."""
         from nemo_runspec.backends.slurm.rest import rest
@@ -124,6 +157,9 @@ class SlurmProvider:
         if "/jobs/" not in folder or ".." in folder:
             raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
         script = f'job={shlex.quote(folder)}\nrm -rf -- "${{job//{HOME}/"$HOME"}}"\n'
+        if handle.get("array"):  # with its last task the array goes
+            whole = shlex.quote(str(handle["array"]))
+            script += f'if rmdir {whole}/members 2> /dev/null; then rm -rf -- {whole}; fi\n'
         host = host_of(handle)
         done = host.run(script, timeout=600.0)
         if done.code:
@@ -185,7 +221,21 @@ def _by_hand(plan: Plan, command: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _digest(archive: Path | None) -> str:
+def check_there(host: Host, plan: Plan, say: Say) -> None:
+    """What the cluster would refuse is refused before anything is sent; what is odd is said.
+
+    Raises:
+        UserError: the first thing that is wrong.
+    """
+    from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+
+    for check in fast_checks(host, plan):
+        if check.verdict == "failed":
+            raise check.error()
+        say(f"warning: {check.seen}")
+
+
+def digest_of(archive: Path | None) -> str:
     """The code package's name on the cluster: its content."""
     if archive is None:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
@@ -25,13 +25,28 @@ def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list
     Raises:
         UserError: Slurm or the host does not answer.
     """
-    known = [handle if handle.get("id") else _found(host, handle) for handle in handles]
+    looked_for: dict[str, Handle | None] = {}
+    for handle in handles:
+        place = str(handle.get("array") or handle["job_dir"])
+        if not handle.get("id") and place not in looked_for:
+            looked_for[place] = _found(host, handle)
+    known = [handle if handle.get("id") else _now(handle, looked_for) for handle in handles]
     told = look_on_cluster(host, [asked(handle) for handle in known if handle is not None], places=places)
     return [_gone() if handle is None else _seen(told[str(handle["id"])], handle) for handle in known]
 
 
+def _now(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
+    """The handle with the id that was found for it, or for its array."""
+    there = found[str(handle.get("array") or handle["job_dir"])]
+    if there is None or not handle.get("array"):
+        return there
+    from nemo_runspec.backends.slurm.array_job import id_of
+
+    return {**handle, "id": id_of(str(there["id"]), handle)}
+
+
 def _found(host: Host, handle: Handle) -> Handle | None:
-    folder = str(handle["job_dir"])
+    folder = str(handle.get("array") or handle["job_dir"])
     if HOME in folder:  # it ended before the home directory was known
         from nemo_runspec.backends.slurm.cluster.stage import ask
 

@@ -93,9 +93,7 @@ def _lines(check: Check) -> Iterator[str]:
     yield first.replace(f"  {sign} ", f"  {paint(sign, colour)} ", 1)
     yield from rest
     if check.mend:
-        yield from _wrapped(
-            one_line(check.mend), f"    {' ' * (len(sign) + _NAME - 4)}{_LEAD.get(check.verdict, '')}: ", width
-        )
+        yield from _wrapped(one_line(check.mend), f"{' ' * len(lead)}{_LEAD.get(check.verdict, '')}: ", width)
 
 
 def _wrapped(text: str, lead: str, width: int | None) -> list[str]:

@@ -7,13 +7,14 @@ and last `secrets.env`, for its owner only.
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import posixpath
 import shlex
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,8 @@ _ASK_SECONDS = 300.0
 _UPLOAD_SECONDS = 3600.0
 _WHOLE = ".whole"
 """The last member: tar takes an input that ends between two of them for a whole one (GNU tar 1.34)."""
+_WORTH_IT = 1 << 20
+"""Bytes from which a stream is compressed: the tasks of an array differ in little."""
 _DAYS_KEPT = 30
 """Days that a package is kept on the cluster after it was last asked for; a job has its own copy, unpacked."""
 
@@ -60,6 +63,8 @@ class Cargo:
         bundle: files of the recipe with their contents.
         secrets: by variable.
         archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
+        folders: empty ones. `links`: path → what it points to.
+        secret_files: where the secrets are written, each a file of its own.
     """
 
     texts: Mapping[str, str]
@@ -67,6 +72,9 @@ class Cargo:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     archive: Path | None = None
     digest: str = ""
+    folders: Sequence[str] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    secret_files: Sequence[str] = ("secrets.env",)
 
 
 def ask(host: Host, job_dir: str, digest: str = "") -> Found:
@@ -101,14 +109,22 @@ def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
     if cargo.archive is not None and not found.package:
         script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_program('upload.sh')}"
         _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
-    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{_program('stage.sh')}"
-    _require(host, job_dir, host.run(script, data=tar_of(cargo), timeout=_UPLOAD_SECONDS))
+    data, unpacked = _squeezed(tar_of(cargo))
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{unpacked}{_program('stage.sh')}"
+    _require(host, job_dir, host.run(script, data=data, timeout=_UPLOAD_SECONDS))
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
     with file.open("rb") as stream:
         while block := stream.read(1 << 20):
             yield block
+
+
+def _squeezed(data: bytes) -> tuple[bytes, str]:
+    """The stream, compressed where it is worth it, and the line of bash that undoes that."""
+    if len(data) < _WORTH_IT:
+        return data, ""
+    return gzip.compress(data, 1), "exec 0< <(gzip -d -c)\n"
 
 
 def tar_of(cargo: Cargo) -> bytes:
@@ -119,16 +135,30 @@ def tar_of(cargo: Cargo) -> bytes:
             _add(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, now)
         for file, content in cargo.bundle.items():
             _add(tar, f"bundle/{file.path}", content, 0o700 if os.access(file.source, os.X_OK) else 0o600, now)
+        for name in cargo.folders:
+            _add(tar, name, b"", 0o700, now, kind=tarfile.DIRTYPE)
+        for name, target in cargo.links.items():
+            _add(tar, name, b"", 0o777, now, kind=tarfile.SYMTYPE, linkname=target)
         if cargo.secrets:
             lines = (f"export {name}={shlex.quote(value)}\n" for name, value in cargo.secrets.items())
-            _add(tar, "secrets.env", "".join(lines).encode("utf-8", "surrogateescape"), 0o600, now)
+            text = "".join(lines).encode("utf-8", "surrogateescape")
+            for path in cargo.secret_files:
+                _add(tar, path, text, 0o600, now)
         _add(tar, _WHOLE, b"", 0o600, now)
     return out.getvalue()
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int, now: float) -> None:
+def _add(
+    tar: tarfile.TarFile,
+    name: str,
+    content: bytes,
+    mode: int,
+    now: float,
+    kind: bytes = tarfile.REGTYPE,
+    linkname: str = "",
+) -> None:
     member = tarfile.TarInfo(name)
-    member.size, member.mode, member.mtime = len(content), mode, now
+    member.size, member.mode, member.mtime, member.type, member.linkname = len(content), mode, now, kind, linkname
     tar.addfile(member, io.BytesIO(content))
 
 

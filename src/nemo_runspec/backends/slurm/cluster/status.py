@@ -22,7 +22,7 @@ from nemo_runspec.backends.slurm.cluster.query import (
 )
 from nemo_runspec.backends.slurm.cluster.states import Meaning, meaning_of, why_it_waits
 from nemo_runspec.errors import UserError
-from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive
+from nemo_runspec.script.markers import cause, command_ran, decisive
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -117,15 +117,8 @@ def _known(case: _Case, row: Row) -> ClusterJob:
 
 
 def _of_attempt(case: _Case, restarts: int) -> _Case:
-    """Without the markers of other attempts. One that names none, of a script of before, is believed."""
-    wanted = {"", str(restarts), f"{case.asked.id.partition(';')[0]}-{restarts}"}
-    in_array = "_" in case.asked.id  # its tasks are other ids to their scripts
-
-    def counts(marker: NodeMarker) -> bool:
-        attempt = str(getattr(marker, "attempt", None) or "")
-        return attempt in wanted or (in_array and attempt.rpartition("-")[2] == str(restarts))
-
-    kept = tuple(marker for marker in case.remains.markers if counts(marker))
+    """Without the markers of other attempts. One that names none, of an older script, is believed."""
+    kept = tuple(marker for marker in case.remains.markers if marker.attempt in ("", str(restarts)))
     return replace(case, remains=replace(case.remains, markers=kept))
 
 

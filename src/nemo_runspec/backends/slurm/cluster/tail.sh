@@ -13,7 +13,7 @@ for pattern in "${patterns[@]}"; do
 done
 for path in "${paths[@]}"; do
   [ -f "$path" ] || continue
-  size=$(stat -c %s -- "$path") || continue
+  size=$(stat -L -c %s -- "$path") || continue
   start=${seen[$path]:-0}
   [ "$start" -le "$size" ] || start=0 # it was emptied
   length=$((size - start))

@@ -39,7 +39,7 @@ _REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 
 
 def cache_dir(env: Mapping[str, Any]) -> str:
-    """`build_cache_dir` as the cluster names it, by default `cache` in the directory for jobs; may begin with `HOME`."""
+    """`build_cache_dir` as the cluster names it, by default `cache` in the directory for jobs, perhaps below `HOME`."""
     named = str(env.get("build_cache_dir") or "").rstrip("/")
     if not named:
         return f"{run_dir(env)}/cache"
@@ -82,8 +82,8 @@ def build_problems(env: Mapping[str, Any]) -> list[UserError]:
     if not folder.startswith(("/", HOME)) or not _PATH.fullmatch(folder):
         problems.append(
             UserError(
-                f"build_cache_dir must be absolute or begin with ~/, of letters, digits and / . _ - + = @, not {folder!r}",
-                remedy="such as /lustre/me/cache, a directory that every node sees",
+                f"build_cache_dir must be absolute or begin with ~/, not {folder!r}",
+                remedy="such as /lustre/me/cache: letters, digits and / . _ - + = @, seen by every node",
             )
         )
     for name in env.get("build_registries") or ():

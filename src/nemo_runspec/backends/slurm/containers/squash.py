@@ -16,15 +16,8 @@ from nemo_runspec.source import Layer, Source
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Plan
 
-OVERRIDES = (
-    "run.env.container_image=null",
-    "run.env.mounts=[]",
-    "run.env.packager=none",
-    "run.env.nodes=1",
-    "run.env.gpus_per_node=0",
-    "run.env.nproc_per_node=1",
-)
-"""A job on the node itself, where enroot is."""
+OVERRIDES = ("run.env.mounts=[]", "run.env.packager=none")
+"""The job runs on the node itself, where enroot is, and needs nothing of the user's code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,15 @@ BAD_NODES = "status/bad-nodes"
 """In the job's directory: a line for each bad node, with its attempt and why, tabs between."""
 
 
+_SECONDS, _WITH_TORCH = 60, 180
+"""Seconds for the check once a container has started; torch is slow to import from a network file system."""
+
+
 def health_part(plan: Plan) -> str:
     """What `batch.sh` gets for it; '' where the profile does not want it."""
-    return _beside("batch.sh") if plan.target.health_check else ""
+    if not plan.target.health_check:
+        return ""
+    return f"nemotron_health_seconds={_WITH_TORCH if _wants_torch(plan) else _SECONDS}\n{_beside('batch.sh')}"
 
 
 def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
@@ -39,12 +45,16 @@ def _node_script(plan: Plan) -> str:
     lines = (
         *(f"export {variable.name}={shlex.quote(variable.value)}" for variable in plan.env),
         f"health_gpus={plan.resources.gpus_per_node}",
-        f"health_torch={'yes' if plan.launch.kind == 'torchrun' else ''}",
+        f"health_torch={'yes' if _wants_torch(plan) else ''}",
         f"health_mounts=({shlex.join(mounts)})",
         _beside("node.sh"),
         'health_main "$@"',
     )
     return "\n".join(lines) + "\n"
+
+
+def _wants_torch(plan: Plan) -> bool:
+    return plan.launch.kind == "torchrun"
 
 
 @lru_cache

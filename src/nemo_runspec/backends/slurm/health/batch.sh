@@ -57,7 +57,7 @@ nemotron_health_read_step() {
 # Runs the nodes' part as a step, until all have answered or their time is up. A container may take long to start: the
 # time runs from when the first node has begun.
 nemotron_health_ask() {
-  local answers step line part code patience=${NEMOTRON_HEALTH_SECONDS:-60} nodes=${#nemotron_health_nodes[@]}
+  local answers step line part code patience=${NEMOTRON_HEALTH_SECONDS:-$nemotron_health_seconds} nodes=${#nemotron_health_nodes[@]}
   local until=$((SECONDS + 1800)) hurry=0
   exec {answers}< <(nemotron_health_step "$nodes" "$((patience / 3))" 2> "$nemotron_health_folder/said")
   step=$!
@@ -178,7 +178,7 @@ nemotron_health_said_of() {
 
 nemotron_health_lacking() {
   local what node best
-  for what in python torch gpus; do
+  for what in python torch gpus network; do
     best=''
     for node in "${nemotron_health_nodes[@]}"; do best=${best:-${nemotron_health_has[$what,$node]-}}; done
     [ -n "$best" ] || continue
@@ -191,6 +191,7 @@ nemotron_health_lacking() {
 nemotron_health_lack() {
   case $1 in
     gpus) echo 'there is no nvidia-smi, and on other nodes there is' ;;
+    network) echo 'the check of the network fails, and on other nodes it does not' ;;
     torch) echo 'torch cannot be imported, and on other nodes it can' ;;
     *) echo "there is no $1, and on other nodes there is" ;;
   esac

@@ -92,13 +92,17 @@ health_facts() {
 }
 
 health_network() {
+  local said
   [ "$health_nodes" -gt 1 ] || [ -n "$health_has_torch" ] || return 0
   health_say at 'the other nodes'
-  if [ -n "$health_python" ]; then
-    "$health_python" -u -c "$health_program" "$health_name" "$health_folder" "$health_node" "$health_nodes" \
-      "$health_gpus" "$health_has_torch" "$health_seconds" < /dev/null
-  else
+  if [ -z "$health_python" ]; then
     health_say unasked 'the network: there is no python'
+  elif { said=$("$health_python" -u -c "$health_program" "$health_name" "$health_folder" "$health_node" "$health_nodes" \
+    "$health_gpus" "$health_has_torch" "$health_seconds" 2>&1 >&3 < /dev/null); } 3>&1; then
+    health_say network yes
+  else
+    health_say network ''
+    health_say unasked "the network: ${said##*$'\n'}"
   fi
 }
 

@@ -11,9 +11,9 @@ from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warn
 _ENFORCED = "AccountingStorageEnforce"
 
 
-def checks(question: Question, _asked: Asked, answer: Answer) -> Iterator[Check]:
+def checks(_question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
     """Both, as sacctmgr tells them."""
-    account, qos = (str(question.env.get(key) or "") for key in ("account", "qos"))
+    account, qos = asked.account, asked.qos
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("account", "QoS"))
     elif answer["accounts"].code:

@@ -23,9 +23,10 @@ ask_slurm() {
     said=$(test_it "${drafts[number + 2]}")
     section "unbilled;${drafts[number]}" $? "$said"
   done
-  show_accounts
-  ask qos sacctmgr --noheader --parsable2 show qos format=name
-  ask default sacctmgr --noheader --parsable2 show user "$me" format=defaultaccount
+  show_accounts || return # slurmdbd hangs: neither will it answer the others
+  # Each takes some 0.2 s.
+  [ -z "$qos" ] || ask qos sacctmgr --noheader --parsable2 show qos format=name
+  [ -n "$account" ] || ask default sacctmgr --noheader --parsable2 show user "$me" format=defaultaccount
   ask sacct sacct --noheader --parsable2 --allocations --starttime=now-1hours --format=JobID
 }
 
@@ -37,17 +38,21 @@ fi
 
 ask_registry() {
   local said status realm service token
-  head() { timeout "$seconds" curl --silent --show-error --head --config - --header "Accept: $accept" "$registry" 2>&1; }
-  said=$(head < /dev/null)
-  status=$(sed -n 's/^HTTP\/[0-9.]* \([0-9]*\).*/\1/p' <<< "$said" | tail -n 1)
+  # Its input is a configuration of curl's: nothing that lets us in stands in a command line.
+  manifest() {
+    timeout "$seconds" curl --silent --show-error --head --config - --header "Accept: $accept" "$registry" 2>&1
+  }
+  status_of() { sed -n 's/^HTTP\/[0-9.]* \([0-9]*\).*/\1/p' <<< "$1" | tail -n 1; }
+  word_of() { sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: *Bearer.*'"$1"'="\([^"]*\)".*/\1/p' <<< "$said"; }
+  said=$(manifest < /dev/null)
+  status=$(status_of "$said")
   if [ "$status" = 401 ]; then
-    realm=$(sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: *Bearer.*realm="\([^"]*\)".*/\1/p' <<< "$said")
-    service=$(sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: *Bearer.*service="\([^"]*\)".*/\1/p' <<< "$said")
+    realm=$(word_of realm) service=$(word_of service)
     token=$([ -z "$realm" ] || timeout "$seconds" curl --silent --get --data-urlencode "service=$service" \
       --data-urlencode "scope=$scope" "$realm" 2> /dev/null | sed -n 's/.*"\(access_\)\{0,1\}token": *"\([^"]*\)".*/\2/p')
     if [ -n "$token" ]; then
-      said=$(printf 'header = "Authorization: Bearer %s"\n' "$token" | head)
-      status=$(sed -n 's/^HTTP\/[0-9.]* \([0-9]*\).*/\1/p' <<< "$said" | tail -n 1)
+      said=$(printf 'header = "Authorization: Bearer %s"\n' "$token" | manifest)
+      status=$(status_of "$said")
     fi
   fi
   section image 0 "${status:-$(tail -n 1 <<< "$said")}"
@@ -56,12 +61,18 @@ ask_registry() {
 nearest=$folder
 while [ -n "$nearest" ] && [ ! -e "$nearest" ]; do nearest=${nearest%/*}; done
 nearest=${nearest:-/}
-ask folder bash -c 'cd "$1" && probe=$(mktemp .nemotron-doctor.XXXXXX) && echo nemotron > "$probe"; code=$?; rm -f "$probe"; exit $code' _ "$nearest"
+ask folder bash -c '
+  cd "$1" && probe=$(mktemp .nemotron-doctor.XXXXXX) && echo nemotron > "$probe"
+  code=$?
+  rm -f "$probe"
+  exit $code
+' _ "$nearest"
+kind=$(timeout "$seconds" stat --file-system --format=%T -- "$nearest" 2> /dev/null)
 section place 0
-printf '%s\037%s\037%s\n' "$folder" "$nearest" "$(timeout "$seconds" stat --file-system --format=%T -- "$nearest" 2> /dev/null)"
+printf '%s\037%s\037%s\n' "$folder" "$nearest" "$kind"
 ask room df -P -k -- "$nearest"
 ask inodes df -P -i -- "$nearest"
-if [ "$(stat --file-system --format=%T -- "$nearest" 2> /dev/null)" = lustre ] && type -P lfs > /dev/null; then
+if [ "$kind" = lustre ] && type -P lfs > /dev/null; then
   ask quota lfs quota -u "$me" "$nearest"
 elif type -P quota > /dev/null; then
   ask quota quota -w

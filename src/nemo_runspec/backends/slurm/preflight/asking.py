@@ -29,7 +29,7 @@ USEFUL = ("sacct", "sacctmgr", "srun", "flock", "curl", "enroot", "quota", "lfs"
 SECONDS = 10
 """Each question's own limit, in seconds."""
 
-TIMEOUT = 120.0
+TIMEOUT = 180.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Asked:
     drafts: tuple[Draft, ...]
     mounts: tuple[str, ...] = ()
     image: Image | None = None
+    account: str = ""
+    qos: str = ""
 
     def script(self, name: str = "ask.sh", *more: str) -> str:
         """A script of this folder with all it needs. `more`: further lines before it."""
@@ -65,6 +67,8 @@ class Asked:
             "registry": image.url if image else "",
             "scope": image.scope if image else "",
             "accept": ACCEPT,
+            "account": self.account,
+            "qos": self.qos,
         }
         yield from (f"{name}={shlex.quote(value)}" for name, value in words.items())
         yield f'folder=${{folder//{HOME}/"$HOME"}}'
@@ -113,9 +117,9 @@ def answer_of(text: str, began: float = 0.0, ended: float = 0.0) -> Answer:
 def asked_of(env: Mapping[str, Any]) -> Asked:
     """What there is to ask about a profile."""
     image = env.get("container_image")
-    return Asked(
-        run_dir(env), drafts_of(env), sources(env.get("mounts") or ()), image_of(str(image)) if image else None
-    )
+    account, qos = (str(env.get(key) or "") for key in ("account", "qos"))
+    mounts = sources(env.get("mounts") or ())
+    return Asked(run_dir(env), drafts_of(env), mounts, image_of(str(image)) if image else None, account, qos)
 
 
 def sources(mounts: Sequence[Any]) -> tuple[str, ...]:

@@ -50,11 +50,12 @@ def fast_problems(plan: Plan, sections: Mapping[str, Section]) -> list[Check]:
 
 
 def asked_of_plan(plan: Plan) -> Asked:
-    """What there is to ask about a plan. Its own directory, which is mounted too, is made by the submission."""
+    """What there is to ask about a plan. The submission makes its own directory and a build's cache, mounted too."""
     target = plan.target
     own = target.remote_job_dir
     image = image_of(target.container_image) if target.container_image else None
-    mounted = [source for source in sources(target.mounts) if source != own] if image else []
+    made = tuple(filter(None, (own, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))
+    mounted = [source for source in sources(target.mounts) if source not in made] if image else []
     return Asked(own, (draft(plan, plan.mode),), tuple(mounted), image)
 
 

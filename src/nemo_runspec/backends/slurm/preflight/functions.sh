@@ -29,11 +29,18 @@ test_it() {
 }
 
 # What exists, where something is refused; see submit.sh.
-show_partitions() { ask partitions sinfo --all --noheader --summarize --format="%R$field%l$field%D$field%G$field%a"; }
+show_partitions() {
+  ask partitions sinfo --all --noheader --summarize --format="%R$field%l$field%D$field%G$field%a"
+}
+
+# Fails where there was no answer in time.
 show_accounts() {
-  local said
-  said=$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos 2>&1 < /dev/null)
-  section accounts $? "${said//|/$field}"
+  local said code
+  said=$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" \
+    format=account,partition,qos 2>&1 < /dev/null)
+  code=$?
+  section accounts $code "${said//|/$field}"
+  [ $code -ne 124 ]
 }
 
 # WORD: a path as the batch script's shell would read it; fails where it names a variable that is not set.

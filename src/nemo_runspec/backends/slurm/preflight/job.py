@@ -39,10 +39,10 @@ def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> 
     except UserError as error:
         yield warning("shared", f"not known: {error.what}", error.remedy or "")
         return
-    yield from read(question, answer_of(done.text), answer)
+    yield from read(question, asked, answer_of(done.text), answer)
 
 
-def read(question: Question, told: Answer, before: Answer) -> Iterator[Check]:
+def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iterator[Check]:
     """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
     rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 7]
     if not rows:
@@ -56,6 +56,8 @@ def read(question: Question, told: Answer, before: Answer) -> Iterator[Check]:
     else:
         yield ok("shared", f"{names} and the login node see the same remote_job_dir")
     yield from _paths(rows)
+    if asked.image is not None:
+        yield from _enroot(rows)
     yield from _gpus(question, rows)
 
 
@@ -76,8 +78,18 @@ def _paths(rows: list[list[str]]) -> Iterator[Check]:
         mend = "correct mounts or container_image, or ask the site why the node lacks it"
         yield failed("on nodes", f"{path} is not there on {', '.join(names)}", mend)
     if not missing:
-        enroot = all(row[3] for row in rows)
-        yield ok("on nodes", "mounts and image file are there" + ("; enroot too" if enroot else ""))
+        yield ok("on nodes", "mounts and image file are there")
+
+
+def _enroot(rows: list[list[str]]) -> Iterator[Check]:
+    """Pyxis starts it on the node; its PATH may be another one than a job's."""
+    without = sorted(row[0] for row in rows if not row[3])
+    if without:
+        yield warning(
+            "enroot", f"not on PATH on {', '.join(without)}", "if containers do not start, ask the site for it"
+        )
+    else:
+        yield ok("enroot", "on all of them")
 
 
 def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:

@@ -1,5 +1,8 @@
 # Asks compute nodes, by a job of a minute, what only they can see. `given` are srun's options, `wants` seconds to wait.
-mkdir -p "$folder" && probe=$(mktemp -d "$folder/.nemotron-doctor.XXXXXX") || { section job 1 "$folder cannot be written"; exit 0; }
+mkdir -p "$folder" && probe=$(mktemp -d "$folder/.nemotron-doctor.XXXXXX") || {
+  section job 1 "$folder cannot be written"
+  exit 0
+}
 trap 'rm -rf "$probe"' EXIT
 echo "$$.$RANDOM" > "$probe/here"
 paths=()

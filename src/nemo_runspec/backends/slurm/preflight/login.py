@@ -22,8 +22,8 @@ def checks(_question: Question, _asked: Asked, answer: Answer) -> Iterator[Check
 
 
 def has_slurm(answer: Answer) -> bool:
-    """True where sbatch is there and its controller has not been seen to be away."""
-    return bool(answer.path_of("sbatch")) and "partitions" in answer
+    """True where sbatch is there and its controller answers."""
+    return bool(answer.path_of("sbatch")) and answer["partitions"].code == 0
 
 
 def _tools(answer: Answer) -> Check:
@@ -83,7 +83,7 @@ def no_slurm(missing: list[str], answer: Answer) -> Check:
 
 def _controller(answer: Answer) -> Check:
     said = answer["controller"].said
-    if has_slurm(answer) and answer["partitions"].code == 0:
+    if has_slurm(answer):
         return ok("controller", said.split(";")[0] if "UP" in said else "answers")
     said = said.split(";")[0] or answer["partitions"].said or "no answer"
     return failed(

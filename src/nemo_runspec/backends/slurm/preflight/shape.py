@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import Section
 from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.preflight.accounts import checks as billing
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.backends.slurm.preflight.draft import Draft
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
@@ -34,7 +35,7 @@ def checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
         of = f"{draft.role} " if len(asked.drafts) > 1 else ""
         found = partition(f"{of}partition", draft.partition, answer)
         yield found
-        yield _shape(f"{of}shape", draft, answer, known=found.verdict != "failed", question=question)
+        yield _shape(f"{of}shape", draft, answer, known=found.verdict != "failed", question=question, asked=asked)
     yield from _build(question, answer)
 
 
@@ -66,13 +67,15 @@ def _nodes(answer: Answer) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in answer["nodes"].rows if len(row) == 3]
 
 
-def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question) -> Check:
+def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question, asked: Asked) -> Check:
     """What `sbatch --test-only` says of the very options that a job would have."""
     if not known:
         return skipped(name, "not checked: the partition does not take jobs")
     section, note = answer[f"draft;{draft.role}"], ""
+    # A wrong account or QoS is said elsewhere, and hides what else is wrong.
+    hidden = any(check.verdict == "failed" for check in billing(question, asked, answer))
     unbilled = answer[f"unbilled;{draft.role}"]
-    if section.code and blames_billing(section, answer) and f"unbilled;{draft.role}" in answer:
+    if section.code and hidden and f"unbilled;{draft.role}" in answer:
         section, note = unbilled, ", but for account and QoS"
     if section.code in KILLED or is_busy(section.said):
         return warning(name, "sbatch --test-only gave no answer in time", "the controller is busy: try again later")
@@ -107,11 +110,6 @@ def _away(draft: Draft, answer: Answer) -> str:
 def is_busy(said: str) -> bool:
     """True where the controller did not answer, which says nothing of the job."""
     return any(word in said for word in _BUSY)
-
-
-def blames_billing(section: Section, answer: Answer) -> bool:
-    """True where Slurm refuses the account or the QoS: that is said elsewhere, and hides what else is wrong."""
-    return any(word in section.said for word in ("Invalid account", "Invalid qos"))
 
 
 def described(question: Question) -> str:

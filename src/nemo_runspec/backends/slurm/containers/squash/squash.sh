@@ -10,7 +10,6 @@
 #
 # [tool.runspec.run]
 # launch = "direct"
-# cmd = "bash {script}"
 #
 # [tool.runspec.resources]
 # nodes = 1

@@ -1,0 +1,128 @@
+"""Several plans as the tasks of one job array: one batch script, and for each task a directory like any job's. Pure.
+
+    <run>/jobs/<array>/                 the batch script, batch.sh, bundle/ and code/, which the tasks share
+    <run>/jobs/<array>/members/<task>/  its script, train.yaml, status/, log, metrics.jsonl, secrets.env
+                                        bundle and code are links to the array's
+
+The batch script is that of one plan under the array's name, so that it is compared with NeMo-Run's like any other.
+`batch.sh` (see `batch.py`) has `array.sh` behind it, which lets each task find its own directory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm import batch
+from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_script, sbatch_script
+from nemo_runspec.backends.slurm.render import render, render_sbatch
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.script import JobLayout, render_job_script
+
+LARGEST = 1001
+"""Tasks of an array unless a site's `MaxArraySize` says otherwise (slurm.conf)."""
+
+_BEGIN = "nemotron_batch_begin\n"
+_ANY = "array"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A job array.
+
+    Args:
+        plan: the one that is submitted: the first task's, with the array's name and directory.
+        members: the plans of the tasks, in the tasks' directories.
+        ends_all: a task that fails ends all others.
+    """
+
+    plan: Plan
+    members: tuple[Plan, ...]
+    ends_all: bool = False
+
+    @property
+    def shared(self) -> tuple[RenderedFile, ...]:
+        """The texts in the array's own directory, the batch script first."""
+        return tuple(
+            dataclasses.replace(file, text=_batch_functions(self, file.text)) if file.name == batch.NAME else file
+            for file in render(self.plan).files
+            if file.name != job_script(self.plan)
+        )
+
+    @property
+    def links(self) -> Mapping[str, str]:
+        """What lies in each task's directory as a link: name → the array's own."""
+        own = {posixpath.basename(sbatch_script(self.plan)), batch.NAME}
+        names = ["bundle", *(file.name for file in self.shared if file.name not in own)]
+        if self.plan.package.kind != "none":
+            names.append("code")
+        return {name: "/".join(("..", "..", *[".."] * name.count("/"), name)) for name in names}
+
+    def script(self, task: int) -> RenderedFile:
+        """The job script of a task."""
+        plan = self.members[task]
+        return RenderedFile("job script", job_script(self.plan), render_job_script(plan, self._layout(task)))
+
+    def _layout(self, task: int) -> JobLayout:
+        return JobLayout(f"{job_layout(self.plan).root}/{folder_of(task)}")
+
+
+def make_array(name: str, plans: Sequence[Plan], *, parallel: int | None = None, ends_all: bool = False) -> Array:
+    """The array of plans of one shape, see `shape_of`.
+
+    Args:
+        name: unique, as a job's is. `parallel`: how many tasks may run at a time; None for as many as there is room.
+    """
+    first = plans[0]
+    folder = posixpath.join(posixpath.dirname(first.job_dir), name)
+    limit = f"%{parallel}" if parallel is not None and parallel < len(plans) else ""
+    target = dataclasses.replace(first.target, array=f"0-{len(plans) - 1}{limit}")
+    return Array(
+        dataclasses.replace(first, name=name, job_dir=folder, target=target),
+        tuple(
+            dataclasses.replace(plan, job_dir=f"{folder}/{folder_of(number)}") for number, plan in enumerate(plans)
+        ),
+        ends_all,
+    )
+
+
+def folder_of(task: int) -> str:
+    """A task's directory below the array's."""
+    return f"members/{task}"
+
+
+def shape_of(plan: Plan) -> str | None:
+    """Plans with the same answer may be tasks of one array: they differ in nothing that is submitted or shared.
+
+    None for a plan that is to be submitted by itself: an array of its own, or a container build.
+    """
+    if plan.target.array is not None or plan.target.build_cache_dir:
+        return None
+    folder = posixpath.join(posixpath.dirname(plan.job_dir), _ANY)
+    bare = dataclasses.replace(plan, name=_ANY, job_dir=folder)
+    rest = [plan.bundle.digest, dataclasses.asdict(plan.package), [secret.name for secret in plan.secrets]]
+    mounts = [dataclasses.asdict(mount) for mount in plan.auto_mounts]
+    own = [file.text for file in batch.batch_files(bare)]
+    text = json.dumps([render_sbatch(bare), own, rest, mounts, plan.target.tunnel], default=str)
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _batch_functions(array: Array, text: str) -> str:
+    """`batch.sh` with `array.sh` before its last line."""
+    settings = {"name": job_name(array.plan), "ends_all": "1" if array.ends_all else ""}
+    lines = [f"nemotron_{name}={shlex.quote(value)}" for name, value in settings.items()]
+    assert text.endswith(_BEGIN), "batch.sh ends with the call that begins it"
+    return "\n".join((text.removesuffix(_BEGIN) + "\n".join(lines), _own(), "", _BEGIN))
+
+
+@lru_cache(maxsize=1)
+def _own() -> str:
+    return Path(__file__).with_name("array.sh").read_text(encoding="utf-8").strip()

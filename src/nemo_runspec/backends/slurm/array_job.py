@@ -1,0 +1,155 @@
+"""A job array on its way to a cluster: its files in one stream, submitted once, its tasks ended together."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.array import folder_of, make_array
+from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, digest_of, host_of
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, read_sections
+from nemo_runspec.backends.slurm.cluster.holes import fill
+from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
+from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+from nemo_runspec.backends.slurm.mounts import send_mounts
+from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.render import SUBMIT
+from nemo_runspec.backends.slurm.verified import Comparison
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Handle, Parts, Say
+from nemo_runspec.supervise.layout import job_files
+from nemo_runspec.transport.base import Host
+
+_SECONDS = 60.0
+
+
+class SlurmArray:
+    """Several plans of one shape that are submitted together. `open`, then `send`, then `submit`.
+
+    Args:
+        name: unique, as a job's is. `parallel`: how many may run at a time; None for as many as there is room.
+        ends_all: one that fails ends all others.
+    """
+
+    def __init__(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> None:
+        self.array = make_array(name, plans, parallel=parallel, ends_all=ends_all)
+        self.host = host_of(SlurmProvider().place(self.array.plan))
+        self._comparison = Comparison(self.array.plan)
+        self._made: dict[int, dict[str, str]] = {}
+
+    def open(self, archive: Path | None, say: Say) -> None:
+        """Asks what the cluster is, and whether it would refuse this. Two round trips.
+
+        Raises:
+            UserError: it would; or NeMo-Run would submit something else.
+        """
+        array = self.array
+        self._archive, self._digest = archive, digest_of(archive)
+        self._found = ask(self.host, array.plan.job_dir, self._digest)
+        if HOME in array.plan.job_dir:
+            self.array = fill(array, self._found.cluster.home)
+        self._comparison.finish(self.array.plan)
+        check_there(self.host, self.array.plan, say)
+        self._shared = {file.name: file.text for file in self.array.shared}
+
+    def handles(self) -> list[Handle]:
+        """How each is found, as far as it is known now."""
+        place, whole = SlurmProvider().place, self.array.plan
+        own = {"name": job_name(whole), "array": whole.job_dir}
+        return [{**place(plan), **own, "task": task} for task, plan in enumerate(self.array.members)]
+
+    def texts(self, task: int) -> dict[str, str]:
+        """What a task is sent with, by path: its own script and configuration, and what it shares."""
+        return self._shared | self._own(task)
+
+    def send(self, parts: Parts, secrets: Mapping[str, str], say: Say) -> None:
+        """Puts the array's files there. One round trip, one more for a package that is not there.
+
+        Raises:
+            UserError: they cannot be written. Nothing is left of them then.
+        """
+        whole = self.array.plan
+        if self._archive is not None and not self._found.package:
+            size = self._archive.stat().st_size / 1e6
+            say(f"{whole.name}: sending the code package to {self.host.name} ({size:,.1f} MB)")
+        stage(self.host, whole.job_dir, self._cargo(parts, secrets), self._found)
+        send_mounts(self.host, whole.job_dir, parts.mounts, say)
+
+    def submit(self, say: Say) -> list[Handle]:
+        """Submits exactly once, however often it is called; the handles with their ids. One round trip.
+
+        Raises:
+            As `cluster.submit.submit`.
+        """
+        whole = self.array.plan
+        script = sbatch_script(whole)
+        hidden = [secret.name for secret in whole.secrets]
+        submitted = submit(self.host, Job(job_name(whole), whole.job_dir, script, (*SUBMIT, script), hidden), say)
+        return [{**handle, "id": id_of(submitted.id, handle)} for handle in self.handles()]
+
+    def remove(self) -> None:
+        """Removes the array's directory. Raises `UserError` where it cannot."""
+        SlurmProvider().remove({**SlurmProvider().place(self.array.plan)})
+
+    def _own(self, task: int) -> dict[str, str]:
+        if task not in self._made:
+            self._made[task] = job_files(self.array.members[task], Rendering((self.array.script(task),), ()))
+        return self._made[task]
+
+    def _cargo(self, parts: Parts, secrets: Mapping[str, str]) -> Cargo:
+        array, tasks = self.array, range(len(self.array.members))
+        own = ((f"{folder_of(task)}/{name}", text) for task in tasks for name, text in self._own(task).items())
+        return Cargo(
+            self._shared | dict(own),
+            parts.contents,
+            secrets,
+            self._archive,
+            self._digest,
+            folders=[] if "code" in array.links else [f"{folder_of(task)}/code" for task in tasks],
+            links={f"{folder_of(task)}/{name}": to for name, to in array.links.items() for task in tasks},
+            secret_files=[f"{folder_of(task)}/secrets.env" for task in tasks],
+        )
+
+
+def id_of(array: str, handle: Handle) -> str:
+    """A task's id in Slurm: `12_3`, in a federation `12_3;cluster`."""
+    number, sign, cluster = array.partition(";")
+    return f"{number}_{handle['task']}{sign}{cluster}"
+
+
+def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
+    """Ends tasks of arrays, each array's with one scancel for those that wait and one for those that run.
+
+    As `cluster.stop.ask_to_stop`, with `hard` as its `end`, for any number of them in one round trip.
+    """
+    settings = {"seconds": "25", "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
+    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    arrays: dict[str, list[Handle]] = {}
+    for handle in handles:
+        number, _, cluster = str(handle["id"]).partition(";")
+        arrays.setdefault(FIELD.join((number.partition("_")[0], cluster, str(handle["array"]))), []).append(handle)
+    lines = [f"{key}{FIELD}{' '.join(str(h['task']) for h in some)}\n" for key, some in arrays.items()]
+    script = "\n".join((PRELUDE, *words, _program()))
+    done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
+    answer = {section.name: section for section in read_sections(done.text)}
+    for key in arrays:
+        section = answer.get(key.split(FIELD)[0])
+        if section is None or section.code:
+            said = (section.said if section else done.said) or "Slurm does not answer"
+            raise UserError(
+                f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
+                where=host.name,
+                remedy="try again; nothing is done twice",
+            )
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("array_stop.sh").read_text(encoding="utf-8")
+

@@ -1,0 +1,45 @@
+# Reads lines of ARRAY, CLUSTER, DIRECTORY and task numbers; `hard` and `by` are set. Answers with what was done for each.
+# NUMBER...: as scancel and scontrol take them.
+listed() { local IFS=,; echo "[$*]"; }
+
+while IFS=$'\037' read -r id cluster folder wanted; do
+  where=()
+  [ -z "$cluster" ] || where=(--clusters="$cluster")
+  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format='%K %T' 2>&1 < /dev/null)
+  code=$?
+  if [ "$code" -ne 0 ]; then
+    [[ $said != *'Invalid job id specified'* ]] && section "$id" "$code" "$said" || section "$id" 0 over
+    continue
+  fi
+  unset state
+  declare -A state=()
+  while read -r task word; do [[ ! $word =~ ^($unsettled)$ ]] || state[$task]=$word; done <<< "$said"
+  at_once=() asked=() left=${#state[@]}
+  for task in $wanted; do
+    [ -n "${state[$task]-}" ] || continue
+    left=$((left - 1))
+    status=$folder/members/$task/status
+    if [ -d "${status%/*}" ] && [ ! -e "$status/cancelled" ]; then
+      (umask 077; mkdir -p "$status"; printf '%s\n' "$by" > "$status/cancelled") 2> /dev/null
+    fi
+    begun=("$status"/gates-*)
+    if [ -n "$hard" ] || [ "${state[$task]}" != RUNNING ] || [ "${#begun[@]}" -eq 0 ]; then
+      at_once+=("$task")
+    else
+      asked+=("$task")
+    fi
+  done
+  words=() code=0
+  if [ "${#at_once[@]}" -gt 0 ]; then
+    which=${id}_$(listed "${at_once[@]}")
+    [ "$left" -gt 0 ] || [ "${#asked[@]}" -gt 0 ] || which=$id
+    words+=("$(timeout 60 scancel "${where[@]}" "$which" 2>&1 < /dev/null)") || code=$?
+  fi
+  if [ "${#asked[@]}" -gt 0 ]; then
+    which=${id}_$(listed "${asked[@]}")
+    # As for a job by itself: its batch script is not to have it requeued.
+    timeout "$seconds" scontrol "${where[@]}" update "JobId=$which" Requeue=0 > /dev/null 2>&1 < /dev/null
+    words+=("$(timeout 60 scancel "${where[@]}" --signal=TERM "$which" 2>&1 < /dev/null)") || code=$?
+  fi
+  section "$id" "$code" "${words[*]}"
+done

@@ -1,0 +1,201 @@
+"""Several jobs on their way to another machine together: all recorded, their files sent in one go, submitted once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Protocol, TypeVar
+
+from nemo_runspec import paths
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.planning.model import BundleFile, Plan
+from nemo_runspec.remote.provider import Handle, Parts, Piece, Provider, Say
+from nemo_runspec.script import JobLayout
+from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.supervise.job import first_line
+from nemo_runspec.supervise.layout import keep_package, packed
+from nemo_runspec.supervise.pinned import write_mounts
+from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.transport.base import Unreachable
+
+_WRITERS = 16
+"""Records written at a time: most of it is waiting for the disk."""
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class Group(Protocol):
+    """Jobs of one shape as a platform takes them together. `open`, then `send`, then `submit`."""
+
+    def open(self, archive: Path | None, say: Say) -> None:
+        """Asks the platform what must be known before anything is written down; refuses what it would refuse."""
+
+    def handles(self) -> Sequence[Handle]:
+        """How each job is found, in their order."""
+
+    def texts(self, task: int) -> Mapping[str, str]:
+        """What a job is sent with, by path."""
+
+    def send(self, parts: Parts, secrets: Mapping[str, str], say: Say) -> None:
+        """Puts the files of all where they will run; a second call goes on where the first one was cut off."""
+
+    def submit(self, say: Say) -> Sequence[Handle]:
+        """Submits all of them exactly once, however often it is called; their handles with the platform's ids."""
+
+    def remove(self) -> None:
+        """Removes the files of all."""
+
+
+class GroupProvider(Provider, Protocol):
+    """A provider whose platform takes several jobs together."""
+
+    def shape_of(self, plan: Plan) -> str | None:
+        """Plans with the same answer can go together; None for one that cannot."""
+
+    def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> Group:
+        """The jobs of plans of one shape.
+
+        Args:
+            name: unique, as a job's. `parallel`: how many may run at a time; None for as many as there is room.
+            ends_all: one that fails ends all others.
+        """
+
+    def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
+        """What is new in the jobs' `metrics.jsonl`, each with its job's place. All on the same `host_of`.
+
+        Args:
+            sizes: how much of each is known. `limit`: bytes in all.
+        """
+
+
+class RemoteGroup:
+    """Jobs of one shape to be submitted together. `record_jobs`, then `submit`.
+
+    Args:
+        name: unique, as a job's is.
+
+    Raises:
+        UserError: something the jobs need is not so, or the platform would refuse them; nothing has happened then.
+    """
+
+    def __init__(
+        self, name: str, submissions: Sequence[Submission], *, parallel: int | None, ends_all: bool, say: Say
+    ) -> None:
+        self.name = name
+        self.submissions = submissions
+        self.say = say
+        self.store = JobStore()
+        self.records: list[JobRecord] = []
+        plans = [each.plan for each in submissions]
+        self.provider: GroupProvider = get_backend(plans[0].executor).load_provider()  # type: ignore[assignment]
+        self.group = self.provider.group(name, plans, parallel=parallel, ends_all=ends_all)
+        contents, archive = read_bundle(plans[0].bundle), packed(plans[0], None, say)
+        self.parts = Parts(contents, archive, provide_mounts(plans[0].auto_mounts, say))
+        self.group.open(archive, say)
+
+    def record_jobs(self) -> None:
+        """Writes all of them down, each with all that a retry needs."""
+        handles = self.group.handles()
+        self._record(0, handles[0])
+        self.records = at_once(lambda task: self._record(task, handles[task]), range(len(handles)))
+
+    def submit(self) -> list[JobRecord]:
+        """Sends the recorded jobs and submits them; the records with their ids there.
+
+        Raises:
+            UserError: they were refused, and are written down as failed; nothing of them is left there.
+            Unreachable, NotSubmitted: it is not known whether they were submitted. Their records stay as they are, so
+                that the next command that asks about them finds out.
+        """
+        try:
+            self.group.send(self.parts, self.submissions[0].secrets, self.say)
+        except UserError as error:
+            self._refused(error)
+            raise
+        try:
+            handles = self.group.submit(self.say)
+        except UserError as error:
+            if not getattr(error, "transient", False):
+                self._refused(error)
+            raise
+        pairs = zip(self.records, handles, strict=True)
+        self.records = at_once(lambda pair: _queued(self.store, *pair), pairs)
+        return self.records
+
+    def _record(self, task: int, handle: Handle) -> JobRecord:
+        given = self.submissions[task]
+        if self.store.exists(given.plan.name):
+            return self.store.by_name(given.plan.name)
+        record = self.store.create(
+            given.plan,
+            plan_text=given.plan_text,
+            argv=given.argv,
+            secret_values=given.secrets.values(),
+            launcher=this_process(),
+            files={Path(name).name: text for name, text in self.group.texts(task).items()},
+            group=given.group,
+            handle=handle,
+        )
+        folder = self.store.folder(record.name)
+        self._keep_bundle(Path(JobLayout(str(folder)).bundle))
+        write_mounts(folder, self.parts.mounts)
+        if self.parts.archive is not None:
+            keep_package(self.parts.archive, folder)
+        return record
+
+    def _keep_bundle(self, folder: Path) -> None:
+        """The first job's are files, those of the others second names for them, where the file system has such."""
+        first = Path(JobLayout(str(self.store.folder(self.submissions[0].plan.name))).bundle)
+        if folder == first:
+            write_bundle(dict(self.parts.contents), folder)
+        else:
+            _link_all(self.parts.contents, first, folder)
+
+    def _refused(self, error: UserError) -> None:
+        """Writes down why they were not submitted, and takes their files away again, the secrets among them."""
+        cause = f"not submitted: {first_line(error)}"
+        self.records = at_once(lambda record: _failed(self.store, record, error.exit_code, cause), self.records)
+        try:
+            self.group.remove()
+        except UserError as left:
+            if type(error) is not Unreachable:  # where nothing answered at all, nothing is there
+                self.say(f"{self.name}: its files may still be there: {first_line(left)}")
+
+
+def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
+    """What the work makes of each, in their order, several at a time."""
+    with ThreadPoolExecutor(_WRITERS, "record") as pool:
+        return list(pool.map(work, items))
+
+
+def _queued(store: JobStore, record: JobRecord, handle: Handle) -> JobRecord:
+    try:
+        return store.transition(record, "queued", handle=handle, facts={"id": handle["id"], "attempt": 0})
+    except JobEnded as error:
+        return error.record
+
+
+def _failed(store: JobStore, record: JobRecord, code: int, cause: str) -> JobRecord:
+    try:
+        return store.finish(record, "failed", exit_code=code, cause=cause)
+    except JobEnded as error:
+        return error.record
+
+
+def _link_all(files: Iterable[BundleFile], source: Path, target: Path) -> None:
+    for file in files:
+        path = PurePosixPath(file.path)
+        paths.private_dir((target / path).parent)
+        with suppress(OSError):
+            os.link(source / path, target / path)
+            continue
+        shutil.copy2(source / path, target / path)

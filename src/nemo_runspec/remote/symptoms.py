@@ -1,0 +1,194 @@
+"""The line at the end of a log that says why the program failed: whose, where in the user's code, and what to do.
+
+A job's log holds the words of all its ranks. The first of them to fail by itself is the one to blame: what the others
+say afterwards (lost connections, torchrun's summary, crashes while they are ended) is an echo of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nemo_runspec.remote.patterns import ANY, PATTERNS, Level, Pattern
+from nemo_runspec.remote.tracebacks import Frame, Traceback, frames_of, read_tracebacks
+
+LIMIT = 1 << 20
+"""Bytes of a log that are looked at, from its end."""
+
+_FAR = 200
+"""Lines that a rank writes after a failure it survived, and not after one that ended it."""
+
+_LONGEST = 400
+"""Characters of a line that is shown."""
+
+_RANK = re.compile(r"(?:\[rank(\d+)\]:? ?)+")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_NATIVE = re.compile(r"^frame #|^#\d+ ")
+"""A stack of C++, of which PyTorch writes some for every rank it aborts."""
+
+_ENVIRONMENT = "the environment is not whole: install what is missing (startup_commands), or take another image"
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What a log says about a failure.
+
+    Args:
+        kind, what, evidence, remedy: as those of `provider.Diagnosis`.
+        where: `file:line` of the user's own code, '' where none is known.
+        rank: whose line it is, None where the log does not say.
+        level: how much it says; an echo or a hint is not the cause itself.
+    """
+
+    kind: str
+    what: str
+    evidence: str
+    remedy: str
+    where: str = ""
+    rank: int | None = None
+    level: Level = Level.CAUSE
+
+
+def find(log_tail: bytes, rank: int | None = None) -> Symptom | None:
+    """The most telling symptom, None where no line says anything.
+
+    Args:
+        log_tail: the end of a log; lines may begin with `[rankN] `.
+        rank: that failed first by its exit marker: the cause it names goes before those of others.
+    """
+    found: list[_At] = []
+    for who, lines in _by_rank(log_tail).items():
+        found += sorted(_of_rank(who, lines), key=lambda at: (at[1].level, at[0]))[-1:]
+    found.sort(key=lambda at: (-at[1].level, at[0]))
+    first = (at for at in found if at[1].rank == rank is not None and at[1].level is Level.CAUSE)
+    return next(first, found[0] if found else (0, None))[1]
+
+
+def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list[str]:
+    """The last lines that are not empty, without the ranks' names; those of one rank where it wrote any."""
+    by_rank = _by_rank(log_tail)
+    lines = by_rank.get(rank) if rank is not None else None
+    lines = lines or sorted(line for lines in by_rank.values() for line in lines)
+    return [_shown(text) for _, text in lines if text.strip()][-count:]
+
+
+def stack_of(log_tail: bytes) -> str:
+    """Where the user's own code was in the first stack that was taken of a running process; '' without one.
+
+    Such a stack, faulthandler's or py-spy's, says that it is the most recent call first.
+    """
+    for lines in _by_rank(log_tail).values():
+        texts = [text for _, text in lines]
+        start = next((n for n, text in enumerate(texts) if "most recent call first" in text), len(texts))
+        own = next((frame for frame in frames_of(texts[start:]) if frame.own), None)
+        if own is not None:
+            return own.place
+    return ""
+
+
+_Line = tuple[int, str]
+_At = tuple[int, Symptom]
+
+
+def _by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
+    """Each rank's lines, without its name and colours, and with their place among all."""
+    found: dict[int | None, list[_Line]] = {}
+    text = _COLOURS.sub("", log_tail[-LIMIT:].decode("utf-8", "replace")).replace("\r", "\n")
+    for place, line in enumerate(text.split("\n")):
+        match = _RANK.match(line)
+        rank = int(match[1]) if match else None
+        found.setdefault(rank, []).append((place, line[match.end() :] if match else line))
+    return found
+
+
+def _of_rank(rank: int | None, lines: Sequence[_Line]) -> Iterator[_At]:
+    """What one rank's lines say, without what it survived."""
+    texts = [text for _, text in lines]
+    first = _near_end(texts)
+    tracebacks = [one for one in read_tracebacks(texts) if one.end >= first]
+    taken = {n for one in tracebacks for n in range(one.start, one.end + len(one.message))}
+    for chain in _chains([one for one in tracebacks if not one.ignored]):
+        yield lines[chain[0].start][0], _raised(chain, rank)
+    for n in range(first, len(texts)):
+        if n not in taken and ANY.search(texts[n]):
+            pattern, groups = _match(texts[n])
+            yield lines[n][0], _symptom(pattern, groups, rank, texts[n])
+
+
+def _near_end(texts: Sequence[str]) -> int:
+    """The place from which on lines are so near the end that what they say may have ended the rank."""
+    left = _FAR
+    for n in range(len(texts) - 1, -1, -1):
+        left -= bool(texts[n].strip()) and not _NATIVE.match(texts[n])
+        if left < 0:
+            return n
+    return 0
+
+
+def _chains(tracebacks: Sequence[Traceback]) -> list[list[Traceback]]:
+    """Tracebacks of one exception together: its cause, what was raised while it was handled, a worker's."""
+    found: list[list[Traceback]] = []
+    for traceback in tracebacks:
+        if traceback.goes_on and found:
+            found[-1].append(traceback)
+        else:
+            found.append([traceback])
+    return found
+
+
+def _raised(chain: Sequence[Traceback], rank: int | None) -> Symptom:
+    """The last exception of the chain that the table knows, else the last one."""
+    for traceback in reversed(chain):
+        for line in traceback.message:
+            if ANY.search(line):
+                return _known(traceback, chain, line, rank)
+    traceback = chain[-1]
+    own = _own_of(chain)
+    place = f" at {own.place}" if own else f" in {traceback.inner.place}" if traceback.inner else ""
+    return Symptom(
+        "user code",
+        f"{_who(rank)} raised {traceback.name}{place}",
+        _shown(traceback.message[0]),
+        "the whole traceback is in the log",
+        own.place if own else "",
+        rank,
+    )
+
+
+def _known(traceback: Traceback, chain: Sequence[Traceback], line: str, rank: int | None) -> Symptom:
+    pattern, groups = _match(line)
+    own, inner = _own_of(chain), traceback.inner
+    level = Level.ECHO if pattern.level is Level.ECHO else Level.CAUSE
+    missing = pattern.kind == "import error" and inner is not None and not inner.own
+    remedy = _ENVIRONMENT if missing else pattern.remedy
+    what = pattern.what.format(*groups, who=_who(rank)).strip()
+    what += f", which {inner.place} needs" if missing and inner else f", at {own.place}" if own else ""
+    return Symptom(pattern.kind, what, _shown(line), remedy, own.place if own else "", rank, level)
+
+
+def _symptom(pattern: Pattern, groups: Sequence[str], rank: int | None, line: str) -> Symptom:
+    what = pattern.what.format(*groups, who=_who(rank)).strip()
+    return Symptom(pattern.kind, what, _shown(line), pattern.remedy, "", rank, pattern.level)
+
+
+def _match(line: str) -> tuple[Pattern, list[str]]:
+    """The first pattern of the table that is found there, and its groups; two more, as not each of them has as many."""
+    for pattern in PATTERNS:
+        match = pattern.regex.search(line)
+        if match:
+            return pattern, [*(group for group in match.groups() if group), "", ""]
+    raise AssertionError(line)
+
+
+def _own_of(chain: Sequence[Traceback]) -> Frame | None:
+    return next((one.own for one in reversed(chain) if one.own), None)
+
+
+def _who(rank: int | None) -> str:
+    return "the command" if rank is None else f"rank {rank}"
+
+
+def _shown(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,146 @@
+"""Stays with runs of a sweep that are elsewhere: one question per machine for all of them, and their metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nemo_runspec import paths
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.supervise.job import first_line
+from nemo_runspec.sweeps.model import Member
+from nemo_runspec.sweeps.run import Watcher
+
+_FIRST, _LONGEST, _GROWTH = 1.0, 20.0, 1.4
+"""Seconds between two looks: after something has changed, at most, and what they grow by."""
+
+_TICK = 0.1
+_METRICS = 16 << 20
+"""Bytes of metrics that are fetched at a time."""
+
+
+class ArrayFollower:
+    """Follows the members of a sweep. `run` may be interrupted at any point and called again.
+
+    Args:
+        members: with their records. `ends_all`: one that fails ends the others, should the platform not have done it.
+        trouble: takes what keeps a machine from being asked.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        members: Iterable[Member],
+        watcher: Watcher,
+        *,
+        ends_all: bool = False,
+        trouble: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.members = {member.name: member for member in members}
+        self._store = store
+        self._watcher = watcher
+        self._ends_all = ends_all
+        self._trouble = trouble
+        self._sleep = sleep
+        self._pause = _FIRST
+        self._started: set[str] = set()
+        self._ended: set[str] = set()
+
+    def run(self) -> list[Member]:
+        """The members once all are over.
+
+        Raises:
+            UserError: the platform refuses to be asked. One that does not answer is asked again and again.
+        """
+        while True:
+            if self.look():
+                self._pause = _FIRST
+            if all(record.over for record in self._records()):
+                return list(self.members.values())
+            self._wait(self._pause)
+            self._pause = min(self._pause * _GROWTH, _LONGEST)
+
+    def look(self) -> bool:
+        """Asks once; True where something has changed."""
+        open_ones = [record for record in self._records() if not record.over]
+        changed = [self._note(record) for record, _ in refresh(self._store, open_ones, trouble=self._trouble)]
+        fetch_metrics(self._store, [record for record in self._records() if record.name in self._started])
+        self._tell()
+        if self._ends_all and any(record.state == "failed" for record in self._records()):
+            self._end_others()
+        return any(changed)
+
+    def _records(self) -> list[JobRecord]:
+        return [member.record for member in self.members.values() if member.record is not None]
+
+    def _note(self, record: JobRecord) -> bool:
+        before = self.members[record.name]
+        self.members[record.name] = replace(before, record=record)
+        return before.record is None or before.record.state != record.state
+
+    def _tell(self) -> None:
+        for member in self.members.values():
+            if member.name not in self._started and member.state in ("running", "starting"):
+                self._started.add(member.name)
+                self._watcher.started(member)
+            if member.name not in self._ended and member.record is not None and member.record.over:
+                self._ended.add(member.name)
+                self._started.discard(member.name)
+                self._watcher.ended(member)
+
+    def _end_others(self) -> None:
+        failed = min(member.index for member in self.members.values() if member.state == "failed")
+        left = [record for record in self._records() if not record.over and record.submitted]
+        try:
+            stop_all(left, f"the sweep, as run {failed} has failed", hard=False)
+            self._ends_all = False
+        except UserError as error:
+            self._trouble(first_line(error))
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._watcher.tick()
+            self._sleep(min(_TICK, left))
+
+
+def fetch_metrics(store: JobStore, records: Sequence[JobRecord]) -> None:
+    """Brings what is new of the jobs' metrics into their folders here. One round trip per machine, more for much.
+
+    What cannot be fetched is fetched next time.
+    """
+    groups: dict[tuple[str, str], list[JobRecord]] = {}
+    for record in records:
+        if record.submitted:
+            provider: Any = get_backend(record.executor).load_provider()
+            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
+    for (executor, _), some in groups.items():
+        provider = get_backend(executor).load_provider()
+        if not hasattr(provider, "metrics"):
+            continue
+        try:
+            while _fetched(store, provider, some) >= _METRICS:
+                pass
+        except (UserError, OSError):
+            continue
+
+
+def _fetched(store: JobStore, provider: Any, records: Sequence[JobRecord]) -> int:
+    """How many bytes have come."""
+    files = [store.folder(record.name) / "metrics.jsonl" for record in records]
+    sizes = [file.stat().st_size if file.exists() else 0 for file in files]
+    came = 0
+    for number, piece in provider.metrics([record.handle for record in records], sizes, _METRICS):
+        paths.private_dir(files[number].parent)
+        with files[number].open("ab") as file:
+            file.truncate(piece.start)
+            file.write(piece.content)
+        came += len(piece.content)
+    return came

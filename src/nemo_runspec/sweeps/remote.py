@@ -1,0 +1,169 @@
+"""The runs of a sweep on another machine: those of one shape submitted together, and watched by nobody from here.
+
+Once they are submitted the sweep has no process: its state is what its members' are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.planning.build import Planned
+from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.group import RemoteGroup
+from nemo_runspec.remote.job import RemoteJob
+from nemo_runspec.source import Layer
+from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.sweeps.model import Options
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that are submitted together. `members`: their places in the sweep; a single one is an ordinary job."""
+
+    name: str
+    members: tuple[int, ...]
+
+
+def batches_of(group: str, plans: Sequence[Plan]) -> list[Batch]:
+    """The runs of a sweep by their shapes, the first run's first.
+
+    Args:
+        group: the sweep's name, which the only array has too; several are numbered.
+    """
+    shapes: dict[str, list[int]] = {}
+    for index, plan in enumerate(plans):
+        provider = get_backend(plan.executor).load_provider()
+        shape = provider.shape_of(plan) if hasattr(provider, "shape_of") else None
+        shapes.setdefault(shape or f"alone {index}", []).append(index)
+    several = sum(len(found) > 1 for found in shapes.values()) > 1
+    names = (f"{group}-{number}" if several else group for number in range(1, len(shapes) + 1))
+    return [
+        Batch(plans[found[0]].name if len(found) == 1 else next(names), tuple(found)) for found in shapes.values()
+    ]
+
+
+def how_it_goes(batches: Sequence[Batch]) -> str:
+    """The batches in words; '' where all runs are one array."""
+    arrays = [len(batch.members) for batch in batches if len(batch.members) > 1]
+    alone = len(batches) - len(arrays)
+    if len(arrays) == 1 and not alone:
+        return ""
+    parts = [f"{len(arrays)} job arrays ({', '.join(map(str, arrays))} runs)"] if len(arrays) > 1 else []
+    parts += [f"a job array of {arrays[0]} runs"] if len(arrays) == 1 else []
+    parts += [f"{alone} jobs by themselves" if alone > 1 else "a job by itself"] if alone else []
+    return f"the runs differ in what they ask for: {' and '.join(parts)}"
+
+
+def parallel_of(plan: Plan) -> int | None:
+    """How many runs may go on at a time where the profile or the command line says so; else the queue decides."""
+    source = plan.sources.get("run.env.max_parallel")
+    limit = plan.run["env"].get("max_parallel")
+    return int(limit) if limit and source is not None and source.layer is not Layer.DEFAULT else None
+
+
+class RemoteSweep:
+    """The runs of a grid on their way.
+
+    Args:
+        argv: the command line, which each job's record keeps redacted.
+
+    Raises:
+        UserError: something keeps the runs from being submitted; nothing has happened then.
+    """
+
+    def __init__(
+        self, group: str, planned: Sequence[Planned], argv: Sequence[str], options: Options, say: Say
+    ) -> None:
+        plans = [each.plan for each in planned]
+        self.batches = batches_of(group, plans)
+        limit = parallel_of(plans[0])
+        self._parts: list[RemoteGroup | RemoteJob] = []
+        for batch in self.batches:
+            some = [_submission(planned[index], argv, group) for index in batch.members]
+            get_backend(some[0].plan.executor).load_provider().check(some[0].plan)
+            self._parts.append(
+                RemoteJob(some[0], say)
+                if len(some) == 1
+                else RemoteGroup(batch.name, some, parallel=limit, ends_all=options.stop_on_failure, say=say)
+            )
+
+    def record_jobs(self) -> None:
+        """Writes all runs down, before the first is submitted."""
+        for part in self._parts:
+            if isinstance(part, RemoteGroup):
+                part.record_jobs()
+            else:
+                part.record_job()
+
+    def submit(self) -> None:
+        """Submits all runs.
+
+        Raises:
+            UserError: as `RemoteGroup.submit`; what was submitted before goes on.
+        """
+        for part in self._parts:
+            part.submit()
+
+    @property
+    def records(self) -> dict[int, JobRecord]:
+        """The runs' records by their places."""
+        found: dict[int, JobRecord] = {}
+        for batch, part in zip(self.batches, self._parts, strict=True):
+            records = part.records if isinstance(part, RemoteGroup) else [part.record]
+            found |= dict(zip(batch.members, records, strict=True))
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """The runs' jobs, in no order."""
+        return [each.plan.name for part in self._parts for each in _submissions(part)]
+
+    @property
+    def ids(self) -> Mapping[str, int]:
+        """What was submitted: id on the platform → how many runs it is."""
+        found: dict[str, int] = {}
+        for batch in self.batches:
+            id = str(self.records[batch.members[0]].handle.get("id", ""))
+            found[id.partition("_")[0] if len(batch.members) > 1 else id] = len(batch.members)
+        return found
+
+
+def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
+    """Ends runs whose submission was interrupted: they are looked for first, then those that are there are ended.
+
+    Raises:
+        UserError: it cannot be known, or they cannot be ended.
+    """
+    records = [store.by_name(name) for name in names if store.exists(name)]
+    open_ones = [record for record in records if not record.over]
+    if not open_ones:
+        return
+    provider = get_backend(open_ones[0].executor).load_provider()
+    seen = provider.look([record.handle for record in open_ones])
+    there = []
+    for record, found in zip(open_ones, seen, strict=True):
+        if found.gone:
+            store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
+            continue
+        handle = {**record.handle, "id": found.facts["id"]}
+        there.append(store.transition(record, "queued", handle=handle, facts=dict(found.facts)))
+    stop_all(there, by, hard=True)
+    for record, found in zip(open_ones, seen, strict=True):
+        if found.gone and record.handle.get("task", 0) == 0:
+            provider.remove({**record.handle, "job_dir": record.handle.get("array") or record.handle["job_dir"]})
+
+
+def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:
+    return part.submissions if isinstance(part, RemoteGroup) else [part.submission]
+
+
+def _submission(planned: Planned, argv: Sequence[str], group: str) -> Submission:
+    plan = planned.plan
+    return Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group)

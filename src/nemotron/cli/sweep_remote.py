@@ -1,0 +1,164 @@
+"""A sweep on another machine: submitted, and then either left to it or stayed with until the table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobStore
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.planning.build import Planned
+from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.redact import redact_argv
+from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.question import Answer, ask
+from nemo_runspec.supervise.job import first_line
+from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_metrics
+from nemo_runspec.sweeps.model import Sweep, member_of, options_of
+from nemo_runspec.sweeps.remote import RemoteSweep, end_now, how_it_goes, parallel_of
+from nemo_runspec.sweeps.status import exit_code
+from nemo_runspec.sweeps.store import SweepStore
+from nemo_runspec.sweeps.table import varying_keys
+from nemotron.cli.sweep_display import Display, make_display
+from nemotron.cli.sweep_report import conclude
+from nemotron.cli.text import count
+
+_INTERRUPTED = 130
+
+
+def run_sweep_elsewhere(sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str]) -> int:
+    """Submits the runs of a grid; attached, stays until all are over.
+
+    Returns: detached 0, attached as `run_sweep`; 130 where the terminal was given back while it goes on.
+
+    Raises:
+        UserError: they cannot be submitted.
+    """
+    for each in planned:
+        refuse_unfilled(each.plan)
+    for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
+        _say(f"warning: {line}")
+    return _Elsewhere(sweep, planned, argv).run()
+
+
+class _Elsewhere:
+    def __init__(self, sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str]) -> None:
+        first = planned[0]
+        options = options_of(first.plan)
+        self.detached = first.plan.mode == "batch"
+        self.store = SweepStore()
+        self.jobs = JobStore()
+        self.runs = RemoteSweep(sweep.group, planned, argv, options, _say)
+        self.sweep = replace(
+            sweep,
+            argv=tuple(redact_argv(argv, first.secret_values.values())),
+            options=replace(options, max_parallel=parallel_of(first.plan) or len(planned)),
+            members=tuple(member_of(index, each.plan) for index, each in enumerate(planned)),
+            launcher=this_process(),
+            host=os.uname().nodename,
+            profile=first.plan.profile,
+            executor=first.plan.executor,
+            alone=True,
+        )
+        self.asked_to_stop = False
+
+    def run(self) -> int:
+        """The exit code."""
+        self.store.write(self.sweep)
+        try:
+            self._submit()
+        except KeyboardInterrupt:
+            return self._interrupted()
+        finally:
+            self._leave_alone()
+        if self.detached:
+            print(self.sweep.group)
+            self._say_how_to_go_on()
+            return 0
+        return self._stay()
+
+    def _submit(self) -> None:
+        how = how_it_goes(self.runs.batches)
+        if how:
+            _say(f"{self.sweep.group}: {how}")
+        self.runs.record_jobs()
+        self.runs.submit()
+        ids = ", ".join(f"{id} ({count(runs, 'run')})" for id, runs in self.runs.ids.items())
+        _say(f"{self.sweep.group}: submitted as {ids}")
+
+    def _leave_alone(self) -> None:
+        """From here on its state is what its members' are, whatever becomes of this process."""
+        self.sweep = replace(self.sweep, launcher=None)
+        self.store.write(self.sweep)
+
+    def _interrupted(self) -> int:
+        group = self.sweep.group
+        _say(f"{group}: interrupted; looking whether it was submitted")
+        try:
+            end_now(self.jobs, self.runs.names, "Ctrl-C")
+        except (UserError, KeyboardInterrupt) as error:
+            why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
+            _say(f"{group}: not known{why}; nemotron jobs status {group} finds out")
+        return _INTERRUPTED
+
+    def _stay(self) -> int:
+        records = self.runs.records
+        members = [replace(member, record=records[member.index]) for member in self.sweep.members]
+        display = make_display(self.sweep, varying_keys(self.sweep.members), len(members))
+        follower = ArrayFollower(
+            self.jobs, members, display, ends_all=self.sweep.options.stop_on_failure, trouble=_Once()
+        )
+        while True:
+            try:
+                with display:
+                    follower.run()
+                return self._conclude(follower)
+            except KeyboardInterrupt:
+                answer = ask(self.sweep.group)
+            if answer is Answer.DETACH:
+                _say(f"{self.sweep.group}: goes on without this terminal")
+                self._say_how_to_go_on()
+                return _INTERRUPTED
+            if answer is Answer.CANCEL:
+                self._cancel(follower)
+
+    def _cancel(self, follower: ArrayFollower) -> None:
+        """TERM first; a second wish does not wait for the commands to save their work."""
+        hard, self.asked_to_stop = self.asked_to_stop, True
+        left = [m.record for m in follower.members.values() if m.record is not None and not m.record.over]
+        try:
+            stop_all(left, "Ctrl-C", hard=hard)
+        except UserError as error:
+            _say(f"{self.sweep.group}: it cannot be cancelled now: {first_line(error)}")
+            return
+        _say(f"{self.sweep.group}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}")
+
+    def _conclude(self, follower: ArrayFollower) -> int:
+        members = tuple(follower.members.values())
+        fetch_metrics(self.jobs, [member.record for member in members if member.record is not None])
+        self.sweep = replace(self.store.get(self.sweep.group), members=members)
+        conclude(self.sweep, self.store.folder(self.sweep.group))
+        return exit_code(members)
+
+    def _say_how_to_go_on(self) -> None:
+        group = self.sweep.group
+        _say(f"  nemotron jobs show {group}    nemotron jobs cancel {group}")
+
+
+class _Once:
+    """Says what keeps a machine from being asked, once as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def __call__(self, text: str) -> None:
+        if text != self._said:
+            _say(f"{text}; trying again")
+        self._said = text
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,99 @@
+"""What the doctor makes of a login node's answer: programs, clock, quota, each by a stand-in first in `PATH`."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from nemo_runspec.backends.slurm.preflight import login, place
+from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Answer, Asked
+from nemo_runspec.backends.slurm.preflight.examine import ask
+from nemo_runspec.doctor.check import Check, Question
+from nemo_runspec.transport.here import LocalHost
+
+QUESTION = Question("c", {})
+QUOTA = """\
+Disk quotas for user me (uid 1000):
+     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+home:/export/me {used}  50000000 55000000   6days  120000       0       0
+"""
+"""As `quota -w` of quota-tools 4.06 prints it (its manual page: a star marks what is over a limit)."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`here(quota="…")`: this machine's answer, with these scripts first in `PATH`; `only`: nothing else is there."""
+
+    monkeypatch.setenv("SLURM_CONF", "/none/slurm.conf")  # Slurm's programs, where there are any, end at once
+
+    def look(only: tuple[str, ...] | None = None, folder: str = "/tmp", mounts: tuple[str, ...] = (), **scripts: str):
+        bin_folder = tmp_path / "bin"
+        bin_folder.mkdir()
+        for name in only or ():
+            (bin_folder / name).symlink_to(f"/usr/bin/{name}")
+        for name, text in scripts.items():
+            (bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (bin_folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(bin_folder) if only else f"{bin_folder}:{os.environ['PATH']}")
+        return ask(LocalHost(), Asked(folder, (), mounts))
+
+    return look
+
+
+def seen(answer: Answer, name: str, of=login) -> Check:
+    return next(check for check in of.checks(QUESTION, Asked("/tmp", ()), answer) if check.name == name)
+
+
+def test_a_program_that_lacks(here):
+    answer = here(only=tuple(name for name in (*NEEDED, "date") if name != "gzip"))
+    assert seen(answer, "programs there").seen == "not on PATH there: gzip"
+    assert seen(answer, "Slurm").verdict == "failed"
+
+
+@pytest.mark.parametrize(("shift", "word"), [(3600, "ahead of"), (-3600, "behind")])
+def test_a_clock_that_is_off(here, shift: int, word: str):
+    clock = seen(here(date=f'exec /usr/bin/date --date="{shift} seconds" "$@"'), "clock")
+    assert clock.verdict == "warning"
+    assert word in clock.seen
+    assert 3400 < int(clock.seen.split()[0]) <= 3600
+
+
+def test_a_clock_that_is_right(here):
+    assert seen(here(), "clock").verdict == "ok"
+
+
+@pytest.mark.parametrize(("used", "verdict"), [("40000000", "ok"), ("51000000*", "failed")])
+def test_a_quota(here, used: str, verdict: str):
+    check = seen(here(quota=f"cat <<'E'\n{QUOTA.format(used=used)}\nE"), "quota", place)
+    assert check.verdict == verdict
+    assert ("home:/export/me 51000000*" in check.seen) == (verdict == "failed")
+
+
+def test_a_directory_below_a_file(here, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    answer = here(folder=f"{tmp_path}/file/run")
+    assert seen(answer, "remote_job_dir", place).verdict == "failed"
+
+
+def test_mounts_are_read_as_the_batch_script_reads_them(here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DATA", str(tmp_path))
+    (tmp_path / "a b").mkdir()
+    sources = ("$DATA/a b", "$NO_SUCH/x", f"{tmp_path}/none", f"{tmp_path}/$(touch {tmp_path}/run)")
+    answer = here(mounts=sources)
+    checks = {c.verdict: c for c in place.checks(QUESTION, Asked("/tmp", (), sources), answer) if c.name == "mounts"}
+    assert checks["failed"].seen == f"not there: {sources[2]}, {sources[3]}"
+    assert checks["warning"].seen == "not known: $NO_SUCH/x"
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_left_behind(here, tmp_path: Path):
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    before = time.time()
+    answer = here(folder=str(folder))
+    assert seen(answer, "remote_job_dir", place).seen.startswith(f"{folder} is writable")
+    assert list(folder.iterdir()) == []
+    assert before <= answer.ended

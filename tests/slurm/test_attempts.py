@@ -1,0 +1,263 @@
+"""Attempts of a job: what it is told before an end, whether it is started again, and what stays meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterkit import LabHost, slurm_plan, start, tasks_said, wait
+from job_fixtures import torch_bin
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.process import until
+
+from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.planning.model import Plan
+
+__all__ = ["torch_bin"]
+
+pytestmark = needs_slurm
+
+SECRETS = {"TOKEN": "s3cr3t"}
+COUNTS = """
+import os, pathlib, signal, sys, time
+me = os.environ["NEMOTRON_ATTEMPT"] + "-" + os.environ["RANK"]
+heard = []
+
+def hear(number, _):
+    heard.append(signal.Signals(number).name)
+    print("heard", heard[-1], flush=True)
+
+for name in ("SIGTERM", "SIGUSR1"):
+    signal.signal(getattr(signal, name), hear)
+print("begun", os.environ["NEMOTRON_ATTEMPT"], len(os.environ["TOKEN"]), flush=True)
+pathlib.Path({folder!r}, "begun-" + me).touch()
+end = time.time() + {seconds}
+while not heard and time.time() < end:
+    time.sleep(0.1)
+until = time.time() + {pause}
+while time.time() < until:
+    time.sleep(0.1)
+sys.exit({code} if heard else 0)
+"""
+
+
+@pytest.fixture
+def lab(slurm_lab_plain: SlurmLab) -> SlurmLab:
+    return slurm_lab_plain
+
+
+@pytest.fixture
+def host(lab: SlurmLab) -> LabHost:
+    return LabHost(lab)
+
+
+def attempts(plan: Plan) -> list[str]:
+    """What became of each attempt."""
+    file = Path(plan.job_dir) / "status" / "attempts"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [dict(word.split("=", 1) for word in line.split()[:3])["fate"] for line in lines]
+
+
+def secrets_of(plan: Plan) -> Path:
+    return Path(plan.job_dir) / "secrets.env"
+
+
+def counting(
+    folder: Path, profile: dict[str, Any], *, seconds: float = 600, pause: float = 1, code: int = 0, **values: Any
+) -> Plan:
+    """A plan whose command says what signals it hears, and ends some time (`pause`) after the first one."""
+    folder.mkdir(exist_ok=True)
+    script = COUNTS.format(folder=str(folder), seconds=seconds, pause=pause, code=code)
+    values = {"nodes": 2, **values}
+    return slurm_plan(folder, script, profile, **values)
+
+
+def begun(folder: Path, attempt: int = 0, ranks: int = 2) -> None:
+    """Waits for all commands of an attempt."""
+    until(lambda: len(list(folder.glob(f"begun-{attempt}-*"))) == ranks, f"attempt {attempt}", 90)
+
+
+def heard(plan: Plan, job: Asked, attempt: int = 0) -> list[str]:
+    """What each rank heard."""
+    return sorted(line for line in tasks_said(plan, job, attempt).splitlines() if " heard " in line)
+
+
+def set_limit(lab: SlurmLab, job: Asked, limit: str) -> None:
+    lab.run("scontrol", "update", f"JobId={job.id}", f"TimeLimit={limit}")
+
+
+def test_a_failed_job_keeps_its_secrets_until_its_last_attempt(host: LabHost, tmp_path: Path):
+    script = """
+    import os, sys
+    print("attempt", os.environ["NEMOTRON_ATTEMPT"], os.environ["TOKEN"][:2])
+    sys.exit(9)
+    """
+    plan = slurm_plan(tmp_path, script, {"retries": 2})
+    job = start(host, plan, secrets=SECRETS)
+    seen = wait(host, job)
+    assert (seen.state, seen.restarts, seen.exit_code) == ("failed", 2, 9)
+    assert [marker.attempt for marker in seen.markers] == ["2"]
+    said = [tasks_said(plan, job, attempt).splitlines() for attempt in (0, 1, 2)]
+    assert said == [
+        ["[rank0] attempt 0 s3"],
+        ["nemotron: attempt 2 of 3", "[rank0] attempt 1 s3"],
+        ["nemotron: attempt 3 of 3", "[rank0] attempt 2 s3"],
+    ]
+    assert attempts(plan) == ["retried", "retried", "over"]
+    assert not secrets_of(plan).exists()
+
+
+def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """Four jobs at once, as Slurm looks at its clocks twice a minute. With `resume`, 0 is a checkpoint, not the end."""
+    plans = {
+        "step": counting(tmp_path / "step", {"signal": "TERM@30"}, code=3),
+        "batch": counting(tmp_path / "batch", {"signal": "B:USR1@30", "retries": 1}),
+        "resume": counting(tmp_path / "resume", {"resume": True, "signal": "TERM@30"}),
+        "deaf": counting(tmp_path / "deaf", {"resume": True, "max_restarts": 1}, pause=600),
+    }
+    jobs = {name: start(host, plan, secrets=SECRETS) for name, plan in plans.items()}
+    for name in plans:
+        begun(tmp_path / name)
+        assert secrets_of(plans[name]).stat().st_mode & 0o777 == 0o600
+        set_limit(lab, jobs[name], "1" if name != "deaf" else "0")
+    for name in ("resume", "deaf"):
+        until(lambda plan=plans[name]: attempts(plan) == ["continued"], f"the end of {name}", 120)
+        set_limit(lab, jobs[name], "10")
+
+    seen = wait(host, jobs["step"], seconds=120)
+    assert (seen.slurm_state, seen.exit_code, seen.restarts) == ("FAILED", 3, 0)
+    seen = wait(host, jobs["batch"], seconds=120)
+    assert (seen.slurm_state, seen.exit_code, seen.restarts) == ("COMPLETED", 0, 0)
+    for name, signal in (("step", "SIGTERM"), ("batch", "SIGUSR1"), ("resume", "SIGTERM")):
+        assert heard(plans[name], jobs[name]) == [f"[rank{rank}] heard {signal}" for rank in (0, 1)]
+    for name in ("step", "batch"):
+        assert attempts(plans[name]) == ["over"]
+        assert not secrets_of(plans[name]).exists()
+
+    for name, most in (("resume", 11), ("deaf", 2)):
+        begun(tmp_path / name, 1)
+        assert attempts(plans[name]) == ["continued"]
+        assert secrets_of(plans[name]).exists()
+        assert heard(plans[name], jobs[name], 1) == []
+        assert f"nemotron: attempt 2 of {most}\n" in tasks_said(plans[name], jobs[name], 1)
+    lab.run("scancel", jobs["resume"].id, jobs["deaf"].id)
+    for name in ("resume", "deaf"):
+        wait(host, jobs[name])
+        assert attempts(plans[name]) == ["continued", "over"]
+        assert not secrets_of(plans[name]).exists()
+
+
+def test_a_preempted_job_is_continued_until_max_restarts(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """In a partition that cancels what it preempts; where it requeues, Slurm does it itself."""
+    lab.run("scontrol", "update", "PartitionName=backfill", "PreemptMode=CANCEL")
+    profile = {"resume": True, "max_restarts": 1, "partition": "backfill", "exclusive": True}
+    plan = counting(tmp_path, profile)
+    job = start(host, plan, secrets=SECRETS)
+    for attempt in (0, 1):
+        begun(tmp_path, attempt)
+        assert secrets_of(plan).exists()
+        lab.submit("true", "--nodes=4", "--exclusive", "--partition=batch")
+        until(lambda n=attempt: len(attempts(plan)) == n + 1, "the preemption", 60)
+    seen = wait(host, job)
+    lab.run("scontrol", "update", "PartitionName=backfill", "PreemptMode=REQUEUE")
+    assert (seen.slurm_state, attempts(plan)) == ("PREEMPTED", ["continued", "over"])
+    assert not secrets_of(plan).exists()
+
+
+def test_slurms_own_requeue_keeps_the_secrets(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """A node that is set down. The second attempt ends by itself, with 0."""
+    plan = counting(tmp_path, {}, seconds=3)
+    job = start(host, plan, secrets=SECRETS)
+    begun(tmp_path)
+    lab.set_node_down("n2")
+    seen = wait(host, job)
+    assert (seen.state, seen.restarts) == ("succeeded", 1)
+    assert attempts(plan) == ["slurm", "over"]
+    assert sum(" begun 1 6" in line for line in tasks_said(plan, job, 1).splitlines()) == 2
+    assert not secrets_of(plan).exists()
+
+
+def test_a_cancelled_job_is_not_tried_again(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """Not after its command has failed; nor where Slurm's end of it did not come through while it waited."""
+    failing = slurm_plan(tmp_path / "failing", "import time; time.sleep(3); raise SystemExit(5)", {"retries": 3})
+    waiting = slurm_plan(tmp_path / "waiting", "raise SystemExit(5)", {"retries": 3})
+    first, second = start(host, failing, secrets=SECRETS), start(host, waiting, secrets=SECRETS)
+    until((Path(failing.job_dir) / "status").exists, "the first job's begin", 60)
+    (Path(failing.job_dir) / "status" / "cancelled").write_text("a test\n")
+    until(lambda: attempts(waiting) == ["retried"], "the second job's requeue", 60)
+    (Path(waiting.job_dir) / "status" / "cancelled").write_text("a test\n")
+    assert (wait(host, first).restarts, attempts(failing)) == (0, ["over"])
+    seen = wait(host, second)
+    assert (seen.state, seen.reason, attempts(waiting)) == ("cancelled", "cancelled by a test", ["retried", "over"])
+    assert tasks_said(waiting, second, 1) == ""
+    assert not secrets_of(failing).exists()
+    assert not secrets_of(waiting).exists()
+
+
+def test_the_ranks_of_torchrun_are_signalled_once_and_torchrun_is_not(lab: SlurmLab, torch_bin: Path, tmp_path: Path):
+    """It would send TERM on, kill its ranks 30 s later, and die of USR1 itself."""
+    host = LabHost(lab, path=str(torch_bin))
+    plans = [counting(tmp_path / name, {}, launch="torchrun", processes=2, pause=4) for name in ("USR1", "TERM")]
+    jobs = [start(host, plan, secrets=SECRETS) for plan in plans]
+    for job, name in zip(jobs, ("USR1", "TERM"), strict=True):
+        begun(tmp_path / name, ranks=4)
+        lab.run("scancel", "--batch", f"--signal={name}", job.id)
+    for plan, job, name in zip(plans, jobs, ("USR1", "TERM"), strict=True):
+        assert wait(host, job).state == "succeeded", tasks_said(plan, job)
+        assert heard(plan, job) == [f"[rank{rank}] heard SIG{name}" for rank in range(4)]
+
+
+def test_a_failing_rank_leaves_the_others_time_to_end(host: LabHost, tmp_path: Path):
+    """srun's --kill-on-bad-exit=1 would end them at once."""
+    script = """
+    import os, signal, sys, time
+    def save(*_):
+        time.sleep(4)
+        print("saved", flush=True)
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, save)
+    if os.environ["RANK"] == "1":
+        sys.exit(7)
+    time.sleep(600)
+    """
+    plan = slurm_plan(tmp_path, script, nodes=2)
+    job = start(host, plan)
+    seen = wait(host, job)
+    assert (seen.state, seen.exit_code) == ("failed", 7)
+    assert [(marker.node, marker.exit_code) for marker in seen.markers] == [(0, 0), (1, 7)]
+    assert "[rank0] saved" in tasks_said(plan, job)
+
+
+def test_a_node_that_dies_without_a_word_ends_the_job(host: LabHost, tmp_path: Path):
+    script = """
+    import os, pathlib, signal, time
+    if os.environ["RANK"] == "1":
+        rank = os.getppid()
+        node = int(pathlib.Path(f"/proc/{rank}/stat").read_text().rpartition(")")[2].split()[1])
+        for pid in (node, rank, os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+    time.sleep(600)
+    """
+    plan = slurm_plan(tmp_path, script, nodes=2)
+    job = start(host, plan, secrets=SECRETS)
+    seen = wait(host, job)
+    assert (seen.state, seen.exit_code != 0) == ("failed", True)
+    assert 1 not in [marker.node for marker in seen.markers]
+    assert not secrets_of(plan).exists()
+
+
+def test_the_secrets_of_an_array_go_with_its_last_task(host: LabHost, tmp_path: Path):
+    script = """
+    import os, sys, time
+    time.sleep(6 if os.environ["SLURM_ARRAY_TASK_ID"] == "1" else 0)
+    sys.exit(len(os.environ["TOKEN"]) - 6)
+    """
+    plan = slurm_plan(tmp_path, script, {"array": "0-1"})
+    job = start(host, plan, secrets=SECRETS)
+    over = Path(plan.job_dir) / "status" / "over-0"
+    until(over.exists, "the first task's end", 60)
+    assert secrets_of(plan).exists()
+    assert wait(host, job).state == "succeeded"
+    assert not secrets_of(plan).exists()

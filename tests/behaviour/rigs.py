@@ -16,10 +16,14 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from support import Project
 
-
 _ASKS = (
     "Ctrl-C asks whether the job is to go on alone or to be cancelled (it goes on where nobody can be asked); "
     "tested with a terminal in tests/remote"
+)
+
+_TRACKED = (
+    "Slurm itself ends what a job leaves, where it tracks processes by control groups (`ProctrackType=proctrack/cgroup`"
+    "), which the lab's machine cannot"
 )
 
 
@@ -129,7 +133,6 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     profile = f'executor = "slurm"\naccount = "acme"\npartition = "batch"\ntime = "00:10:00"\nremote_job_dir = "{run}"'
     environment = lab.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    environment["PYTHONPATH"] = "/tmp/beh/stub"
     return Setting(profile, environment, view, leftovers, safes, folders=[run], left_alone=lambda folder: False)
 
 
@@ -160,7 +163,7 @@ RIGS = (
         "slurm",
         _slurm,
         lab=needs_slurm.kwargs["how"],
-        unsupported={"interrupt": _ASKS},
+        unsupported={"interrupt": _ASKS, "leftovers_of_a_job": _TRACKED},
         needs_launcher=("planned", "submitting"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import time
 from pathlib import Path
 
@@ -25,19 +25,17 @@ home:/export/me {used}  50000000 55000000   6days  120000       0       0
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """`here(quota="…")`: this machine's answer, with these scripts first in `PATH`; `only`: nothing else is there."""
+    """`here("gzip", quota="…")`: what a login node says whose `PATH` has no gzip, no Slurm, and this quota."""
 
-    monkeypatch.setenv("SLURM_CONF", "/none/slurm.conf")  # Slurm's programs, where there are any, end at once
-
-    def look(only: tuple[str, ...] | None = None, folder: str = "/tmp", mounts: tuple[str, ...] = (), **scripts: str):
-        bin_folder = tmp_path / "bin"
-        bin_folder.mkdir()
-        for name in only or ():
-            (bin_folder / name).symlink_to(f"/usr/bin/{name}")
+    def look(*missing: str, folder: str = "/tmp", mounts: tuple[str, ...] = (), **scripts: str) -> Answer:
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        for name in {*NEEDED, "date", "mktemp", "df", "cat", "touch"} - {*missing, *scripts}:
+            (programs / name).symlink_to(shutil.which(name) or "/none")
         for name, text in scripts.items():
-            (bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
-            (bin_folder / name).chmod(0o755)
-        monkeypatch.setenv("PATH", str(bin_folder) if only else f"{bin_folder}:{os.environ['PATH']}")
+            (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+            (programs / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(programs))
         return ask(LocalHost(), Asked(folder, (), mounts))
 
     return look
@@ -48,14 +46,14 @@ def seen(answer: Answer, name: str, of=login) -> Check:
 
 
 def test_a_program_that_lacks(here):
-    answer = here(only=tuple(name for name in (*NEEDED, "date") if name != "gzip"))
+    answer = here("gzip")
     assert seen(answer, "programs there").seen == "not on PATH there: gzip"
     assert seen(answer, "Slurm").verdict == "failed"
 
 
 @pytest.mark.parametrize(("shift", "word"), [(3600, "ahead of"), (-3600, "behind")])
 def test_a_clock_that_is_off(here, shift: int, word: str):
-    clock = seen(here(date=f'exec /usr/bin/date --date="{shift} seconds" "$@"'), "clock")
+    clock = seen(here(date=f'exec {shutil.which("date")} --date="{shift} seconds" "$@"'), "clock")
     assert clock.verdict == "warning"
     assert word in clock.seen
     assert 3400 < int(clock.seen.split()[0]) <= 3600
@@ -97,3 +95,9 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
     assert seen(answer, "remote_job_dir", place).seen.startswith(f"{folder} is writable")
     assert list(folder.iterdir()) == []
     assert before <= answer.ended
+
+
+def test_slurm_that_does_not_answer(here):
+    answer = here(sbatch="sleep 60", squeue="", scancel="", sinfo="", scontrol="", timeout="exit 124")
+    assert seen(answer, "controller").seen == "Slurm's programs do not answer in time"
+    assert seen(answer, "remote_job_dir", place).verdict == "failed"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-from nemo_runspec.backends.slurm.preflight.asking import Asked, answer_of
+from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here, image_of
 from nemo_runspec.transport.here import LocalHost
 
@@ -63,9 +65,11 @@ def registry() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slurm's programs, where there are any, end at once."""
-    monkeypatch.setenv("SLURM_CONF", "/none/slurm.conf")
+def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `PATH` with what a login node has, and no Slurm."""
+    for name in (*NEEDED, "date", "mktemp", "df", "curl"):
+        (tmp_path / name).symlink_to(shutil.which(name) or "/none")
+    monkeypatch.setenv("PATH", str(tmp_path))
 
 
 def from_here(image: Image) -> str:

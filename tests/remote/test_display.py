@@ -111,7 +111,7 @@ def test_a_terminal_renews_its_line(width: int):
         (120, "nemotron: queued (12): position 3 of 17 in batch, waits for nodes; estimated start 17:42 (in 12 min)"),
         (80, "nemotron: queued (12): position 3 of 17, waits for nodes; start 17:42"),
         (60, "nemotron: queued (12): 3 of 17, waits for nodes; start 17:42"),
-        (52, "nemotron: queued (12): waits for nodes; start 17:42"),
+        (59, "nemotron: queued (12): 3 of 17, waits for nod…; start 17:42"),
         (45, "nemotron: queued (12): waits for nodes"),
         (30, "nemotron: queued (12): waits …"),
     ],

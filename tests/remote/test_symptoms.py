@@ -236,7 +236,7 @@ def test_an_echo_is_better_than_nothing():
     ("line", "kind"),
     [
         (
-            "RuntimeError: DataLoader worker (pid 812) is killed by signal: Bus error. insufficient shared memory (shm)",
+            "RuntimeError: DataLoader worker (pid 812) is killed by signal: Bus error. It is possible",
             "shared memory",
         ),
         ("RuntimeError: DataLoader worker (pid(s) 812) is killed by signal: Killed.", "out of memory"),
@@ -282,7 +282,9 @@ def test_exceptions_by_their_words(line: str, kind: str):
         b'Traceback (most recent call last):\n  File "a.py", line 1, in f\n',
         b"\xff\xfe\x00" * 1000,
         b"[rank0] " * 1000,
-        b'  File "a.py", line 3\n' * 500,
+        b'  File "a.py", line 3\n' * 50_000,
+        b"x" * (1 << 20),  # a minute's work for a pattern that tries every place of it anew
+        b"a:b/" * (1 << 18),
     ],
 )
 def test_where_nothing_is_said_nothing_is_found(log: bytes):
@@ -323,4 +325,6 @@ def test_where_a_process_was(tmp_path: Path):
     wait_for_batch()
     """
     assert stack_of(of_rank(0, said_by(tmp_path, script))) == "main.py:5"
+    spied = 'Thread 812 (idle): "MainThread"\n    wait (threading.py:359)\n    step (train/loop.py:12)\n'
+    assert stack_of(of_rank(1, spied)) == "train/loop.py:12"
     assert stack_of(b"nothing\n") == ""

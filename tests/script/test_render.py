@@ -22,7 +22,7 @@ from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.planning.model import EnvVar, Package
 from nemo_runspec.planning.reserved import RESERVED, check_environment
 from nemo_runspec.script import JobLayout, render_job_script
-from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, read_markers
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, parse_marker, read_markers
 from nemo_runspec.supervise.outcome import outcome_of
 
 HOSTILE = (
@@ -595,3 +595,31 @@ def test_a_signal_that_comes_before_the_command_is_not_lost(tmp_path):
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 143, output
     assert "started" not in output
+
+
+def test_an_attempt_is_said_and_recorded(tmp_path):
+    plan = plan_for(tmp_path, "import os; print('try', os.environ['NEMOTRON_ATTEMPT'])", executor="slurm")
+    code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7", SLURM_RESTART_COUNT="2", NEMOTRON_ATTEMPTS="4")
+    assert (code, marker(plan).attempt) == (0, "2"), output
+    assert output.splitlines() == ["nemotron: attempt 3 of 4", "[rank0] try 2"]
+
+
+def test_a_marker_of_an_older_script_names_no_attempt(tmp_path):
+    plan = plan_for(tmp_path)
+    assert run_script(plan, tmp_path)[0] == 0
+    text = (Path(JobLayout(plan.job_dir).status) / "node-0").read_text()
+    assert (parse_marker(text).attempt, parse_marker(text.replace("attempt=0\n", "")).attempt) == ("0", "")
+
+
+def test_what_a_job_is_told_is_for_its_command_alone(tmp_path):
+    """As Slurm's batch shell tells it. The script itself gets no signal."""
+    script = """
+    import os, pathlib, signal, sys, time
+    signal.signal(signal.SIGUSR1, lambda *_: sys.exit("heard it"))
+    pathlib.Path(os.environ["NEMOTRON_JOB_DIR"], "status", "gates-7-0", "told.1").write_text("USR1\\n")
+    time.sleep(60)
+    """
+    plan = plan_for(tmp_path, script, executor="slurm")
+    code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7")
+    assert (code, marker(plan).received) == (1, "USR1")
+    assert "[rank0] heard it\n" in output

@@ -74,9 +74,9 @@ def counting(
     return slurm_plan(folder, script, profile, **values)
 
 
-def begun(folder: Path, attempt: int = 0, ranks: int = 2) -> None:
-    """Waits for all commands of an attempt."""
-    until(lambda: len(list(folder.glob(f"begun-{attempt}-*"))) == ranks, f"attempt {attempt}", 90)
+def begun(folder: Path, attempt: int = 0) -> None:
+    """Waits for both commands of an attempt."""
+    until(lambda: len(list(folder.glob(f"begun-{attempt}-*"))) == 2, f"attempt {attempt}", 90)
 
 
 def heard(plan: Plan, job: Asked, attempt: int = 0) -> list[str]:
@@ -84,28 +84,28 @@ def heard(plan: Plan, job: Asked, attempt: int = 0) -> list[str]:
     return sorted(line for line in tasks_said(plan, job, attempt).splitlines() if " heard " in line)
 
 
-def set_limit(lab: SlurmLab, job: Asked, limit: str) -> None:
-    lab.run("scontrol", "update", f"JobId={job.id}", f"TimeLimit={limit}")
+def end_at(lab: SlurmLab, job: Asked, seconds: int) -> None:
+    """Moves a running job's end."""
+    lab.run("scontrol", "update", f"JobId={job.id}", f"EndTime=now+{seconds}")
 
 
-def test_a_failed_job_keeps_its_secrets_until_its_last_attempt(host: LabHost, tmp_path: Path):
+@pytest.mark.parametrize("image", ["", "attempts"], ids=["plain", "container"])
+def test_a_failed_job_keeps_its_secrets_until_its_last_attempt(
+    host: LabHost, lab: SlurmLab, tmp_path: Path, image: str
+):
     script = """
     import os, sys
     print("attempt", os.environ["NEMOTRON_ATTEMPT"], os.environ["TOKEN"][:2])
     sys.exit(9)
     """
-    plan = slurm_plan(tmp_path, script, {"retries": 2})
+    plan = slurm_plan(tmp_path, script, {"retries": 1, "container_image": image and lab.image(image)})
     job = start(host, plan, secrets=SECRETS)
     seen = wait(host, job)
-    assert (seen.state, seen.restarts, seen.exit_code) == ("failed", 2, 9)
-    assert [marker.attempt for marker in seen.markers] == ["2"]
-    said = [tasks_said(plan, job, attempt).splitlines() for attempt in (0, 1, 2)]
-    assert said == [
-        ["[rank0] attempt 0 s3"],
-        ["nemotron: attempt 2 of 3", "[rank0] attempt 1 s3"],
-        ["nemotron: attempt 3 of 3", "[rank0] attempt 2 s3"],
-    ]
-    assert attempts(plan) == ["retried", "retried", "over"]
+    assert (seen.state, seen.restarts, seen.exit_code) == ("failed", 1, 9)
+    assert [marker.attempt for marker in seen.markers] == ["1"]
+    assert tasks_said(plan, job).splitlines() == ["[rank0] attempt 0 s3"]
+    assert tasks_said(plan, job, 1).splitlines() == ["nemotron: attempt 2 of 2", "[rank0] attempt 1 s3"]
+    assert attempts(plan) == ["retried", "over"]
     assert not secrets_of(plan).exists()
 
 
@@ -121,10 +121,10 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
     for name in plans:
         begun(tmp_path / name)
         assert secrets_of(plans[name]).stat().st_mode & 0o777 == 0o600
-        set_limit(lab, jobs[name], "1" if name != "deaf" else "0")
+        end_at(lab, jobs[name], 70 if name != "deaf" else 1)
     for name in ("resume", "deaf"):
         until(lambda plan=plans[name]: attempts(plan) == ["continued"], f"the end of {name}", 120)
-        set_limit(lab, jobs[name], "10")
+        lab.run("scontrol", "update", f"JobId={jobs[name].id}", "TimeLimit=10")
 
     seen = wait(host, jobs["step"], seconds=120)
     assert (seen.slurm_state, seen.exit_code, seen.restarts) == ("FAILED", 3, 0)
@@ -147,6 +147,18 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
         wait(host, jobs[name])
         assert attempts(plans[name]) == ["continued", "over"]
         assert not secrets_of(plans[name]).exists()
+
+
+@pytest.mark.parametrize("way", ["--signal=TERM", "--batch"])
+def test_a_signal_to_the_job_reaches_the_command_once(host: LabHost, lab: SlurmLab, tmp_path: Path, way: str):
+    """Sent to the step it reaches every process there. Far from the time limit it is no checkpoint's: it ends there."""
+    image = lab.image(f"signals{way[2]}")
+    plan = counting(tmp_path, {"resume": True, "container_image": image, "mounts": [f"{tmp_path}:{tmp_path}"]})
+    job = start(host, plan, secrets=SECRETS)
+    begun(tmp_path)
+    lab.run("scancel", "--signal=TERM", way, job.id)
+    assert (wait(host, job).state, attempts(plan)) == ("succeeded", ["over"])
+    assert heard(plan, job) == [f"[rank{rank}] heard SIGTERM" for rank in (0, 1)]
 
 
 def test_a_preempted_job_is_continued_until_max_restarts(host: LabHost, lab: SlurmLab, tmp_path: Path):
@@ -199,14 +211,15 @@ def test_a_cancelled_job_is_not_tried_again(host: LabHost, lab: SlurmLab, tmp_pa
 def test_the_ranks_of_torchrun_are_signalled_once_and_torchrun_is_not(lab: SlurmLab, torch_bin: Path, tmp_path: Path):
     """It would send TERM on, kill its ranks 30 s later, and die of USR1 itself."""
     host = LabHost(lab, path=str(torch_bin))
-    plans = [counting(tmp_path / name, {}, launch="torchrun", processes=2, pause=4) for name in ("USR1", "TERM")]
+    shape = {"launch": "torchrun", "nodes": 1, "processes": 2, "pause": 3}
+    plans = [counting(tmp_path / name, {}, **shape) for name in ("USR1", "TERM")]
     jobs = [start(host, plan, secrets=SECRETS) for plan in plans]
     for job, name in zip(jobs, ("USR1", "TERM"), strict=True):
-        begun(tmp_path / name, ranks=4)
+        begun(tmp_path / name)
         lab.run("scancel", "--batch", f"--signal={name}", job.id)
     for plan, job, name in zip(plans, jobs, ("USR1", "TERM"), strict=True):
         assert wait(host, job).state == "succeeded", tasks_said(plan, job)
-        assert heard(plan, job) == [f"[rank{rank}] heard SIG{name}" for rank in range(4)]
+        assert heard(plan, job) == [f"[rank{rank}] heard SIG{name}" for rank in (0, 1)]
 
 
 def test_a_failing_rank_leaves_the_others_time_to_end(host: LabHost, tmp_path: Path):

@@ -245,6 +245,29 @@ def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: L
     assert b"[rank0] attempt 1 n2\n" in logs["1.out"]
 
 
+def test_a_disk_that_is_full(lab: SlurmLab, login: Login, tmp_path: Path):
+    """For the code, for the job's files, and between them and the submission: nothing half is left, no job is there."""
+    archive = tmp_path / "code.tar.gz"
+    archive.write_bytes(os.urandom(6_000_000))
+    profile = {"remote_job_dir": str(lab.small / "run")}
+    plan, good = (slurm_plan(tmp_path, "", profile) for _ in range(2))
+    for values in ({"archive": archive, "digest": "ab12"}, {"secrets": {"TOKEN": "x" * 6_000_000}}):
+        with pytest.raises(UserError, match=r"No space left on device|Wrote only") as caught:
+            put(login, plan, **values)
+        assert "remote_job_dir" in str(caught.value)
+        assert login.run(f"cd {lab.small}/run; find . -type f; ls -A jobs").text == ""
+    put(login, good)
+    login.run(f"head -c 8M /dev/zero > {lab.small}/filler")
+    with pytest.raises(UserError, match="No space left on device"):
+        submit(login, job_of(good))
+    assert find(login, job_of(good)) is None
+    login.run(f"rm {lab.small}/filler")
+    found = submit(login, job_of(good))
+    assert jobs_called(lab, job_name(good)) == [found.id]
+    wait(login, Asked(found.id))
+    login.run(f"rm -rf {lab.small}/run")
+
+
 def test_a_clock_that_is_wrong_by_days(lab: SlurmLab, login: Login, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     right = time.time
     with monkeypatch.context() as patch:

@@ -114,10 +114,12 @@ def test_several_at_once(host: LabHost, tmp_path: Path):
     assert {wait(host, job).state for job in jobs} == {"cancelled"}
 
 
-def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab):
+def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
     """One task by itself, those that wait too; then the whole array."""
     array = slurm_lab_plain.submit("exec sleep 600", "--array=1-4%2")
-    asked = [Asked(f"{array}_{n}") for n in (1, 2, 3, 4)]
+    for name in "1234":
+        (tmp_path / name).mkdir()
+    asked = [Asked(f"{array}_{n}", str(tmp_path / n)) for n in "1234"]
     until(lambda: [job.state for job in look(host, asked).values()] == ["running"] * 2 + ["queued"] * 2, "two of four")
     ask_to_stop(host, [asked[0], asked[3]], "a test")
     until(lambda: look(host, asked)[asked[0].id].state == "cancelled", "the first one's end")

@@ -180,7 +180,10 @@ def test_what_the_profile_leaves_open_the_login_shell_may_say(slurm_lab: SlurmLa
         ({"account": "idle"}, ["you may not use the account", "your accounts: acme"]),
         ({"qos": "huge"}, ["QoS", "your QoS: ", "short"]),
         ({"partition": "none-such"}, ["partition", "batch (4 nodes, up to 7-00:00:00, gpu:8)", "interactive"]),
-        ({"partition": "interactive", "time": "05:00:00"}, ["time limit", "interactive (4 nodes, up to 4:00:00"]),
+        (
+            {"partition": "interactive", "time": "05:00:00"},
+            ["time limit", "interactive (4 nodes, at most 2 for a job, up to 4:00:00"],
+        ),
         ({"qos": "short", "time": "00:30:00"}, ["limit", "qos"]),
         ({"gpus_per_node": 9}, ["gpus_per_node"]),
         ({"mem": "2T"}, ["mem"]),
@@ -204,12 +207,16 @@ def test_a_refusal_in_words(slurm_lab: SlurmLab, host: LabHost, tmp_path: Path, 
         submit(host, job_of(plan))
 
 
-def test_a_shape_of_too_many_nodes(slurm_lab_plain: SlurmLab, tmp_path: Path):
-    host = LabHost(slurm_lab_plain)
-    plan = slurm_plan(tmp_path, "", nodes=5)
+@pytest.mark.parametrize(
+    ("partition", "nodes", "words"),
+    [("batch", 5, "batch (4 nodes, up to"), ("interactive", 3, "interactive (4 nodes, at most 2 for a job, up to")],
+)
+def test_a_shape_of_too_many_nodes(host: LabHost, tmp_path: Path, partition: str, nodes: int, words: str):
+    plan = slurm_plan(tmp_path, "", {"partition": partition}, nodes=nodes)
     put(host, plan)
-    with pytest.raises(UserError, match="more nodes"):
+    with pytest.raises(UserError, match="more nodes") as caught:
         submit(host, job_of(plan))
+    assert words in str(caught.value)
 
 
 def end_session(leader: int) -> None:

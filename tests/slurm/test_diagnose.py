@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,6 @@ from nemo_runspec.script.markers import NodeMarker
 EVER = "import pathlib, time; pathlib.Path('begun').touch(); print('begun', flush=True); time.sleep(600)"
 
 
-@dataclasses.dataclass(frozen=True)
-class Ended:
-    """A failed job and what is said of it."""
-
-    seen: Any
-    diagnosis: Diagnosis
-
-
 class Ward:
     """Jobs that were submitted together."""
 
@@ -51,13 +42,14 @@ class Ward:
         plan, job = self.jobs[name]
         return {"name": job_name(plan), "job_dir": plan.job_dir, "nodes": plan.resources.nodes, "id": job.id}
 
-    def ended(self, name: str) -> Ended:
+    def diagnosis(self, name: str) -> Diagnosis:
+        """As a command asks for it once the job is over."""
         wait(self.host, self.jobs[name][1], seconds=180)
         handles = [self.handle(name)]
         seen = look(self.host, handles)
-        diagnosis = rest(self.host, handles, seen)[0].diagnosis
-        assert diagnosis is not None, seen
-        return Ended(seen[0], diagnosis)
+        found = rest(self.host, handles, seen)[0].diagnosis
+        assert found is not None, seen
+        return found
 
     def said(self, name: str) -> str:
         return "".join(
@@ -65,32 +57,195 @@ class Ward:
         )
 
 
-GROUP = f"/sys/fs/cgroup/memory/nemotron-{uuid.uuid4().hex[:8]}"
+@pytest.fixture
+def small_memory() -> Iterator[str]:
+    """A startup command that puts the job into a control group of 200 MB, as Slurm does where it confines memory."""
+    for top, limit in (("memory/", "memory.limit_in_bytes"), ("", "memory.max")):
+        group = Path(f"/sys/fs/cgroup/{top}nemotron-{uuid.uuid4().hex[:8]}")
+        try:
+            group.mkdir()
+            (group / limit).write_text(str(200 << 20))
+        except OSError:
+            if group.is_dir():
+                group.rmdir()
+            continue
+        yield f"echo $$ > {group}/cgroup.procs"
+        until(lambda: not (group / "cgroup.procs").read_text(), "the job's end")  # noqa: B023
+        group.rmdir()
+        return
+    pytest.skip("lab: no writable memory control group here (needs root)")
 
 
-@pytest.fixture(scope="module")
-def ward(slurm_lab: SlurmLab, tmp_path_factory: pytest.TempPathFactory) -> Ward:
-    """All of them at once: Slurm looks for what is over, and for lost nodes, twice a minute."""
-    ward = Ward(slurm_lab, tmp_path_factory.mktemp("ward"))
+EXPECTED = {
+    "late": ("time limit", "reached its time limit after", "DUE TO TIME LIMIT", "raise time"),
+    "lost": ("node failure", "node n4 failed under it", "Node failure on n4", 'exclude = "n4"'),
+    "import": (
+        "import error",
+        "rank 1 cannot import not_there_9, at recipes/test/main.py:3",
+        "ModuleNotFound",
+        "install",
+    ),
+    "image": (
+        "image",
+        "no such image file",
+        "[ERROR] No such file or directory: /nowhere/nemo.sqsh",
+        "container_image",
+    ),
+    "registry": ("image", "no such image in the registry", "404 Not Found", "its name and tag"),
+    "setup": (
+        "setup",
+        "node 1 failed in its setup: startup command 1 of 1 (n2)",
+        "pip-of-nobody: command not found",
+        "",
+    ),
+    "srun": ("launch", "srun does not take an option", "srun: unrecognized option '--no-such-option'", "srun_args"),
+    "memory": ("out of memory", "used more memory on n1", "out of memory", "raise mem"),
+    "killed": ("killed", "rank 0 was killed by signal 9 (SIGKILL) on n1", "step 1", "something other than this job"),
+    "stalled": (
+        "stall",
+        "it made no progress for 5 s (stall_timeout); it was at main.py:3",
+        "",
+        "the stacks",
+    ),
+    "silent": ("", "rank 0 ended with exit code 3; its log does not say why", "step 1 / the end", "--platform"),
+}
+
+
+@needs_slurm
+def test_real_failures(slurm_lab: SlurmLab, tmp_path: Path, small_memory: str):
+    """All at once: Slurm looks for what has run too long twice a minute."""
+    ward = Ward(slurm_lab, tmp_path)
     ward.admit("late", EVER)
-    ward.admit("lost", EVER, {"exclude": "n1,n2,n3", "additional_parameters": {"no_requeue": True}})
+    ward.admit("lost", EVER, {"exclude": "n1,n2,n3"})
     ward.admit("import", "import os, time\ntime.sleep(3 * (os.environ['RANK'] == '0'))\nimport not_there_9", nodes=2)
     ward.admit("image", "print('never')", {"container_image": "/nowhere/nemo.sqsh"})
     ward.admit("registry", "print('never')", {"container_image": "nvcr.io/nvidia/gone:1"})
     setup = ('[ "$NEMOTRON_NODE_RANK" = 0 ] || pip-of-nobody install x',)
     ward.admit("setup", "print('never')", nodes=2, setup=setup)
     ward.admit("srun", "print('never')", {"srun_args": ["--no-such-option"]})
+    ward.admit("memory", "x = bytearray(600 << 20); print(len(x))", {"exclude": "n[2-4]"}, setup=(small_memory,))
+    ward.admit("killed", "import os; print('step 1', flush=True); os.kill(os.getpid(), 9)", {"exclude": "n[2-4]"})
+    ward.admit("stalled", "import time\nprint('step 1', flush=True)\ntime.sleep(600)", {"stall_timeout": "5s"})
     ward.admit("silent", "import sys; print('step 1'); print('the end'); sys.exit(3)")
     for name in ("late", "lost"):
         until(lambda name=name: "begun" in ward.said(name), f"{name} has begun", 60)
     slurm_lab.run("scontrol", "update", f"JobId={ward.jobs['late'][1].id}", "TimeLimit=0")
+    slurm_lab.run("scontrol", "update", f"JobId={ward.jobs['lost'][1].id}", "Requeue=0")
     slurm_lab.set_node_down("n4")
-    return ward
+    found = {name: ward.diagnosis(name) for name in ward.jobs}
+    assert set(found) == set(EXPECTED)
+    wrong = {name: said for name, said in found.items() if not as_expected(said, *EXPECTED[name])}
+    assert wrong == {}, "\n".join(ward.said(name) for name in wrong)
 
 
-def test_all(ward):
-    for name in ward.jobs:
-        e = ward.ended(name)
-        print("=====", name, e.seen.state, e.seen.reason, e.seen.detail.slurm_state, e.seen.detail.slurm_reason)
-        print(e.diagnosis)
-        print(ward.said(name))
+def as_expected(said: Diagnosis, kind: str, what: str, evidence: str, remedy: str) -> bool:
+    return said.kind == kind and what in said.what and evidence in said.evidence and remedy in said.remedy
+
+
+def failed(slurm: str = "FAILED", why: str = "", *, markers: Sequence[NodeMarker] = (), **values: Any) -> ClusterJob:
+    """A job that is over, without the cluster."""
+    given = {
+        "state": "failed",
+        "reason": "exit code 1",
+        "exit_code": 1,
+        "nodes": "n[1-2]",
+        "elapsed": 14_400.0,
+        **values,
+    }
+    return ClusterJob("12", slurm_state=slurm, slurm_reason=why, markers=tuple(markers), **given)
+
+
+def of(job: ClusterJob, tail: str = "", batch: str = "") -> Diagnosis:
+    found = diagnose(job, tail.encode(), batch.encode())
+    assert found is not None
+    return found
+
+
+PREEMPTED = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T11:52:05 DUE TO PREEMPTION ***"
+LATE = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T11:52:05 DUE TO TIME LIMIT ***"
+OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed."
+TRACE = 'Traceback (most recent call last):\n  File "/w/main.py", line 3, in <module>\n'
+
+
+@pytest.mark.parametrize(
+    ("job", "batch", "kind", "what", "evidence"),
+    [
+        (failed("OUT_OF_MEMORY"), OOM, "out of memory", "more memory", OOM),
+        (failed("TIMEOUT"), "", "time limit", "after 4 h", "Slurm says TIMEOUT"),
+        (failed("PREEMPTED"), f"{LATE}\n{PREEMPTED}", "preemption", "higher priority took its nodes", PREEMPTED),
+        (failed("CANCELLED by 0", state="cancelled"), "", "cancelled", "was cancelled after 4 h", "Slurm says"),
+        (failed("BOOT_FAIL"), "", "node failure", "could not be started", "Slurm says BOOT_FAIL"),
+        (failed("FAILED", "BadConstraints"), "", "constraint", "no node", "Slurm says FAILED (BadConstraints)"),
+        (failed("FAILED", "InvalidAccount"), "", "account", "account", "InvalidAccount"),
+        (failed("FAILED", "QOSMaxWallDurationPerJobLimit"), "", "QoS", "QoS", "QOSMax"),
+        (failed("FAILED", "launch failed requeued held"), "", "launch", "could not start it", "requeued held"),
+        (failed(""), f"{LATE}\n", "time limit", "after 4 h", LATE),
+        (failed("", state="lost", reason="Slurm no longer knows it"), "", "lost", "no longer knows", ""),
+        (
+            failed("FAILED"),
+            "srun: error: Unable to create step for job 12: Invalid generic resource",
+            "launch",
+            "resource",
+            "",
+        ),
+        (failed("FAILED", reason="exit code 9"), "", "", "exit code 9; its log does not say why", "Slurm says FAILED"),
+    ],
+)
+def test_what_slurm_says(job: ClusterJob, batch: str, kind: str, what: str, evidence: str):
+    said = of(job, batch=batch)
+    assert (said.kind, what in said.what, evidence in said.evidence) == (kind, True, True), said
+    assert said.remedy
+
+
+def test_an_earlier_attempt_is_not_the_last():
+    """The batch script's log holds all attempts: what ended the first is no reason of the second."""
+    said = of(failed(markers=[NodeMarker(0, 1, rank=0)]), f"[rank0] {TRACE}[rank0] ValueError: nan", PREEMPTED)
+    assert (said.kind, said.evidence) == ("user code", "ValueError: nan")
+
+
+def test_the_health_check_names_a_node():
+    reason = "health check: bad node n3: 7 GPUs, and 8 are asked for (given up after 3 other tries)"
+    said = of(failed(markers=[NodeMarker(2, 1, phase="start", host="n3", reason=reason)]))
+    assert (said.kind, said.what) == (
+        "health check",
+        "node n3 is bad: 7 GPUs, and 8 are asked for (given up after 3 other tries)",
+    )
+    assert 'exclude = "n3"' in said.remedy
+
+
+def test_the_node_that_failed_and_not_the_one_that_heard_of_it():
+    """Clocks differ: the marker of a node that ended for another's sake may be the older one."""
+    reason = "node 1 failed in its setup: startup command 2 of 2"
+    heard = NodeMarker(0, 1, phase="setup", host="n1", reason=reason, ended=10.0)
+    blamed = NodeMarker(1, 1, phase="setup", host="n2", reason=reason, ended=11.0)
+    said = of(failed(markers=[heard, blamed]), "pip: the index is gone\nnemotron: node 1 failed in its setup\n")
+    assert (said.kind, said.what, said.evidence) == ("setup", f"{reason} (n2)", "pip: the index is gone")
+
+
+def test_memory_of_the_gpu_is_not_that_of_the_node():
+    tail = f"[rank1] {TRACE}".replace("\n", "\n[rank1] ") + "torch.OutOfMemoryError: CUDA out of memory.\n"
+    job = failed(markers=[NodeMarker(0, 1, rank=1, oom=True)])
+    assert of(job, tail).kind == "out of GPU memory"
+    assert of(job, tail.replace("torch.OutOfMemoryError: CUDA out of memory.", "EOFError")).kind == "out of memory"
+
+
+def test_a_broken_gpu_is_kept_away_from():
+    tail = f"{TRACE}RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    said = of(failed(markers=[NodeMarker(1, 1, host="n2")]), tail)
+    assert 'exclude = "n2"' in said.remedy
+
+
+def test_an_echo_is_said_with_its_remedy():
+    said = of(failed(), "RuntimeError: NCCL error in: x.cpp:2, ncclRemoteError\n")
+    assert said.kind == "communication"
+    assert 'env_vars = { NCCL_DEBUG = "INFO" }' in said.remedy
+
+
+def test_a_hint_is_no_more_than_that():
+    said = of(failed(reason="exit code 1"), "WARNING: /root/.config/matplotlib: Permission denied\n")
+    assert said.what.startswith("exit code 1; perhaps: ")
+
+
+@pytest.mark.parametrize("state", ["succeeded", "running", "queued", "unknown"])
+def test_what_has_not_failed_has_no_diagnosis(state: str):
+    assert diagnose(failed("", state=state), LATE.encode(), b"") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -326,5 +327,5 @@ def tools_without_slurm(folder: Path) -> Path:
     made = folder / "tools"
     made.mkdir()
     for name in NEEDED:
-        (made / name).symlink_to(f"/usr/bin/{name}")
+        (made / name).symlink_to(shutil.which(name) or "/none")
     return made

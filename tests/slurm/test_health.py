@@ -11,6 +11,7 @@ from labs.slurm.cluster import NODES, SlurmLab
 from labs.slurm.fixtures import needs_slurm
 
 from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.health.release import exclude_and_release
 from nemo_runspec.planning.model import Plan
 
 pytestmark = needs_slurm
@@ -114,3 +115,16 @@ def test_nodes_that_hang_or_lack_a_gpu_until_too_few_are_left(host: LabHost, lab
     ]
     assert "bad node n2: no answer" in seen.reason
     assert "its partition has 2 node(s) without the bad ones, and 3 are needed" in seen.reason
+
+
+def test_what_a_killed_batch_script_leaves_held_is_released(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    job = Asked(lab.submit("hostname", "--hold", "--nodes=1"), str(tmp_path))
+    assert exclude_and_release(host, job) == ""
+    assert lab.state(job.id) == "PENDING"
+    held = tmp_path / "status" / "held"
+    held.parent.mkdir()
+    held.write_text("n1,n3\n")
+    assert exclude_and_release(host, job) == "n1,n3"
+    lab.wait_for(job.id, "COMPLETED")
+    assert lab.output(job.id) == "n2\n"
+    assert not held.exists()

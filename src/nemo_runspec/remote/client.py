@@ -93,12 +93,18 @@ class _Attached:
                 self.display.ended(record)
                 return exit_code_of(record)
             except KeyboardInterrupt:
-                self.display.clear()
-                answer = ask(self.job.plan.name)
+                answer = self._asked()
             if answer is Answer.DETACH:
                 return self._detach()
             if answer is Answer.CANCEL:
                 self._cancel()
+
+    def _asked(self) -> Answer:
+        try:
+            self.display.clear()
+            return ask(self.job.plan.name)
+        except KeyboardInterrupt:  # before the question stood there
+            return Answer.DETACH
 
     def _detach(self) -> int:
         name = self.job.plan.name

@@ -23,6 +23,9 @@ _PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
 """Seconds between two lines that differ only in the place in the queue, or only in the estimated start."""
 
 _HEAD = "nemotron: "
+_LEAST = 10
+"""Characters of a reason that are worth being shown."""
+
 _ERASE = "\r\x1b[K"  # to the first column, and the rest of the line cleared (ECMA-48, EL)
 _DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -186,9 +189,13 @@ class _Waiting:
         return self._joined(", ".join(filter(None, (place, self.why))), start)
 
     def fitting(self, columns: int) -> str:
-        """As much of it as goes into one line: its end, then its place are said in fewer words or left out."""
-        texts = [f"{_HEAD}{text}" for text in (self.text(), *self._shorter())]
-        return next((text for text in texts if len(text) <= columns), _cut(texts[-1], columns))
+        """As much of it as goes into one line: said in fewer words, then the reason cut, then the rest of it."""
+        texts = [f"{_HEAD}{text}" for text in (self.text(), *self._shorter(self.why))]
+        found = next((text for text in texts if len(text) <= columns), "")
+        room = columns - len(texts[-1]) + len(self.why)
+        if not found and room >= _LEAST:
+            found = [f"{_HEAD}{text}" for text in self._shorter(_cut(self.why, room))][-1]
+        return found or _cut(f"{_HEAD}{self._joined(self.why, '')}", columns)
 
     def pause_after(self, said: _Waiting | str | None) -> float:
         """Seconds since another line was said, before this one is worth being."""
@@ -202,12 +209,10 @@ class _Waiting:
             return _PLACE_PAUSE
         return _ESTIMATE_PAUSE if self.start != said.start else float("inf")
 
-    def _shorter(self) -> Iterator[str]:
+    def _shorter(self, why: str) -> Iterator[str]:
         start = f"start {self.start}" if self.start else ""
-        place = f"position {self.place}" if self.place else ""
-        for middle in ((place, self.why), (self.place, self.why), (self.why,)):
-            yield self._joined(", ".join(filter(None, middle)), start)
-        yield self._joined(self.why, "")
+        for place in (f"position {self.place}" if self.place else "", self.place):
+            yield self._joined(", ".join(filter(None, (place, why))), start)
 
     def _joined(self, middle: str, start: str) -> str:
         return "; ".join(filter(None, (": ".join(filter(None, (self.head, middle))), start)))

@@ -76,6 +76,9 @@ class GroupProvider(Provider, Protocol):
             sizes: how much of each is known. `limit`: bytes in all.
         """
 
+    def remove_all(self, handles: Sequence[Handle]) -> None:
+        """Removes the directories of jobs that were submitted together. All on the same `host_of`."""
+
 
 class RemoteGroup:
     """Jobs of one shape to be submitted together. `record_jobs`, then `submit`.
@@ -169,6 +172,25 @@ class RemoteGroup:
         except UserError as left:
             if type(error) is not Unreachable:  # where nothing answered at all, nothing is there
                 self.say(f"{self.name}: its files may still be there: {first_line(left)}")
+
+
+def clear_together(records: Iterable[JobRecord]) -> set[str]:
+    """Removes what is left elsewhere of jobs that were submitted together and are over: one round trip per machine.
+
+    Returns: the names of those jobs. What cannot be removed now is left to be removed, and refused, one by one.
+    """
+    groups: dict[tuple[str, str], list[JobRecord]] = {}
+    for record in records:
+        if record.over and record.handle.get("array"):
+            provider = get_backend(record.executor).load_provider()
+            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
+    done: set[str] = set()
+    for (executor, _), some in groups.items():
+        together: GroupProvider = get_backend(executor).load_provider()  # type: ignore[assignment]
+        with suppress(UserError):
+            together.remove_all([record.handle for record in some])
+            done |= {record.name for record in some}
+    return done
 
 
 def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:

@@ -244,7 +244,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _entry(
         "command not found",
-        rf"{_SHELL}(\S+): command not found|(\S+): executable file not found|env: '?‘?([^'’:]+)'?’?: No such file",
+        rf"{_SHELL}(\S+): command not found|(?<!\S)(\S+): executable file not found|env: \W*([^'’:]+)\W*: No such file",
         "there is no command {0} where the job runs",
         "install it there (startup_commands, or another image), or name its full path",
         Level.CRASH,
@@ -263,10 +263,12 @@ PATTERNS: tuple[Pattern, ...] = (
         _PATH,
         Level.CRASH,
     ),
-    _entry("missing file", r"([^\s:]+): No such file or directory", "there is no {0} where the job runs", _PATH),
+    _entry(
+        "missing file", r"(?<![^\s:])([^\s:]+): No such file or directory", "there is no {0} where the job runs", _PATH
+    ),
     _entry("permission", r"PermissionError: .*?(?:'([^']+)')?$", "{who} may not use {0}", _RIGHTS),
     _entry("permission", rf"{_SHELL}([^:]+): Permission denied", "the job may not use {0}", _RIGHTS, Level.CRASH),
-    _entry("permission", r"([^\s:]+): Permission denied", "the job may not use {0}", _RIGHTS),
+    _entry("permission", r"(?<![^\s:])([^\s:]+): Permission denied", "the job may not use {0}", _RIGHTS),
     _entry(
         "user code",
         rf"{_SHELL}(?:syntax error|.*unbound variable|.*unexpected EOF)",

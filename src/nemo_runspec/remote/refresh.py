@@ -88,7 +88,7 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     ended = [(record, seen) for record, seen in found.values() if is_over(seen.state) or seen.gone]
     going = {name: pair for name, pair in found.items() if not (is_over(pair[1].state) or pair[1].gone)}
     result: dict[str, Found] = {name: (apply(store, *pair), pair[1]) for name, pair in going.items()}
-    result |= {record.name: (_never_there(store, record, seen), seen) for record, seen in ended if seen.gone}
+    result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
     over = [(record, seen) for record, seen in ended if not seen.gone]
     if over:
         records, answers = [pair[0] for pair in over], [pair[1] for pair in over]
@@ -97,10 +97,17 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     return result
 
 
-def _never_there(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
-    """A job that no platform has: staged and waiting for a person's hand, still on its way, or lost on its way."""
+def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> JobRecord:
+    """A job that no platform has: staged and waiting for a person's hand, still on its way, or lost on its way.
+
+    What was sent of the latter is removed, its secrets among it, before that is written down.
+
+    Raises:
+        UserError: it cannot be removed now; the next look tries again.
+    """
     if record.handle.get("staged") or (record.launcher and life_of(record.launcher, record.host) is Life.OTHER_MACHINE):
         return record
+    provider.remove(record.handle)
     try:
         return store.finish(record, "failed", exit_code=1, cause=seen.reason or NEVER)
     except JobEnded as error:

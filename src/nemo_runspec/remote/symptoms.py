@@ -19,11 +19,12 @@ LIMIT = 1 << 20
 _FAR = 200
 """Lines that a rank writes after a failure it survived, and not after one that ended it."""
 
-_LONGEST = 400
-"""Characters of a line that is shown."""
+_READ, _LONGEST = 1000, 400
+"""Characters of a line that are looked at, and that are shown."""
 
 _RANK = re.compile(r"(?:\[rank(\d+)\]:? ?)+")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_STACK = re.compile(r"most recent call first|^Thread \S+ \((?:idle|active)")
 _NATIVE = re.compile(r"^frame #|^#\d+ ")
 """A stack of C++, of which PyTorch writes some for every rank it aborts."""
 
@@ -74,13 +75,13 @@ def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list
 
 
 def stack_of(log_tail: bytes) -> str:
-    """Where the user's own code was in the first stack that was taken of a running process; '' without one.
+    """Where the code was, Python's own library left out, in the first stack taken of a running process; '' without one.
 
-    Such a stack, faulthandler's or py-spy's, says that it is the most recent call first.
+    Such a stack is faulthandler's, whose header says that the most recent call comes first, or py-spy's.
     """
     for lines in _by_rank(log_tail).values():
         texts = [text for _, text in lines]
-        start = next((n for n, text in enumerate(texts) if "most recent call first" in text), len(texts))
+        start = next((n for n, text in enumerate(texts) if _STACK.search(text)), len(texts))
         own = next((frame for frame in frames_of(texts[start:]) if frame.own), None)
         if own is not None:
             return own.place
@@ -96,6 +97,7 @@ def _by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
     found: dict[int | None, list[_Line]] = {}
     text = _COLOURS.sub("", log_tail[-LIMIT:].decode("utf-8", "replace")).replace("\r", "\n")
     for place, line in enumerate(text.split("\n")):
+        line = line[:_READ]
         match = _RANK.match(line)
         rank = int(match[1]) if match else None
         found.setdefault(rank, []).append((place, line[match.end() :] if match else line))

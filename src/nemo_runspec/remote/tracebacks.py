@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _HEADER = re.compile(r"Traceback \(most recent call last\):\s*$")
 _FRAME = re.compile(r'^ +File "([^"]+)", line (\d+)(?:, in (.+))?')
+_SPIED = re.compile(r"^    (\S.*) \(([^()\s]+):(\d+)\)$")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|:?\s*)$")
 _SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): ")
 _CHAINED = re.compile(r"^(?:During handling of the above|The above exception was the direct)")
@@ -15,8 +17,8 @@ _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
 _OWN_ROOT = re.compile(r"^.*/(?:nemo_run|jobs/[^/]+)/(?:code|bundle)/")
 _PACKAGE = re.compile(r"^.*/(?:site|dist)-packages/|^.*/lib(?:64)?/python[\d.]+/")
 _MESSAGE_LINES = 8
-_DEEPEST = 400
-"""Lines between a header and its exception: a recursion shows three of its lines and says how many there are."""
+_DEEPEST, _SYNTAX_LINES = 1000, 6
+"""Lines between a header and its exception, and between a file that is no Python and its SyntaxError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Frame:
     @property
     def own(self) -> bool:
         """True for the user's own code: neither Python's nor an installed package's."""
-        return not _LIBRARY.search(self.file)
+        # py-spy names files from where they were imported
+        return not _LIBRARY.search(self.file) and self.file.removesuffix(".py") not in sys.stdlib_module_names
 
     @property
     def place(self) -> str:
@@ -86,8 +89,15 @@ def read_tracebacks(lines: Sequence[str]) -> list[Traceback]:
 
 
 def frames_of(lines: Sequence[str]) -> list[Frame]:
-    """The lines of code that are named there, in their order."""
-    return [Frame(match[1], int(match[2]), match[3] or "") for match in map(_FRAME.match, lines) if match]
+    """The lines of code that are named there, in their order: as Python names them, or py-spy."""
+    return [frame for frame in map(_frame, lines) if frame is not None]
+
+
+def _frame(line: str) -> Frame | None:
+    if match := _FRAME.match(line):
+        return Frame(match[1], int(match[2]), match[3] or "")
+    match = _SPIED.match(line)
+    return Frame(match[2], int(match[3]), match[1]) if match else None
 
 
 def _begins(line: str) -> bool:
@@ -99,7 +109,7 @@ def _begins(line: str) -> bool:
 
 def _read(lines: Sequence[str], start: int) -> Traceback | None:
     headed = _HEADER.search(lines[start])
-    for end in range(start + 1, min(len(lines), start + _DEEPEST)):
+    for end in range(start + 1, min(len(lines), start + (_DEEPEST if headed else _SYNTAX_LINES))):
         if lines[end][:1] in (" ", ""):
             continue
         if not (_EXCEPTION if headed else _SYNTAX).match(lines[end]):

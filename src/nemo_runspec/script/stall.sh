@@ -34,7 +34,7 @@ nemotron_stall_watch() {
   nemotron_stall_end "$1"
 }
 
-# What becomes of the job, for the platform's side of it (`verdict`) and for the other tasks.
+# For all tasks: what becomes of the job, and why.
 nemotron_stall_decide() {
   local reason="no progress for $nemotron_stall_seconds s (stall_timeout)" action=$nemotron_stall_action times=0
   if [ "$action" = requeue ]; then
@@ -42,8 +42,7 @@ nemotron_stall_decide() {
     times=$(wc -l < "$nemotron_status/stalls")
   fi
   if [ "$times" -gt 3 ]; then reason+=', after 3 other tries' action=stop; fi
-  nemotron_record "$nemotron_gates/verdict" "$action $reason"
-  nemotron_record "$nemotron_gates/stalled" "reason=$reason"
+  nemotron_record "$nemotron_gates/stalled" "action=$action" "reason=$reason"
 }
 
 # The sizes of what must grow; nothing where there is no such file: then nothing can be said of the job.
@@ -100,26 +99,40 @@ nemotron_stall_processes() {
   printf '%s\n' "$tree"
 }
 
-# GROUP PID...: the stacks of those that are the user's Python.
+# GROUP PID...: the stacks of those that are the user's Python, all taken at the same time.
 nemotron_stall_stacks() {
-  local pid left=()
+  local pid draft=$nemotron_gates/stacks.$nemotron_task asked=() left=()
   shift
   for pid in "$@"; do
-    nemotron_stall_is_python "$pid" || continue
-    if type -P py-spy > /dev/null && nemotron_stall_look "$pid" >&2; then continue; fi
-    prlimit --pid "$pid" --core=0 > /dev/null 2>&1 # no dump of its memory, which may take longer than all else
-    left+=("$pid")
+    ! nemotron_stall_is_python "$pid" || asked+=("$pid")
   done
-  [ "${#left[@]}" -gt 0 ] || return 0
-  kill -ABRT "${left[@]}" 2> /dev/null # at once: the first to end makes torchrun end the others
+  for pid in "${asked[@]}"; do
+    nemotron_stall_look "$pid" > "$draft.$pid" 2> /dev/null &
+  done
+  wait
+  for pid in "${asked[@]}"; do
+    if [ -s "$draft.$pid" ]; then cat "$draft.$pid" >&2; else left+=("$pid"); fi
+    rm -f "$draft.$pid"
+  done
+  nemotron_stall_abort "${left[@]}"
+}
+
+# PID...: at once, as the first to end makes torchrun end the others; and without a file of all their memory, which may
+# take longer than all else.
+nemotron_stall_abort() {
+  local pid
+  [ $# -gt 0 ] || return 0
+  for pid in "$@"; do prlimit --pid "$pid" --core=0 > /dev/null 2>&1; done
+  kill -ABRT "$@" 2> /dev/null
   sleep 3 > /dev/null 2>&1
 }
 
-# PID: what py-spy sees, behind the rank of whose process it is, as in the rest of the log.
+# PID: what py-spy sees, behind the rank of whose process it is, as in the rest of the log; nothing where it fails.
 nemotron_stall_look() {
   local said rank
-  said=$(timeout -k 1 10 py-spy dump --pid "$1" 2> /dev/null < /dev/null) || return
-  rank=$({ tr '\0' '\n' < "/proc/$1/environ"; } 2> /dev/null | sed -n 's/^RANK=//p')
+  type -P py-spy > /dev/null || return
+  said=$(timeout -k 1 15 py-spy dump --pid "$1" < /dev/null) || return
+  rank=$(tr '\0' '\n' < "/proc/$1/environ" | sed -n 's/^RANK=//p')
   said=${said//$'\n'/$'\n'"[rank${rank:-0}] "}
   printf '%s\n' "[rank${rank:-0}] $said"
 }
@@ -132,8 +145,11 @@ nemotron_stall_is_python() {
   case ${words#* } in '-I -S -c '* | '-m torch.distributed.run '*) return 1 ;; esac
 }
 
-# Ends the script as a timeout does (man timeout).
+# Ends the script as a timeout does (man timeout). `verdict` is for the platform's side of the job.
 nemotron_stall_finish() {
+  local action
   nemotron_reason=$(nemotron_value "$nemotron_gates/stalled" reason)
+  action=$(nemotron_value "$nemotron_gates/stalled" action)
+  [ "$nemotron_task" -ne 0 ] || nemotron_record "$nemotron_gates/verdict" "$action $nemotron_reason"
   exit 124
 }

@@ -96,4 +96,5 @@ def _link(source: Path, target: Path) -> None:
 def _yaml(tree: dict[str, object]) -> str:
     import yaml
 
-    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=120)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, which a sweep of many runs feels
+    return str(yaml.dump(tree, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))

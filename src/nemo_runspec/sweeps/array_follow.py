@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.model import Member
@@ -23,6 +25,9 @@ _FIRST, _LONGEST, _GROWTH = 1.0, 20.0, 1.4
 _TICK = 0.1
 _METRICS = 16 << 20
 """Bytes of metrics that are fetched at a time."""
+
+_LOGS = 5
+"""Runs that failed whose logs are fetched at the end."""
 
 
 class ArrayFollower:
@@ -130,6 +135,15 @@ def fetch_metrics(store: JobStore, records: Sequence[JobRecord]) -> None:
                 pass
         except (UserError, OSError):
             continue
+
+
+def fetch_failed_logs(store: JobStore, records: Iterable[JobRecord]) -> None:
+    """Brings the logs of the first few runs that failed here, so that the sweep's end can name them."""
+    failed = [record for record in records if record.state == "failed" and record.submitted]
+    for record in failed[:_LOGS]:
+        mirror = Mirror(get_backend(record.executor).load_provider(), record.handle, store.folder(record.name))
+        with suppress(UserError, OSError):
+            mirror.fetch(last=True)
 
 
 def _fetched(store: JobStore, provider: Any, records: Sequence[JobRecord]) -> int:

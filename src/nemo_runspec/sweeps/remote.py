@@ -5,22 +5,34 @@ Once they are submitted the sweep has no process: its state is what its members'
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.request import read_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.group import RemoteGroup
 from nemo_runspec.remote.job import RemoteJob
+from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.source import Layer
+from nemo_runspec.supervise.interrupts import WORDS, Interrupts
 from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.sweeps.array_follow import fetch_metrics
 from nemo_runspec.sweeps.model import Options
+from nemo_runspec.transport.base import Unreachable
 
 Say = Callable[[str], None]
+
+_SHORTEST, _LONGEST = 0.5, 15.0
+"""Seconds between two looks at one run."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +56,7 @@ def batches_of(group: str, plans: Sequence[Plan]) -> list[Batch]:
         shapes.setdefault(shape or f"alone {index}", []).append(index)
     several = sum(len(found) > 1 for found in shapes.values()) > 1
     names = (f"{group}-{number}" if several else group for number in range(1, len(shapes) + 1))
-    return [
-        Batch(plans[found[0]].name if len(found) == 1 else next(names), tuple(found)) for found in shapes.values()
-    ]
+    return [Batch(plans[found[0]].name if len(found) == 1 else next(names), tuple(found)) for found in shapes.values()]
 
 
 def how_it_goes(batches: Sequence[Batch]) -> str:
@@ -78,9 +88,7 @@ class RemoteSweep:
         UserError: something keeps the runs from being submitted; nothing has happened then.
     """
 
-    def __init__(
-        self, group: str, planned: Sequence[Planned], argv: Sequence[str], options: Options, say: Say
-    ) -> None:
+    def __init__(self, group: str, planned: Sequence[Planned], argv: Sequence[str], options: Options, say: Say) -> None:
         plans = [each.plan for each in planned]
         self.batches = batches_of(group, plans)
         limit = parallel_of(plans[0])
@@ -133,6 +141,52 @@ class RemoteSweep:
             id = str(self.records[batch.members[0]].handle.get("id", ""))
             found[id.partition("_")[0] if len(batch.members) > 1 else id] = len(batch.members)
         return found
+
+
+def run_member(planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Say) -> JobRecord:
+    """Runs one plan of a sweep to its end as an ordinary job, in the calling thread: for a sweeper that waits for it.
+
+    Returns: the record of the job that is over.
+
+    Raises:
+        UserError: it could not be submitted, or the platform refuses to be asked.
+    """
+    job = RemoteJob(_submission(planned, argv, group), say)
+    job.record_job()
+    record = job.submit()
+    wish, pause = _Wish(interrupts, job.folder), _SHORTEST
+    while not record.over:
+        time.sleep(pause)
+        pause = min(pause * 1.4, _LONGEST)
+        by, hard = wish.new()
+        with suppress(Unreachable):
+            if by:
+                stop_all([record], by, hard=hard)
+                pause = _SHORTEST
+            record = refresh(job.store, [record])[0][0]
+    fetch_metrics(job.store, [record])
+    return record
+
+
+class _Wish:
+    """Who wants a job ended: a signal to this process, or a request in the job's folder. Each is told once."""
+
+    def __init__(self, interrupts: Interrupts, folder: Path) -> None:
+        self._interrupts = interrupts
+        self._folder = folder
+        self._heard = 0
+        self._asked = False
+
+    def new(self) -> tuple[str, bool]:
+        """Who, and whether without asking the job first; '' where nobody does."""
+        if len(self._interrupts.seen) > self._heard:
+            self._heard = len(self._interrupts.seen)
+            return WORDS[signal.Signals(self._interrupts.seen[-1])], self._heard > 1
+        request = None if self._asked else read_request(self._folder)
+        if request is None:
+            return "", False
+        self._asked = True
+        return request.by, request.grace <= 0
 
 
 def end_now(store: JobStore, names: Sequence[str], by: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.config.overrides import is_hydra_override
-from nemo_runspec.errors import NotBuilt, UserError
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.jobs.record import now
 from nemo_runspec.jobs.request import read_request
@@ -49,7 +49,8 @@ def run_sweep(
     """Runs a sweep to its end, with or without a terminal.
 
     Args:
-        recorded: called once the sweep is written down. `run_member`: runs one plan; by default under supervision here.
+        recorded: called once the sweep is written down. `run_member`: runs one plan; by default under supervision here,
+            or as a job of the platform that the profile names.
 
     Returns: 0 where every run has succeeded, else the first failed one's exit code; 130, 143 or 129 after Ctrl-C, TERM
         or HUP.
@@ -57,10 +58,7 @@ def run_sweep(
     Raises:
         UserError: a mistake in the call, before anything is run; or an input or a sweeper that has failed.
     """
-    if run_member is None:
-        from nemo_runspec.supervise.member import run_member as supervised
-
-        run_member = supervised
+    run_member = run_member or _how_to_run(request)
     session = _Session(request, argv, run_member, recorded or (lambda _: None))
     return session.search() if asks_a_sweeper(request) else session.grid()
 
@@ -100,7 +98,7 @@ class _Session:
         """Every combination of values, all planned before the first is run."""
         runs = combinations(self.request)
         planned = plan_each(self.request, runs)
-        if get_backend(planned[0].plan.executor).remote:
+        if _is_elsewhere(planned[0].plan):
             return self._grid_elsewhere(planned, runs)
         members = [member_of(index, each.plan) for index, each in enumerate(planned)]
         with self._recorded(planned, members):
@@ -259,6 +257,18 @@ class _Session:
         return bool(made)
 
 
+def _is_elsewhere(plan: Plan) -> bool:
+    return get_backend(plan.executor).remote
+
+
+def _how_to_run(request: PlanRequest) -> RunMember:
+    if request.profile and get_backend(request.profile.executor).remote:
+        from nemo_runspec.sweeps.remote import run_member
+    else:
+        from nemo_runspec.supervise.member import run_member
+    return run_member
+
+
 def _compose(request: PlanRequest, folder: Path) -> Search:
     return compose_search(request.overrides, choose_yaml(request.recipe, request.config), folder)
 
@@ -266,19 +276,18 @@ def _compose(request: PlanRequest, folder: Path) -> Search:
 def _check(plan: Plan) -> None:
     """Raises `UserError` where runs of this kind cannot be run, in this release or on this machine."""
     backend = get_backend(plan.executor)
-    if backend.worker is None:
-        raise NotBuilt(
-            f"sweeps on '{backend.name}' are planned but not run in this release; nothing was submitted",
-            remedy="add --dry-run to see the plans",
-        )
-    backend.load_worker().check(plan)
+    if backend.remote:
+        backend.load_provider().check(plan)
+    else:
+        backend.load_worker().check(plan)
 
 
 def _prepare_once(planned: Sequence[Planned]) -> None:
     """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
     needed = {(each.plan.python, getattr(each.plan.target, "container_image", None)): each.plan for each in planned}
     for plan in needed.values():
-        get_backend(plan.executor).load_worker().prepare(plan, lambda line: print(line, file=sys.stderr))
+        if not _is_elsewhere(plan):
+            get_backend(plan.executor).load_worker().prepare(plan, lambda line: print(line, file=sys.stderr))
 
 
 def _no_metric(search: Search, member: Member, metric: str | None) -> UserError:

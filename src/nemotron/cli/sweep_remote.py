@@ -16,13 +16,13 @@ from nemo_runspec.redact import redact_argv
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.question import Answer, ask
 from nemo_runspec.supervise.job import first_line
-from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_metrics
+from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
 from nemo_runspec.sweeps.model import Sweep, member_of, options_of
 from nemo_runspec.sweeps.remote import RemoteSweep, end_now, how_it_goes, parallel_of
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
-from nemotron.cli.sweep_display import Display, make_display
+from nemotron.cli.sweep_display import make_display
 from nemotron.cli.sweep_report import conclude
 from nemotron.cli.text import count
 
@@ -138,7 +138,9 @@ class _Elsewhere:
 
     def _conclude(self, follower: ArrayFollower) -> int:
         members = tuple(follower.members.values())
-        fetch_metrics(self.jobs, [member.record for member in members if member.record is not None])
+        records = [member.record for member in members if member.record is not None]
+        fetch_metrics(self.jobs, records)
+        fetch_failed_logs(self.jobs, records)
         self.sweep = replace(self.store.get(self.sweep.group), members=members)
         conclude(self.sweep, self.store.folder(self.sweep.group))
         return exit_code(members)

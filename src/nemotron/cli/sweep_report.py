@@ -45,7 +45,7 @@ def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -
         UserError: there is no such sweep, it cannot be read, or it has nothing called `sort`.
     """
     store = SweepStore()
-    sweep = store.get(group)
+    sweep = _now(store, store.get(group))
     compared = make_table(sweep, sort)
     status = status_of(sweep)
     if as_json:
@@ -54,6 +54,19 @@ def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -
     print(f"{paint(sweep.group, 'bold')}   {sweep.recipe}, {_how_it_is(status)}")
     print("\n".join([*_lines(sweep, compared), *_files(sweep, compared, store.folder(sweep.group))]))
     return 0
+
+
+def _now(store: SweepStore, sweep: Sweep) -> Sweep:
+    """A sweep that nobody watches over is asked about."""
+    if not sweep.alone or sweep.launcher is not None:
+        return sweep
+    from nemo_runspec.sweeps.array_end import look_again
+
+    try:
+        return look_again(store, sweep, lambda line: print(f"{line}; this is what was known", file=sys.stderr))
+    except OSError as error:
+        print(f"the results cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+        return store.get(sweep.group)
 
 
 def _how_it_is(status: Status) -> str:

@@ -27,9 +27,6 @@ from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 
-LARGEST = 1001
-"""Tasks of an array unless a site's `MaxArraySize` says otherwise (slurm.conf)."""
-
 _BEGIN = "nemotron_batch_begin\n"
 _ANY = "array"
 
@@ -87,9 +84,7 @@ def make_array(name: str, plans: Sequence[Plan], *, parallel: int | None = None,
     target = dataclasses.replace(first.target, array=f"0-{len(plans) - 1}{limit}")
     return Array(
         dataclasses.replace(first, name=name, job_dir=folder, target=target),
-        tuple(
-            dataclasses.replace(plan, job_dir=f"{folder}/{folder_of(number)}") for number, plan in enumerate(plans)
-        ),
+        tuple(dataclasses.replace(plan, job_dir=f"{folder}/{folder_of(number)}") for number, plan in enumerate(plans)),
         ends_all,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,7 +54,10 @@ class SlurmArray:
         self._archive, self._digest = archive, digest_of(archive)
         self._found = ask(self.host, array.plan.job_dir, self._digest)
         if HOME in array.plan.job_dir:
-            self.array = fill(array, self._found.cluster.home)
+            home = self._found.cluster.home
+            self.array = replace(
+                array, plan=fill(array.plan, home), members=tuple(fill(m, home) for m in array.members)
+            )
         self._comparison.finish(self.array.plan)
         check_there(self.host, self.array.plan, say)
         self._shared = {file.name: file.text for file in self.array.shared}
@@ -149,7 +153,28 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
             )
 
 
+def remove(host: Host, handles: Sequence[Handle]) -> None:
+    """Removes the directories of tasks, and with its last task the array's. One round trip.
+
+    Raises:
+        UserError: they cannot be removed.
+    """
+    lines = "".join(f"{handle['array']}{FIELD}{int(handle['task'])}\n" for handle in handles)
+    done = host.run(_REMOVE, data=lines.encode("utf-8", "surrogateescape"), timeout=600.0)
+    if done.code:
+        raise UserError(f"the jobs' files cannot be removed: {done.said}", where=f"{host.name}:{handles[0]['array']}")
+
+
+_REMOVE = r"""
+while IFS=$'\037' read -r folder task; do
+  case $folder in *..* | [!/]*) continue ;; */jobs/*) ;; *) continue ;; esac
+  rm -rf -- "$folder/members/$task" || exit
+  rmdir -- "$folder/members" 2> /dev/null && { rm -rf -- "$folder" || exit; }
+done
+exit 0
+"""
+
+
 @lru_cache(maxsize=1)
 def _program() -> str:
     return Path(__file__).with_name("array_stop.sh").read_text(encoding="utf-8")
-

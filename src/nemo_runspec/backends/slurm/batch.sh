@@ -119,7 +119,7 @@ nemotron_by_verdict() {
 nemotron_by_resume() {
   if [ -z "$nemotron_resume" ]; then
     nemotron_set over "$1"
-  elif [ $((nemotron_restarts - $(nemotron_count retried))) -ge "$nemotron_max_restarts" ]; then
+  elif [ $((nemotron_restarts - $(nemotron_count retried) - $(nemotron_count requeued))) -ge "$nemotron_max_restarts" ]; then
     nemotron_set over "$1; max_restarts = $nemotron_max_restarts is reached"
   else
     nemotron_set continued "$1; the job is continued"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_key")
 """Keys of a profile that say which machine is meant."""
 
+_REMOVE = """\
+job=${job//$home/"$HOME"}
+# First what is still being sent for a client that was killed: it becomes the job's directory once it is whole.
+rm -rf -- "${job%/*}/.${job##*/}."*
+rm -rf -- "$job"
+"""
+
 
 class SlurmProvider:
     """One object without state; connections are shared by the process."""
@@ -40,11 +48,15 @@ class SlurmProvider:
     def place(self, plan: Plan) -> Handle:
         """As `Provider.place`. `job_dir` may begin with the hole `HOME`."""
         outputs = {a.name: a.path for a in plan.produces if a.path}
+        many = {"tasks": array_size(plan.target.array)} if plan.target.array is not None else {}
         return {
+            **many,
             **_connection(plan.target),
             "name": job_name(plan),
             "job_dir": plan.job_dir,
             "nodes": plan.resources.nodes,
+            "attempts": plan.target.attempts(),
+            **({"health_check": True} if plan.target.health_check else {}),
             "outputs": outputs,
             "versions": [a.path for a in plan.produces if a.path and a.artifact and a.path.endswith(f"/{plan.name}")],
         }
@@ -128,7 +140,9 @@ class SlurmProvider:
 
         if not handle.get("id"):
             return []
-        words = (str(handle["job_dir"]), str(handle["name"]), str(handle["id"]))
+        # The tasks of an array that a profile asks for write into one folder, each under a number of its own.
+        id = "*" if handle.get("tasks") else str(handle["id"])
+        words = (str(handle["job_dir"]), str(handle["name"]), id)
         pattern = (batch_log if platform else task_logs)(*words)
         pieces = tail_many(host_of(handle), [pattern], offsets, limit=limit)
         return [Piece(piece.path, piece.start, piece.content, more=piece.end < piece.size) for piece in pieces]
@@ -153,17 +167,23 @@ class SlurmProvider:
 
     def remove(self, handle: Handle) -> None:
         """As `Provider.remove`."""
+        if handle.get("array"):
+            self.remove_all([handle])
+            return
         folder = str(handle["job_dir"])
         if "/jobs/" not in folder or ".." in folder:
             raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
-        script = f'job={shlex.quote(folder)}\nrm -rf -- "${{job//{HOME}/"$HOME"}}"\n'
-        if handle.get("array"):  # with its last task the array goes
-            whole = shlex.quote(str(handle["array"]))
-            script += f'if rmdir {whole}/members 2> /dev/null; then rm -rf -- {whole}; fi\n'
         host = host_of(handle)
-        done = host.run(script, timeout=600.0)
+        done = host.run(f"job={shlex.quote(folder)} home={HOME}\n{_REMOVE}", timeout=600.0)
         if done.code:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
+
+    def remove_all(self, handles: Sequence[Handle]) -> None:
+        """As `remote.group.GroupProvider.remove_all`. One round trip."""
+        from nemo_runspec.backends.slurm.array_job import remove
+
+        if handles:
+            remove(host_of(handles[0]), handles)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: a step beside the job's own, on its first node unless one is named.
@@ -171,7 +191,7 @@ class SlurmProvider:
         `--overlap` is needed since Slurm 20.11: without it the step waits for free resources of the allocation.
         """
         where = ("--nodelist", node) if node else ()
-        step = ("srun", f"--jobid={handle['id']}", "--overlap", "--nodes=1", "--ntasks=1", *where, "--pty", "bash")
+        step = (*_srun_in(handle), "--overlap", "--nodes=1", "--ntasks=1", *where, "--pty", "bash")
         if handle.get("tunnel") != "ssh":
             return step
         from nemo_runspec.transport.connection import Address
@@ -195,6 +215,15 @@ def host_of(handle: Handle) -> Host:
         identity=handle.get("identity"),
         accept_new_host_key=bool(handle.get("accept_new_host_key")),
     )
+
+
+def _srun_in(handle: Handle) -> tuple[str, ...]:
+    """srun in a job's allocation. It takes no `12_3` (seen with 22.05): a task of an array has a number of its own."""
+    id = str(handle["id"]).partition(";")[0]
+    if "_" not in id:
+        return ("srun", f"--jobid={id}")
+    number = 'number=$(squeue --noheader --jobs="$0" --Format=JobID:32 | tr -d " ")'
+    return ("bash", "-c", f'{number} && exec srun --jobid="$number" "$@"', id)
 
 
 def _connection(target: SlurmTarget) -> dict[str, Any]:

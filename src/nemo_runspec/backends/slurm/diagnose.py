@@ -15,8 +15,8 @@ from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stack_of
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 
-_MINE = re.compile(r"slurmstepd: |srun: |pyxis: |\benroot\b|\[ERROR\]")
-"""Lines that a user's program does not write."""
+_MINE = re.compile(r"^slurmstepd\S*: |^srun: |pyxis: |\benroot\b|\[ERROR\]")
+"""Lines that a user's program does not write. Slurm 22.05 writes `slurmstepd-n1: ` where a host has several nodes."""
 
 _CONTAINER = re.compile(r"pyxis: |\benroot\b|\[ERROR\]|--container-")
 _HEALTH = re.compile(r"health check: bad node ([^\s:]+): (.+)")
@@ -127,10 +127,9 @@ def _setup(case: _Case) -> Diagnosis | None:
         return None
     where = f" ({marker.host})" if marker.host else ""
     said = case.symptom
-    remedy = f"{said.remedy}; " if said else ""
+    remedy = said.remedy if said else "see startup_commands and workdir in the profile"
     lines = [line for line in last_lines(case.tail, 8) if not line.startswith("nemotron: ") and not _MINE.search(line)]
-    evidence = said.evidence if said else (lines or [case.reason])[-1]
-    return Diagnosis("setup", f"{case.reason}{where}", evidence, f"{remedy}see startup_commands and workdir")
+    return Diagnosis("setup", f"{case.reason}{where}", said.evidence if said else (lines or [case.reason])[-1], remedy)
 
 
 def _memory(case: _Case) -> Diagnosis | None:
@@ -205,24 +204,25 @@ def _blamed(markers: Iterable[NodeMarker]) -> NodeMarker | None:
 
 def _judged(case: _Case, verdict: Verdict, evidence: str = "", host: str = "") -> Diagnosis:
     evidence = evidence or _evidence(verdict, case.daemons)
-    match = verdict.line.search(evidence) if verdict.line and evidence else None
-    found = (match[1] or "") if match and match.re.groups else ""
-    words = {"after": _after(case.job), "on": f" on {host}" if host else "", "node": found}
-    what, remedy = (text.format(found, **words) for text in (verdict.what, verdict.remedy))
-    if verdict is STATES["NODE_FAIL"] and found:
-        what, remedy = f"node {found} failed under it{words['after']}", f"{_again(found)}; {remedy}"
+    named = _named(verdict, evidence)
+    words = {"after": _after(case.job), "on": f" on {host}" if host else ""}
+    what, remedy = (text.format(named, **words) for text in (verdict.what, verdict.remedy))
+    if verdict is STATES["NODE_FAIL"] and named:
+        what = f"node {named} failed under it{words['after']}"
+        remedy = f'{remedy}; exclude = "{named}" in the profile keeps away from that node'
     return Diagnosis(verdict.kind, what, evidence or _slurm_says(case), remedy)
-
-
-def _again(node: str) -> str:
-    return f'exclude = "{node}" in the profile keeps away from it'
 
 
 def _evidence(verdict: Verdict, lines: Sequence[str]) -> str:
     """The last line that shows it: of an earlier attempt the batch script's log holds some, too."""
-    if verdict.line is None:
-        return ""
-    return next((line for line in reversed(lines) if verdict.line.search(line)), "")
+    found = (line for pattern in verdict.lines for line in reversed(lines) if pattern.search(line))
+    return next(found, "")
+
+
+def _named(verdict: Verdict, line: str) -> str:
+    """What the line names: a node, an option."""
+    matches = (pattern.search(line) for pattern in verdict.lines if pattern.groups)
+    return next((match[1] for match in matches if match), "")
 
 
 def _after(job: ClusterJob) -> str:

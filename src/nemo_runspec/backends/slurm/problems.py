@@ -140,6 +140,8 @@ def warnings(env: Mapping[str, Any], time: str) -> list[str]:
         found.append("mounts are not used: the job has no container_image")
     if env.get("cpus_per_gpu") and not env.get("gpus_per_task"):
         found.append("cpus_per_gpu has no effect without gpus_per_task")
+    if env.get("stall_action") == "requeue" and not env.get("stall_timeout"):
+        found.append("stall_action has no effect without stall_timeout")
     if comes_at_once(env.get("signal"), time):
         found.append(f"signal = {env['signal']!r} comes when the job starts: its time limit is {time}")
     return found

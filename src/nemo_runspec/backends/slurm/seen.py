@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
 from nemo_runspec.backends.slurm.cluster.submit import Job, find
 from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Seen
 from nemo_runspec.transport.base import Host
 
@@ -31,8 +33,24 @@ def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list
         if not handle.get("id") and place not in looked_for:
             looked_for[place] = _found(host, handle)
     known = [handle if handle.get("id") else _now(handle, looked_for) for handle in handles]
-    told = look_on_cluster(host, [asked(handle) for handle in known if handle is not None], places=places)
+    told = look_on_cluster(host, [_looked_at(handle) for handle in known if handle is not None], places=places)
+    for handle in known:
+        if handle is not None and handle.get("health_check") and told[str(handle["id"])].slurm_reason == "JobHeldUser":
+            _finish_health_check(host, handle)
     return [_gone() if handle is None else _seen(told[str(handle["id"])], handle) for handle in known]
+
+
+def _finish_health_check(host: Host, handle: Handle) -> None:
+    """A job that its health check has put back and left held, as it was killed then. Whoever asks next tries again."""
+    from nemo_runspec.backends.slurm.health.release import exclude_and_release
+
+    with suppress(UserError):
+        exclude_and_release(host, asked(handle))
+
+
+def _looked_at(handle: Handle) -> Asked:
+    """The tasks of an array that a profile asks for leave their markers in one folder, over each other: no witness."""
+    return Asked(str(handle["id"])) if handle.get("tasks") else asked(handle)
 
 
 def _now(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
@@ -65,14 +83,15 @@ def _seen(job: ClusterJob, handle: Handle) -> Seen:
         job.reason,
         exit_code=job.exit_code,
         signal=job.signal,
-        facts=_facts(job, str(handle["id"])),
+        facts=_facts(job, str(handle["id"]), int(handle.get("attempts") or 1)),
         started=job.started,
         ended=job.ended or _last_marker(job),
         detail=job,
     )
 
 
-def _facts(job: ClusterJob, id: str) -> dict[str, Any]:
+def _facts(job: ClusterJob, id: str, most: int) -> dict[str, Any]:
+    """`most`: how often it may be started."""
     facts = {
         "id": id,
         "nodes": job.nodes if job.nodes not in ("(null)", "None assigned") else "",
@@ -83,6 +102,7 @@ def _facts(job: ClusterJob, id: str) -> dict[str, Any]:
         "estimated": job.estimated,
         "waiting": job.reason if job.state == "queued" else "",
         "elapsed": job.elapsed,
+        "attempts": most if most > 1 else None,
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
 
+STALLS = 3
+"""How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
+
 
 def stall_seconds(text: str | None) -> int | None:
     """How long a job may show no progress; None for as long as it likes, and for what `stall_problem` is about."""

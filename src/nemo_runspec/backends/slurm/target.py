@@ -22,7 +22,7 @@ from nemo_runspec.backends.slurm.places import run_dir
 from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.slurm.signals import signal_option
-from nemo_runspec.backends.slurm.stall import stall_seconds
+from nemo_runspec.backends.slurm.stall import STALLS, stall_seconds
 from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
 from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
 from nemo_runspec.errors import UserError
@@ -102,9 +102,15 @@ class SlurmTarget:
         """GPUs of the whole job, whichever option asks for them; None for an option this does not read."""
         return gpus_of_job(self, resources)
 
+    def attempts(self) -> int:
+        """How often a job may be started: retries after failures, and continuations of what was cut short."""
+        return 1 + self.retries + (self.max_restarts if self.resume else 0)
+
     def runs(self) -> int:
         """Tasks of the array, each once more per retry and restart."""
-        return array_size(self.array) * (self.retries + 1 + (self.max_restarts if self.resume else 0))
+        restarts = self.max_restarts if self.resume else 0
+        stalls = STALLS if self.stall_timeout and self.stall_action == "requeue" else 0
+        return array_size(self.array) * (1 + self.retries + restarts + stalls)
 
 
 def make_target(request: TargetRequest) -> SlurmTarget:

@@ -18,17 +18,17 @@ class Verdict:
     Args:
         kind: as in `Diagnosis`. `what`, `remedy`: `{after}` is how long it ran, ` after 4 h`; `{on}` a node,
             ` on n3`; `{0}` what the line's first group holds.
-        line: finds the evidence in the logs of Slurm's daemons.
+        lines: find the evidence in the logs of Slurm's daemons, the most telling first.
     """
 
     kind: str
     what: str
     remedy: str
-    line: re.Pattern[str] | None = None
+    lines: tuple[re.Pattern[str], ...] = ()
 
 
-def _verdict(kind: str, what: str, remedy: str, line: str = "") -> Verdict:
-    return Verdict(kind, what, remedy, re.compile(line) if line else None)
+def _verdict(kind: str, what: str, remedy: str, *lines: str) -> Verdict:
+    return Verdict(kind, what, remedy, tuple(map(re.compile, lines)))
 
 
 _MEMORY = (
@@ -55,8 +55,9 @@ STATES: Mapping[str, Verdict] = {
     "NODE_FAIL": _verdict(
         "node failure",
         "a node failed under it{after}",
-        f"{_AGAIN}; a node that fails again: exclude in the profile",
-        r"Node failure on (\S+)|DUE TO NODE FAILURE",
+        _AGAIN,
+        r"Node failure on (\S+)",
+        r"DUE TO NODE FAILURE",
     ),
     "BOOT_FAIL": _verdict("node failure", "a node could not be started for it", _AGAIN),
     "LAUNCH_FAILED": _verdict("launch", "Slurm could not start it on its nodes", _AGAIN),

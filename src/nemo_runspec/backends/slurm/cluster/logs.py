@@ -2,7 +2,8 @@
 
 What a job of ours writes, seen with Slurm 22.05: `log-<name>_<id>_<attempt>.out`, one file for the tasks of all nodes,
 which the job script's `[rankN]` tells apart; a requeue begins another one. `sbatch_<name>_<id>.out` is the batch
-script's, to which a requeue appends (`open_mode = "append"`).
+script's, to which a requeue appends; with `open_mode = "truncate"` it begins anew. To ask again and again is fast
+enough, so that no stream of its own is needed: see `benchmarks/slurm.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ LIMIT = 16 << 20
 """Bytes of one answer, unless the caller says otherwise."""
 
 _TIMEOUT = 300.0
+_MARK = 32
+"""Bytes by which it is seen that a file is still the one that was read."""
 _END = f"{SECTION}end\n".encode()
 
 
@@ -42,10 +45,19 @@ class Piece:
         """The offset to ask from next."""
         return self.start + len(self.content)
 
+    @property
+    def mark(self) -> str:
+        """What is to be given as its mark with that offset."""
+        return self.content[-_MARK:].hex()
+
 
 def task_logs(job_dir: str, name: str, id: str) -> str:
-    """The pattern of what a job's tasks write, all attempts. `name`: the job's in Slurm."""
-    return f"{job_dir}/log-{name}_{id.partition(';')[0]}_*.out"
+    """The pattern of what a job's tasks write, all attempts. `name`: the job's in Slurm.
+
+    Of one task of an array (`12_3`), `job_dir` is its own: srun's `%j` is an id that only Slurm knows.
+    """
+    number = id.partition(";")[0]
+    return f"{job_dir}/log-{name}_{'*' if '_' in number else number}_*.out"
 
 
 def batch_log(job_dir: str, name: str, id: str) -> str:
@@ -54,7 +66,12 @@ def batch_log(job_dir: str, name: str, id: str) -> str:
 
 
 def tail_many(
-    host: Host, patterns: Iterable[str], offsets: Mapping[str, int] | None = None, *, limit: int = LIMIT
+    host: Host,
+    patterns: Iterable[str],
+    offsets: Mapping[str, int] | None = None,
+    *,
+    limit: int = LIMIT,
+    marks: Mapping[str, str] | None = None,
 ) -> list[Piece]:
     """What is new in the files that match, in the order of the patterns, then of their names. One round trip.
 
@@ -62,12 +79,16 @@ def tail_many(
         patterns: paths there, perhaps with `*`. A file that does not exist yet has nothing new.
         offsets: how far each path has been read; from the beginning where it is not named.
         limit: bytes in all; the first files get theirs first, the rest comes with the next call.
+        marks: the `mark` of the last piece of each path. With it, a file that was emptied is seen to have been even
+            where it has grown beyond its offset again; it is read from its beginning.
 
     Raises:
         Unreachable: the host does not answer; the same call again loses nothing.
         UserError: what came is not whole.
     """
-    lines = "".join(f"{offset}{FIELD}{path}\n" for path, offset in (offsets or {}).items())
+    lines = "".join(
+        f"{offset}{FIELD}{(marks or {}).get(path, '')}{FIELD}{path}\n" for path, offset in (offsets or {}).items()
+    )
     data = "".join(f"{pattern}\n" for pattern in patterns) + "\n" + lines
     done = host.run(f"{PRELUDE}\nlimit={limit}\n{_program()}", data=data.encode(), timeout=_TIMEOUT)
     return _pieces(host, done.out)

@@ -53,20 +53,20 @@ ask_places() {
     }'
 }
 
-# KEY DIRECTORY
+# KEY DIRECTORY. A network file system looks again when the folder is read, which a pattern does.
 show_remains() {
-  local file line gate begun=0 id=${1%%;*}
+  local file gate lines begun=0 id=${1%%;*}
   [[ $id != *_* ]] || id='*' # to itself, a task of an array is a job with an id of its own
   if [ ! -d "$2" ]; then section "remains;$1" 1; return; fi
-  ls "$2/status" > /dev/null 2>&1 # a network file system looks again only when the folder is read
   section "remains;$1" 0
   for gate in "$2"/status/gates-$id-*; do
     [[ ! ${gate##*-} =~ ^[0-9]+$ || ${gate##*-} -le $begun ]] || begun=${gate##*-}
   done
   printf 'begun\037%s\n' "$begun"
-  for file in "$2"/status/node-* "$2/status/cancelled"; do
+  for file in "$2"/status/node-* "$2"/status/cancelled; do
     [[ -f $file && $file != *.tmp ]] || continue
-    while IFS= read -r line || [ -n "$line" ]; do printf '%s\037%s\n' "${file##*/}" "$line"; done < "$file"
+    mapfile -t lines < "$file"
+    printf "${file##*/}"'\037%s\n' "${lines[@]}"
   done
 }
 

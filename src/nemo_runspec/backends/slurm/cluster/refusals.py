@@ -1,4 +1,4 @@
-"""Why Slurm refuses a job, in words, with what exists instead."""
+"""Why Slurm refuses a job, in words, with what exists instead; and why its files cannot be written."""
 
 from __future__ import annotations
 
@@ -67,14 +67,32 @@ def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
     )
 
 
+def unwritable(said: str, where: str) -> UserError:
+    """A job's directory cannot be written. `said`: by the system's tools."""
+    remedy = next((mend for word, mend in _MENDS.items() if word in said), None)
+    return UserError(f"the job's files cannot be written: {said}", where=where, remedy=remedy)
+
+
+_MENDS: Mapping[str, str] = {
+    "No space left on device": "make room there, or set remote_job_dir to a directory with room",
+    "Wrote only": "the disk is full: make room there, or set remote_job_dir to a directory with room",
+    "Disk quota exceeded": "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
+    "Permission denied": "set remote_job_dir to a directory you may write to",
+    "Read-only file system": "set remote_job_dir to a directory you may write to",
+}
+
+
 def _partitions(answer: Mapping[str, Section]) -> str:
     rows = answer["partitions"].rows if "partitions" in answer else []
-    shown = [_partition(*row) for row in rows if len(row) == 5]
+    shown = [_partition(*row) for row in rows if len(row) == 6]
     return f"partitions: {', '.join(shown)}" if shown else ""
 
 
-def _partition(name: str, limit: str, nodes: str, gres: str, up: str) -> str:
-    about = (f"{nodes} nodes", f"up to {limit}", "" if gres == "(null)" else gres, "" if up == "up" else up)
+def _partition(name: str, limit: str, nodes: str, size: str, gres: str, up: str) -> str:
+    """`size`: of a job, such as `1-2` or `1-infinite` nodes."""
+    most = size.rpartition("-")[2]
+    job = f"at most {most} for a job" if most.isdecimal() else ""
+    about = (f"{nodes} nodes", job, f"up to {limit}", "" if gres == "(null)" else gres, "" if up == "up" else up)
     return f"{name} ({', '.join(filter(None, about))})"
 
 

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.refusals import unwritable
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import BundleFile
@@ -129,7 +130,7 @@ def _squeezed(data: bytes) -> tuple[bytes, str]:
 
 def tar_of(cargo: Cargo) -> bytes:
     """Everything but the code package as one tar stream, the secrets last."""
-    out, now = io.BytesIO(), time.time()
+    out, now = io.BytesIO(), int(time.time())  # whole seconds: a fraction would be a header of its own for each member
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in cargo.texts.items():
             _add(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, now)
@@ -141,9 +142,9 @@ def tar_of(cargo: Cargo) -> bytes:
             _add(tar, name, b"", 0o777, now, kind=tarfile.SYMTYPE, linkname=target)
         if cargo.secrets:
             lines = (f"export {name}={shlex.quote(value)}\n" for name, value in cargo.secrets.items())
-            text = "".join(lines).encode("utf-8", "surrogateescape")
+            secrets = "".join(lines).encode("utf-8", "surrogateescape")
             for path in cargo.secret_files:
-                _add(tar, path, text, 0o600, now)
+                _add(tar, path, secrets, 0o600, now)
         _add(tar, _WHOLE, b"", 0o600, now)
     return out.getvalue()
 
@@ -153,7 +154,7 @@ def _add(
     name: str,
     content: bytes,
     mode: int,
-    now: float,
+    now: int,
     kind: bytes = tarfile.REGTYPE,
     linkname: str = "",
 ) -> None:
@@ -178,17 +179,7 @@ def _require(host: Host, job_dir: str, done: Done) -> None:
     if section.code == 0:
         return
     said = section.said or done.said or f"exit code {done.code}"
-    remedy = next((mend for word, mend in _REMEDIES.items() if word in said), None)
-    raise UserError(f"the job's files cannot be written: {said}", where=f"{host.name}:{job_dir}", remedy=remedy)
-
-
-_REMEDIES: Mapping[str, str] = {
-    "No space left on device": "make room there, or set remote_job_dir to a directory with room",
-    "Wrote only": "the disk is full: make room there, or set remote_job_dir to a directory with room",
-    "Disk quota exceeded": "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
-    "Permission denied": "set remote_job_dir to a directory you may write to",
-    "Read-only file system": "set remote_job_dir to a directory you may write to",
-}
+    raise unwritable(said, f"{host.name}:{job_dir}")
 
 
 @lru_cache(maxsize=3)

@@ -196,6 +196,9 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
     if case.accounts_problem and keeps_accounts(case.accounts_problem):
         said = f"squeue no longer lists it, and sacct does not answer ({case.accounts_problem})"
         return replace(seen, state="unknown", reason=said)
+    if case.remains.cancelled and marker is None:
+        # A task of an array that is cancelled while it waits leaves no trace in squeue (seen with Slurm 22.05).
+        return replace(seen, state="cancelled", reason=f"cancelled by {case.remains.cancelled}", exit_code=1)
     return replace(seen, state="lost", reason=f"Slurm no longer knows it, and it left {_left(case)}")
 
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
-from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.cluster.refusals import refusal, unwritable
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Broken, Host, Unreachable
 
@@ -85,7 +85,7 @@ def submit(
         say: takes a line for every attempt that came to nothing.
 
     Raises:
-        UserError: Slurm refuses the job; in words, with what exists instead.
+        UserError: Slurm refuses the job; in words, with what exists instead. Or its directory cannot be written.
         NotSubmitted: Slurm did not answer. Unreachable: the host did not.
     """
     doubtful = False
@@ -129,6 +129,8 @@ def _attempt(host: Host, job: Job, *, doubtful: bool) -> tuple[Submitted | None,
         return Submitted(_id(answer["made"])), UserError("")
     if "made" in answer and not _may_pass(answer["made"]):
         raise refusal(answer["made"].said, answer)
+    if "unwritable" in answer:
+        raise unwritable(answer["unwritable"].said, f"{host.name}:{job.folder}")
     return None, _no_answer(host, answer.get("made") or answer.get("busy") or Section("", 1, lines=[said]))
 
 

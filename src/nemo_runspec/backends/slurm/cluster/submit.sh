@@ -1,5 +1,5 @@
 # One submission of one job, alone. Answers with `found` (its id, it was there), `absent` (it is not, and `only_look` is
-# set), `made` (sbatch's answer), `busy` (nothing was done, and why), `dropped` (of several by its name, the later ones),
+# set), `made` (sbatch's answer), `busy` and `unwritable` (nothing was done, and why), `dropped` (of several by its name, the later ones),
 # and what exists where it is refused.
 
 # What a login shell has set for sbatch and srun would win over the script's own lines, or reach the job's tasks: all of
@@ -31,7 +31,9 @@ find_named() {
   if [ -z "$said" ]; then
     for gate in "$job"/status/gates-*; do said=${gate##*/gates-} said=${said%%-*}; break; done
   fi
-  [ -n "$said" ] || said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID,State,NodeList 2> /dev/null < /dev/null 9>&- | sed '/|FAILED|None assigned$/d; s/|.*//')
+  # Where none was ever begun in this directory, none has been forgotten by squeue.
+  [ -z "$said" ] && { [ "$doubtful" ] || [ ! -d "$job" ] || [ -s "$job/.submit" ]; } &&
+    said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID,State,NodeList 2> /dev/null < /dev/null 9>&- | sed '/|FAILED|None assigned$/d; s/|.*//')
   [ -z "$said" ] || printf '%s\n' "$said" | sed 's/_.*//' | sort -n -u
 }
 
@@ -47,7 +49,10 @@ find_it_twice() {
   printf '%s' "$first"
 }
 
-keep_id() { { printf '%s\n' "$1" > "$job/.slurm_id.$$" && mv -f "$job/.slurm_id.$$" "$job/.slurm_id"; } 2> /dev/null; }
+keep_id() {
+  { printf '%s\n' "$1" > "$job/.slurm_id.$$" && mv -f "$job/.slurm_id.$$" "$job/.slurm_id"; } 2> /dev/null ||
+    rm -f "$job/.slurm_id.$$"
+}
 
 # Several by its name, as after an answer that was lost: the first one stays.
 settle() {
@@ -69,7 +74,7 @@ lock() {
 }
 
 say_what_exists() {
-  section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a" 2>&1 < /dev/null)"
+  section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%s$field%G$field%a" 2>&1 < /dev/null)"
   section accounts 0 "$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null 2> /dev/null | tr '|' "$field")"
 }
 
@@ -100,6 +105,6 @@ if [ "$only_look" ]; then section absent 0; exit 0; fi
 
 # The lock goes with sbatch: it holds while sbatch lives, even where this script was killed. Who comes next sees by the
 # lock's file that one was begun, and looks twice.
-{ echo begun >> .submit; } 2> /dev/null
+trouble=$({ echo begun >> .submit; } 2>&1) || { section unwritable 1 "${trouble##*: }"; exit 0; }
 said=$(timeout 90 "${command[@]}" 2>&1 < /dev/null)
 take_answer "$said" $?

@@ -54,29 +54,36 @@ nemotron_health_read_step() {
   done
 }
 
-# Runs the nodes' part as a step, until all have answered or their time is up. A container may take long to start: the
-# time runs from when the first node has begun.
+# Runs the nodes' part as a step, until all have answered or their time is up.
 nemotron_health_ask() {
-  local answers step line part code patience=${NEMOTRON_HEALTH_SECONDS:-$nemotron_health_seconds} nodes=${#nemotron_health_nodes[@]}
-  local until=$((SECONDS + 1800)) hurry=0
+  local answers step line part code until=$((SECONDS + 1800)) hurry=0 nodes=${#nemotron_health_nodes[@]}
+  local patience=${NEMOTRON_HEALTH_SECONDS:-$nemotron_health_seconds}
   exec {answers}< <(nemotron_health_step "$nodes" "$((patience / 3))" 2> "$nemotron_health_folder/said")
   step=$!
   while [ "$SECONDS" -lt "$until" ] && [ "${#nemotron_health_done[@]}" -lt "$nodes" ]; do
     code=0
     IFS= read -r -t 1 -u "$answers" part || code=$?
     line+=$part
-    [ "$code" -le 128 ] || continue # nothing for a second
-    nemotron_health_hear "$line"
-    line=''
-    [ "$code" -eq 0 ] || break # the step has ended
-    if [ "$hurry" -eq 0 ] && [ "${#nemotron_health_at[@]}" -gt 0 ]; then
-      until=$((SECONDS + patience)) hurry=1
-    elif [ "$hurry" -eq 1 ] && [ "${#nemotron_health_bad[@]}" -gt 0 ]; then
-      until=$((SECONDS + patience / 4)) hurry=2
+    if [ "$code" -le 128 ]; then # above it, there was nothing for a second
+      nemotron_health_hear "$line"
+      line=''
+      [ "$code" -eq 0 ] || break # the step has ended
     fi
+    nemotron_health_hurry
   done
   nemotron_health_end "$step"
   exec {answers}<&-
+}
+
+# A container may take long to start: the time runs from when the first node has begun. Once one is found to be bad, the
+# others have a moment left to say that they are too.
+nemotron_health_hurry() {
+  if [ "$hurry" -eq 0 ] && [ "${#nemotron_health_at[@]}" -gt 0 ]; then
+    until=$((SECONDS + patience)) hurry=1
+  elif [ "$hurry" -eq 1 ]; then
+    [ "${#nemotron_health_bad[@]}" -gt 0 ] || grep -q 'Exited with exit code' "$nemotron_health_folder/said" || return 0
+    until=$((SECONDS + patience / 12)) hurry=2
+  fi
 }
 
 # NODES SECONDS: becomes srun. The nodes read nothing of the check from the job's directory: it may be what is wrong.
@@ -158,12 +165,13 @@ nemotron_health_silent() {
     nemotron_health_common='it could not be started on any node'
   fi
   for node in "${nemotron_health_nodes[@]}"; do
-    [ -z "${nemotron_health_done[$node]-}" ] || continue
-    if [ -z "${nemotron_health_at[$node]-}" ]; then
+    [ -n "${nemotron_health_at[$node]-}" ] ||
       nemotron_health_blame "$node" "the check could not be started$(nemotron_health_said_of "$node")"
-    else
+  done
+  [ "${#nemotron_health_bad[@]}" -eq 0 ] || return 0 # who has begun may still wait for those
+  for node in "${nemotron_health_nodes[@]}"; do
+    [ -n "${nemotron_health_done[$node]-}" ] ||
       nemotron_health_blame "$node" "no answer while it was asked for: ${nemotron_health_at[$node]}"
-    fi
   done
 }
 
@@ -204,7 +212,12 @@ nemotron_health_alone() {
   done
   [ "$most" -gt 0 ] || return 0
   for node in "${!nemotron_health_votes[@]}"; do
-    [ "${nemotron_health_votes[$node]}" -lt "$most" ] || nemotron_health_blame "$node" "${nemotron_health_words[$node]:-reaches no other node}"
+    [ "${nemotron_health_votes[$node]}" -eq "$most" ] || continue
+    if [ -n "${nemotron_health_reduce[$node]-}" ]; then
+      nemotron_health_blame "$node" "no all-reduce with it: ${nemotron_health_reduce[$node]}"
+    else
+      nemotron_health_blame "$node" "${nemotron_health_words[$node]:-reaches no other node}"
+    fi
   done
 }
 
@@ -218,7 +231,7 @@ nemotron_health_sums() {
 # There are bad nodes: the job goes back into the queue without them, or fails. What is so on all of several nodes, or on
 # all but the one this script runs on, is no node's fault.
 nemotron_health_leave() {
-  local node tries left all=${#nemotron_health_nodes[@]}
+  local node tries left all=${#nemotron_health_nodes[@]} file=$nemotron_job/status/bad-nodes
   for node in "${!nemotron_health_bad[@]}"; do nemotron_health_tell "bad node $node: ${nemotron_health_bad[$node]}"; done
   if [ "$all" -gt 2 ] && [ "${#nemotron_health_bad[@]}" -ge $((all - 1)) ]; then
     nemotron_health_common=${nemotron_health_common:-it is so on ${#nemotron_health_bad[@]} of $all nodes}
@@ -229,8 +242,8 @@ nemotron_health_leave() {
   fi
   for node in "${!nemotron_health_bad[@]}"; do
     printf '%s\t%s\t%s\n' "$node" "$nemotron_restarts" "${nemotron_health_bad[$node]}"
-  done >> "$nemotron_health_file"
-  tries=$(cut -f 2 "$nemotron_health_file" | sort -u | wc -l)
+  done >> "$file"
+  tries=$(cut -f 2 "$file" | sort -u | wc -l)
   left=$(nemotron_health_others)
   if [ "$tries" -gt 3 ]; then
     nemotron_health_fail 'given up after 3 other tries'
@@ -297,5 +310,5 @@ scontrol() {
   if [ "${1-}" = requeue ] && [ -n "$nemotron_health_list" ]; then nemotron_health_requeue; else command scontrol "$@"; fi
 }
 
-nemotron_health_list='' nemotron_health_file=$nemotron_job/status/bad-nodes
+nemotron_health_list=''
 nemotron_before+=(nemotron_health)

@@ -81,14 +81,19 @@ health_facts() {
   fi
   [ "$health_gpus" -gt 0 ] || return 0
   health_say at 'GPUs (nvidia-smi)'
-  if ! type -P nvidia-smi > /dev/null; then health_say gpus ''; return 0; fi
+  if ! type -P nvidia-smi > /dev/null; then
+    health_say gpus ''
+    return 0
+  fi
   count=$(nvidia-smi --query-gpu=uuid --format=csv,noheader 2>&1 < /dev/null) || {
     health_say bad "nvidia-smi fails: ${count##*$'\n'}"
     return 0
   }
   count=$(grep -c . <<< "$count")
   health_say gpus "$count"
-  [ "$count" -ge "$health_gpus" ] || health_say bad "$count GPUs, and $health_gpus are asked for"
+  if [ "$count" -lt "$health_gpus" ]; then health_say bad "$count GPUs, and $health_gpus are asked for"; else
+    health_gpus_here=$health_gpus
+  fi
 }
 
 health_network() {
@@ -98,7 +103,7 @@ health_network() {
   if [ -z "$health_python" ]; then
     health_say unasked 'the network: there is no python'
   elif { said=$("$health_python" -u -c "$health_program" "$health_name" "$health_folder" "$health_node" "$health_nodes" \
-    "$health_gpus" "$health_has_torch" "$health_seconds" 2>&1 >&3 < /dev/null); } 3>&1; then
+    "$health_gpus_here" "$health_has_torch" "$health_seconds" 2>&1 >&3 < /dev/null); } 3>&1; then
     health_say network yes
   else
     health_say network ''
@@ -109,7 +114,7 @@ health_network() {
 health_main() {
   health_program=$1 health_folder=$2 health_nodes=$3 health_seconds=$4
   health_name=${SLURMD_NODENAME:-$(cat /proc/sys/kernel/hostname)}
-  health_node=${SLURM_NODEID:-0} health_job=${SLURM_JOB_ID-} health_python='' health_has_torch=''
+  health_node=${SLURM_NODEID:-0} health_job=${SLURM_JOB_ID-} health_python='' health_has_torch='' health_gpus_here=0
   health_say begun "$(date +%s)"
   health_job_dir || health_folder=''
   health_look_at "${health_mounts[@]}"

@@ -7,14 +7,14 @@ for tool in "${tools[@]}"; do printf '%s\037%s\n' "$tool" "$(type -P "$tool")"; 
 
 ask_slurm() {
   local said number
-  ask version sbatch --version
+  ask version sbatch --version || return # as with a SLURM_CONF that names no file: so it is with all of them
   ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'
   said=$(timeout "$seconds" scontrol ping 2>&1 < /dev/null)
   section controller $? "$said"
   [[ $said != *DOWN* || $said == *UP* ]] || return
   said=$(timeout "$seconds" scontrol show config 2>&1 < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
   section config 0 "$said"
-  show_partitions
+  show_partitions || return
   ask nodes sinfo --all --noheader --format="%R$field%D$field%T"
   for ((number = 0; number < ${#drafts[@]}; number += 3)); do
     said=$(test_it "${drafts[number + 1]}")

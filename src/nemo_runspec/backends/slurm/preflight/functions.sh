@@ -1,12 +1,14 @@
 # What the scripts of this room share. Each part of an answer has its own time limit, and none hides another.
 type -P timeout > /dev/null || timeout() { shift; "$@"; }
 
-# NAME COMMAND...: a section of what a command says.
+# NAME COMMAND...: a section of what a command says. Fails where there was no answer in time.
 ask() {
-  local name=$1 said
+  local name=$1 said code
   shift
   said=$(timeout "$seconds" "$@" 2>&1 < /dev/null)
-  section "$name" $? "$said"
+  code=$?
+  section "$name" $code "$said"
+  [ $code -ne 124 ]
 }
 
 # What would win over a script's own lines; see submit.sh.

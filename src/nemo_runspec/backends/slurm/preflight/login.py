@@ -85,7 +85,7 @@ def _controller(answer: Answer) -> Check:
     said = answer["controller"].said
     if has_slurm(answer):
         return ok("controller", said.split(";")[0] if "UP" in said else "answers")
-    said = said.split(";")[0] or answer["partitions"].said or "no answer"
+    said = said.split(";")[0] or answer["partitions"].said or "Slurm's programs do not answer in time"
     return failed(
         "controller", said, "wait until it is back, or ask the site; jobs can neither be submitted nor asked about"
     )

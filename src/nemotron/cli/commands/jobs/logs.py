@@ -67,10 +67,20 @@ def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
         return 130
     if not found:
         _say(f"{ended.name}: {_no_log(ended)}")
-    code = "" if ended.exit_code is None else f", exit code {ended.exit_code}"
-    why = ended.reason or ended.cause
-    _say(one_line(f"{ended.name}: {ended.state}{code}{f': {why}' if why else ''}"))
+    for line in _closing(ended):
+        _say(line)
     return 0
+
+
+def _closing(record: JobRecord) -> list[str]:
+    """How it ended; of a job of another machine with the diagnosis."""
+    if record.handle:
+        from nemo_runspec.remote.display import closing_lines
+
+        return closing_lines(record)
+    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
+    why = record.reason or record.cause
+    return [one_line(f"{record.name}: {record.state}{code}{f': {why}' if why else ''}")]
 
 
 def _to_its_end(store: JobStore, record: JobRecord, tail: int | None) -> tuple[JobRecord, bool]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,9 @@ def call(
     overview = Overview()
     wanted = replace(wanted, group=group_of(overview, group))
     names, sweeps = _named(overview, jobs, force) if jobs else _meeting(overview, wanted, force)
+    cleared = _cleared(overview.job_store, names) if not dry_run else set()
     for name in names if not dry_run else ():
-        _remove(overview.job_store, name, force)
+        _remove(overview.job_store, name, force, cleared)
     for name in sweeps if not dry_run else ():
         _remove_sweep(overview, name, force)
     if as_json:
@@ -111,14 +113,26 @@ def _refuse(record: JobRecord | Unreadable, force: bool) -> None:
         )
 
 
-def _remove(store: JobStore, name: str, force: bool) -> None:
+def _cleared(store: JobStore, names: Sequence[str]) -> set[str]:
+    """The jobs of which nothing is left elsewhere: those submitted together are removed there together."""
+    from nemo_runspec.remote.group import clear_together
+
+    records = []
+    for name in names:
+        with suppress(UserError):
+            records.append(store.by_name(name))
+    return clear_together(records)
+
+
+def _remove(store: JobStore, name: str, force: bool, cleared: Collection[str]) -> None:
     """Removes a job, what is left of it elsewhere, and the repositories that were checked out for it alone."""
     from nemo_runspec.packaging.mounts import remove_checkouts
     from nemo_runspec.supervise.pinned import read_mounts
 
     def check(record: JobRecord | Unreadable) -> None:
         _refuse(record, force)
-        _clear(store, name, record, force)
+        if name not in cleared:
+            _clear(store, name, record, force)
 
     mounts = read_mounts(store.folder(name))
     try:

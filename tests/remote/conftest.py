@@ -1,0 +1,20 @@
+"""The Slurm lab, and a project that reaches it: from its login node, and over SSH."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, slurm_lab
+from remotekit import Cluster, make_cluster
+
+__all__ = ["mended_slurm", "pytest_runtest_makereport", "slurm_lab"]
+
+
+@pytest.fixture
+def cluster(slurm_lab: SlurmLab, tmp_path: Path) -> Iterator[Cluster]:
+    """A project with the profiles `here` and `there`."""
+    with make_cluster(slurm_lab, tmp_path) as made:
+        yield made

@@ -1,0 +1,184 @@
+"""A project whose jobs run on the Slurm lab, used from the outside: `nemotron` as processes, jobs by their names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labs.slurm.cluster import SlurmLab
+from support import Outcome, Project, make_project
+
+_ENV = """\
+[here]
+executor = "slurm"
+account = "acme"
+partition = "batch"
+time = "00:10:00"
+
+[there]
+extends = "here"
+tunnel = "ssh"
+host = "lab"
+startup_commands = ["export PATH={python}:$PATH"]
+
+[pair]
+extends = "there"
+nodes = 2
+"""
+_SSH = """\
+#!/bin/sh
+exec {ssh} -F {config} "$@"
+"""
+_CONFIG = """\
+Host lab
+  HostName {access.host}
+  Port {access.port}
+  User {access.user}
+  IdentityFile {access.identity}
+  IdentitiesOnly yes
+  UserKnownHostsFile {access.known_hosts}
+  GlobalKnownHostsFile /dev/null
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A lab and a project with the profiles `here` (on the login node), `there` (over SSH), `pair` (so, two nodes).
+
+    Args:
+        word: what names of its jobs begin with; the lab knows those of other tests too.
+    """
+
+    lab: SlurmLab
+    project: Project
+    word: str
+
+    def nemotron(self, *args: str, **environment: str) -> Outcome:
+        """`nemotron ARGS`, waited for."""
+        return finish(self.started(*args, **environment))
+
+    def started(self, *args: str, **environment: str) -> subprocess.Popen[str]:
+        """`nemotron ARGS` as a process without a terminal."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "nemotron", *args],
+            cwd=self.project.folder,
+            env=self.project.environment(**environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def script(self, text: str, name: str = "") -> str:
+        """Writes a script; what names it on the command line."""
+        self.project.write(f"{name or self.word}.py", textwrap.dedent(text))
+        return f"./{name or self.word}.py"
+
+    def batch(self, text: str, *args: str, profile: str = "there", **environment: str) -> str:
+        """`nemotron run SCRIPT --batch PROFILE`; the job's name."""
+        return self.nemotron("run", self.script(text), "--batch", profile, *args, **environment).succeeds().out.strip()
+
+    def show(self, name: str) -> dict[str, Any]:
+        """What is known of a job without asking anybody."""
+        return dict(self.nemotron("jobs", "show", name, "--json").succeeds().json)
+
+    def status(self, name: str) -> dict[str, Any]:
+        """What `jobs status` says of a job."""
+        return dict(self.nemotron("jobs", "status", name, "--json").succeeds().json[0])
+
+    def newest(self) -> str:
+        """The name of the job that was recorded last."""
+        return str(self.nemotron("jobs", "list", "--json").succeeds().json[0]["name"])
+
+    def logs(self, name: str) -> list[str]:
+        """The ranks' lines of `jobs logs`; Slurm adds some of its own where a step is ended."""
+        return ranks(self.nemotron("jobs", "logs", name).succeeds().out.splitlines())
+
+    def until(self, name: str, good: Callable[[dict[str, Any]], bool], seconds: float = 120) -> dict[str, Any]:
+        """The job's record once it is as it should be; asks the cluster."""
+        return eventually(lambda: self.status(name), good, seconds)
+
+    def log_has(self, name: str, text: str, seconds: float = 120) -> list[str]:
+        """The log's lines once the text is in one of them."""
+        return eventually(lambda: self.logs(name), lambda lines: text in "\n".join(lines), seconds)
+
+    def local(self, name: str) -> Path:
+        """A job's folder on this machine."""
+        return self.project.state / "jobs" / name
+
+    def remote(self, name: str) -> Path:
+        """A job's folder on the cluster, which this machine sees too."""
+        return Path(self.show(name)["handle"]["job_dir"])
+
+    def queued(self, word: str = "") -> list[list[str]]:
+        """Id, name and state of every job, over or not, whose name begins with the word, or with the project's."""
+        told = self.lab.run("squeue", "--noheader", "--states=all", "--format=%A|%j|%T").stdout.splitlines()
+        return [line.split("|") for line in told if line.split("|")[1].startswith(word or self.word)]
+
+
+@contextmanager
+def make_cluster(lab: SlurmLab, top: Path) -> Iterator[Cluster]:
+    """A project below `top` with `here` and `there` in its env.toml, and an ssh of its own that knows the lab."""
+    project = make_project(top, _ENV.format(python=Path(sys.executable).parent))
+    sockets = tempfile.mkdtemp(prefix="rt-", dir="/tmp")  # their paths must be short
+    tools, ssh = top / "bin", shutil.which("ssh") or "ssh"
+    tools.mkdir()
+    (top / "ssh_config").write_text(_CONFIG.format(access=lab.ssh))
+    (tools / "ssh").write_text(_SSH.format(ssh=ssh, config=top / "ssh_config"))
+    (tools / "ssh").chmod(0o755)
+    found = lab.environment()
+    found["PATH"] = f"{tools}:{Path(sys.executable).parent}:{found['PATH']}"
+    project.extra.update(found, XDG_RUNTIME_DIR=sockets, PYTHONDONTWRITEBYTECODE="1")
+    kept = lab.base / "compared"  # asking NeMo-Run about a batch script takes it seconds, once
+    kept.mkdir(exist_ok=True)
+    (project.state / "cache").mkdir(parents=True)
+    (project.state / "cache" / "compared").symlink_to(kept)
+    try:
+        yield Cluster(lab, project, f"t{uuid.uuid4().hex[:6]}")
+    finally:
+        lab.drop_ssh_connections()
+        shutil.rmtree(sockets, ignore_errors=True)
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 300) -> Outcome:
+    """How a process ended; one that hangs is killed, and the test fails."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"it hung: {out}{err}") from None
+    return Outcome(process.returncode, out, err)
+
+
+def eventually(look: Callable[[], Any], good: Callable[[Any], bool], seconds: float = 60) -> Any:
+    """What is seen once it is good. Fails with what was seen last where it never is."""
+    end = time.monotonic() + seconds
+    while not good(seen := look()):
+        assert time.monotonic() < end, f"after {seconds:g} s still: {seen}"
+        time.sleep(0.1)
+    return seen
+
+
+def ranks(lines: Iterable[str]) -> list[str]:
+    """The lines that a rank has written."""
+    return [line for line in lines if line.startswith("[rank")]
+
+
+def holding(folder: Path, text: str) -> list[str]:
+    """Files below a folder that hold a text."""
+    wanted = text.encode()
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return [str(path) for path in files if os.access(path, os.R_OK) and wanted in path.read_bytes()]

@@ -1,0 +1,171 @@
+"""What breaks while a job is followed, or is done at the terminal: nothing is lost, repeated or orphaned."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import subprocess
+import sys
+import termios
+import threading
+
+import pytest
+from labs.slurm.fixtures import needs_slurm
+from remotekit import Cluster, eventually, finish, ranks
+
+pytestmark = needs_slurm
+
+NUMBERED = """
+    import os, sys, time
+    for number in range(int(sys.argv[1])):
+        print("line", number, flush=True)
+        time.sleep(0.05)
+    while not os.path.exists(os.environ["NEMOTRON_JOB_DIR"] + "/go"):
+        time.sleep(0.05)
+    print("the end", flush=True)
+"""
+PATIENT = """
+    import signal, time
+    def stop(*_):
+        print("got TERM", flush=True)
+        raise SystemExit(9)
+    signal.signal(signal.SIGTERM, stop)
+    print("ready", flush=True)
+    while True:
+        time.sleep(0.05)
+"""
+AT_ONCE = 50
+
+
+def test_dropped_connections(cluster):
+    """Connections cut while the log is followed, and an sshd that is away for a while: every line once, in order."""
+    script = cluster.script(NUMBERED)
+    process = cluster.started("run", script, "--run", "there", "--", "200")
+    seen, told = Reader(process.stdout), Reader(process.stderr)
+    for line in (10, 60, 110):
+        eventually(lambda wanted=line: f"[rank0] line {wanted}" in seen.lines, bool)
+        cluster.lab.drop_ssh_connections()
+    eventually(lambda: "[rank0] line 150" in seen.lines, bool)
+    cluster.lab.stop_ssh()
+    eventually(lambda: "asking again" in "\n".join(told.lines), bool)
+    cluster.lab.start_ssh()
+    eventually(lambda: "[rank0] line 199" in seen.lines, bool)
+    ((_, name, state),) = cluster.queued()
+    assert state == "RUNNING"
+    (cluster.remote(name) / "go").touch()
+    expected = [*(f"[rank0] line {number}" for number in range(200)), "[rank0] the end"]
+    assert (process.wait(120), seen.all()) == (0, expected)
+    assert cluster.logs(name) == expected
+    assert [line for line in told.all() if line.startswith("nemotron: connected again, after")] != [], told.lines
+
+
+def test_requeued(cluster):
+    """A requeued job is followed into its next attempt; the log has the lines of both."""
+    text = "import os; print('attempt', os.environ['NEMOTRON_ATTEMPT'], flush=True)\n"
+    text += "import time\nif os.environ['NEMOTRON_ATTEMPT'] == '0': time.sleep(600)\n"
+    process = cluster.started("run", cluster.script(text), "--run", "there")
+    assert process.stdout.readline() == "[rank0] attempt 0\n"
+    ((number, name, _),) = cluster.queued()
+    cluster.lab.run("scontrol", "requeue", number)
+    done = finish(process)
+    assert (done.code, ranks(done.out.splitlines())[-1]) == (0, "[rank0] attempt 1"), (done.out, done.err)
+    assert cluster.logs(name) == ["[rank0] attempt 0", "[rank0] attempt 1"]
+    assert "attempt 2" in done.err
+    assert cluster.show(name)["facts"]["attempt"] == 1
+
+
+@pytest.mark.parametrize(("key", "code"), [(b"d\n", 130), (b"c\n", 9)], ids=["detach", "cancel"])
+def test_interrupt_at_a_terminal(cluster, key, code):
+    """Ctrl-C on a real terminal asks: detached, the job goes on; cancelled, it gets a TERM and is followed on."""
+    with Terminal(cluster, "run", cluster.script(PATIENT), "--run", "there") as terminal:
+        terminal.until("ready")
+        terminal.press(b"\x03")
+        terminal.until("detach (d), cancel (c)")
+        terminal.press(key)
+        assert terminal.process.wait(60) == code, terminal.shown
+    ((_, name, seen),) = cluster.queued()
+    if key == b"d\n":
+        assert seen == "RUNNING"
+        assert f"nemotron jobs logs -f {name}" in terminal.shown
+        cluster.nemotron("jobs", "cancel", name).succeeds()
+    assert cluster.logs(name) == ["[rank0] ready", "[rank0] got TERM"]
+    assert cluster.show(name)["state"] == "cancelled"
+
+
+def test_fifty_at_once(cluster):
+    """Fifty submissions at the same time from one machine: one connection, and every job is there once."""
+    cluster.nemotron("run", cluster.script("print('ran')"), "--batch", "there").succeeds()
+    cluster.lab.drop_ssh_connections()
+    before = cluster.lab.sshd.connections()
+    processes = [cluster.started("run", f"./{cluster.word}.py", "--batch", "there") for _ in range(AT_ONCE)]
+    done = [finish(process, 540) for process in processes]
+    assert [(each.code, each.err) for each in done if each.code] == []
+    names = {each.out.strip() for each in done}
+    assert len(names) == AT_ONCE
+    assert names < {name for _, name, _ in cluster.queued()}
+    assert len(cluster.queued()) == AT_ONCE + 1
+    assert cluster.lab.sshd.connections() - before == 1
+    records = cluster.nemotron("jobs", "wait", *names, "--json").succeeds().json
+    assert {(record["name"], record["state"]) for record in records} == {(name, "succeeded") for name in names}
+
+
+class Reader:
+    """The lines of a stream, read as they come."""
+
+    def __init__(self, stream) -> None:
+        self.lines: list[str] = []
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def _read(self, stream) -> None:
+        for line in stream:
+            self.lines.append(line.rstrip("\n"))
+
+    def all(self) -> list[str]:
+        """All of them, once the stream has ended."""
+        self._thread.join(60)
+        return self.lines
+
+
+class Terminal:
+    """`nemotron ARGS` on a terminal that it controls."""
+
+    def __init__(self, cluster: Cluster, *args: str) -> None:
+        self._keyboard, inside = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "nemotron", *args],
+            cwd=cluster.project.folder,
+            env=cluster.project.environment(TERM="xterm"),
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(inside, termios.TIOCSCTTY, 0),
+        )
+        os.close(inside)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._keyboard)
+
+    def _read(self) -> None:
+        try:
+            while data := os.read(self._keyboard, 4096):
+                self.shown += data.decode(errors="replace")
+        except OSError:
+            return  # nobody has the terminal open any more
+
+    def until(self, text: str) -> None:
+        """Until the text is on it."""
+        eventually(lambda: self.shown, lambda shown: text in shown)
+
+    def press(self, keys: bytes) -> None:
+        """As a person would."""
+        os.write(self._keyboard, keys)

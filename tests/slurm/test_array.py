@@ -1,0 +1,262 @@
+"""Sweeps on a real Slurm: one array, and each run of it a job with a state, a log and an end of its own."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from clusterkit import slurm_plan
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from labs.slurm.process import CLEAN
+from support import HEADER, Outcome, Project
+
+from nemo_runspec.jobs import JobStore
+from nemo_runspec.planning.build import Planned
+from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.group import clear_together
+from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.sweeps.model import Options
+from nemo_runspec.sweeps.remote import RemoteSweep
+from nemo_runspec.transport.connect import connect
+
+pytestmark = needs_slurm
+
+SECRET = "hf_arraysecretvalue"
+BODY = """
+import json, os, pathlib, sys, time
+rows = (row.partition(":") for row in open(sys.argv[sys.argv.index("--config") + 1]))
+given = {key.strip(): value.strip() for key, _, value in rows}
+print("lr", given["lr"], "in", os.getcwd(), "task", os.environ.get("SLURM_ARRAY_TASK_ID"), flush=True)
+print("length of the token", len(os.environ.get("HF_TOKEN", "")), flush=True)
+with open(os.environ["NEMOTRON_METRICS_FILE"], "a", buffering=1) as metrics:
+    for step in (1, 2):
+        metrics.write(json.dumps({"step": step, "total_steps": 2, "loss": float(given["lr"]) / step}) + "\\n")
+time.sleep(float(given["sleep"]))
+sys.exit(int(given["fail"]))
+"""
+HELLO = ("t", "hello")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """A project whose profile `lab` submits to a Slurm of this machine."""
+
+    project: Project
+    lab: SlurmLab
+    top: Path
+    call: object
+
+    def __call__(self, *args: str, path: str = "", **extra: str) -> Outcome:
+        """A nemotron command as a process, where that Slurm is."""
+        words = ":".join(filter(None, (path, str(Path(sys.executable).parent), CLEAN["PATH"])))
+        return self.call(*args, **{**self.lab.environment(), "PATH": words, **extra})
+
+    @property
+    def sweep(self) -> str:
+        """The name of the only sweep."""
+        (folder,) = (self.project.state / "sweeps").iterdir()
+        return folder.name
+
+    def records(self) -> list[dict]:
+        """Of all jobs, by their ids on the cluster."""
+        files = (self.project.state / "jobs").glob("*/record.json")
+        return sorted((json.loads(file.read_text()) for file in files), key=lambda record: record["handle"]["id"])
+
+    def results(self) -> list[dict]:
+        """The sweep's table, in the order of the runs."""
+        rows = csv.DictReader((self.project.state / "sweeps" / self.sweep / "results.csv").open())
+        return sorted(rows, key=lambda row: int(row["index"]))
+
+    def queue(self) -> list[str]:
+        """What is in Slurm's queue."""
+        return self.lab.run("squeue", "--noheader", "--format=%i %T").stdout.split()
+
+
+@pytest.fixture
+def cluster(project: Project, slurm_lab_plain: SlurmLab, tmp_path: Path, nemotron_process) -> Cluster:
+    top = tmp_path / "cluster"
+    project.recipe("t/hello", header=HEADER, body=BODY, default="lr: 0.1\nfail: 0\nsleep: 0\n")
+    project.write("env.toml", f'[lab]\nexecutor = "slurm"\ntime = "00:05:00"\nremote_job_dir = "{top}"\n')
+    return Cluster(project, slurm_lab_plain, top, nemotron_process)
+
+
+def test_three_runs_are_one_array_and_each_is_a_job(cluster):
+    done = cluster(*HELLO, "--run", "lab", "-m", "fail=0,4,0", "lr=2", HF_TOKEN=SECRET)
+    assert done.code == 4, (done.out, done.err)
+    records = cluster.records()
+    array = records[0]["handle"]["id"].partition("_")[0]
+    assert [r["handle"]["id"] for r in records] == [f"{array}_{task}" for task in range(3)]
+    assert [ended(r) for r in records] == [("succeeded", 0), ("failed", 4), ("succeeded", 0)]
+    assert {record["group"] for record in records} == {cluster.sweep}
+    assert [folder.name for folder in (cluster.top / "jobs").iterdir()] == [cluster.sweep]
+    assert [(row["fail"], row["exit_code"], float(row["loss"])) for row in cluster.results()] == [
+        ("0", "0", 1.0), ("4", "4", 1.0), ("0", "0", 1.0),
+    ]  # fmt: skip
+    assert "3 runs: 2 succeeded, 1 failed" in done.out
+    assert f"log: ~/.nemotron/jobs/{records[1]['name']}/logs/job.log" in done.out
+    for task, record in enumerate(records):
+        assert cluster("jobs", "logs", record["name"]).succeeds().out.splitlines() == [
+            f"[rank0] lr 2 in {cluster.top}/jobs/{cluster.sweep}/members/{task}/code task {task}",
+            f"[rank0] length of the token {len(SECRET)}",
+        ]
+    assert "#SBATCH --array=0-2" in cluster("jobs", "show", "--script", records[1]["name"]).succeeds().out
+    assert "members/1/code" in cluster("jobs", "logs", "--platform", records[1]["name"]).succeeds().out
+    nothing_is_left_of_the_secret(cluster)
+    cluster("jobs", "rm", cluster.sweep).succeeds()
+    assert list((cluster.top / "jobs").iterdir()) == []
+
+
+def test_one_run_is_cancelled_by_itself_and_the_whole_sweep_with_those_that_wait(cluster):
+    sweep = (*HELLO, "--batch", "lab", "-m", "lr=1,2,3,4", "sleep=600", "run.env.max_parallel=2")
+    group = cluster(*sweep).succeeds().out.strip()
+    assert group == cluster.sweep
+    until(lambda: states(cluster, group) == ["queued", "queued", "running", "running"])
+    cluster("jobs", "cancel", cluster.records()[0]["name"]).succeeds()
+    assert [ended(record)[0] for record in cluster.records()].count("cancelled") == 1
+    until(lambda: states(cluster, group) == ["cancelled", "queued", "running", "running"])
+    cluster("jobs", "cancel", group).succeeds()
+    assert {ended(record)[0] for record in cluster.records()} == {"cancelled"}
+    assert all("cancelled by nemotron jobs cancel" in record["cause"] for record in cluster.records())
+    until(lambda: cluster.queue() == [])
+    assert cluster("jobs", "wait", group).code != 0
+    assert "4 cancelled" in cluster("jobs", "show", group).succeeds().out
+
+
+def test_a_failure_ends_the_sweep_where_that_is_wanted(cluster):
+    overrides = ("-m", "sleep=600,1,601", "fail=3", "run.env.stop_on_failure=true")
+    cluster(*HELLO, "--batch", "lab", *overrides).succeeds()
+    assert cluster("jobs", "wait", cluster.sweep).code == 3
+    assert states(cluster, cluster.sweep) == ["cancelled", "cancelled", "failed"]
+
+
+def test_retries_are_per_task(cluster):
+    body = BODY.replace('int(given["fail"])', '0 if os.environ.get("SLURM_RESTART_COUNT") else int(given["fail"])')
+    cluster.project.recipe("t/again", header=HEADER, body=body, default="lr: 0.1\nfail: 0\nsleep: 0\n")
+    cluster("t", "again", "--run", "lab", "-m", "fail=0,5", "run.env.retries=1", HF_TOKEN=SECRET).succeeds()
+    assert [record["facts"]["attempt"] for record in cluster.records()] == [0, 1]
+    log = cluster("jobs", "logs", cluster.records()[1]["name"]).succeeds().out
+    assert log.count(f"length of the token {len(SECRET)}") == 2
+
+
+@pytest.mark.parametrize("sent", [False, True], ids=["before sbatch", "after sbatch"])
+def test_a_client_killed_while_it_submits(cluster, tmp_path, sent):
+    real = cluster.lab.run("bash", "-c", "type -P sbatch").stdout.strip()
+    words = "yes" if sent else ""
+    killer = tmp_path / "bin" / "sbatch"
+    killer.parent.mkdir()
+    killer.write_text(
+        f"#!/bin/bash\n"
+        f'[[ " $* " != *" --test-only "* ]] || exec {real} "$@"\n'
+        f'[ -z "{words}" ] || {real} "$@" > /dev/null\n'
+        f"pid=$(sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p' {cluster.project.state}/sweeps/*/sweep.json)\n"
+        "kill -9 $pid\nsleep 0.5\nexit 1\n"
+    )
+    killer.chmod(0o755)
+    killed = cluster(*HELLO, "--batch", "lab", "-m", "lr=1,2,3", path=str(killer.parent))
+    assert killed.code == -9, (killed.code, killed.out, killed.err)
+    waited = cluster("jobs", "wait", cluster.sweep)
+    if sent:
+        assert waited.code == 0, (waited.out, waited.err)
+        assert states(cluster, cluster.sweep) == ["succeeded"] * 3
+        assert len({record["handle"]["id"].partition("_")[0] for record in cluster.records()}) == 1
+    else:
+        assert waited.code == 1, (waited.out, waited.err)
+        assert "it was never submitted" in waited.out
+        assert states(cluster, cluster.sweep) == ["failed"] * 3
+    assert cluster.queue() == []
+
+
+def test_an_array_that_the_profile_asks_for_is_one_job(cluster):
+    body = BODY.replace('int(given["fail"])', '7 if os.environ["SLURM_ARRAY_TASK_ID"] == "1" else 0')
+    cluster.project.recipe("t/many", header=HEADER, body=body, default="lr: 0.1\nfail: 0\nsleep: 1\n")
+    done = cluster("t", "many", "--run", "lab", "run.env.array=0-2")
+    assert done.code == 7, (done.out, done.err)
+    (record,) = cluster.records()
+    assert "_" not in record["handle"]["id"]
+    log = cluster("jobs", "logs", record["name"]).succeeds().out
+    assert all(f"task {task}\n" in log for task in range(3))
+
+
+def test_in_containers_after_a_health_check(cluster):
+    image = cluster.lab.image("array", {"/etc/lab-release": "made for tests\n"}, {})
+    profile = f'\n[box]\nextends = "lab"\ncontainer_image = "{image}"\nhealth_check = true\nnodes = 2\n'
+    cluster.project.write("env.toml", cluster.project.env_file.read_text() + profile)
+    done = cluster(*HELLO, "--run", "box", "-m", "lr=1,2", HF_TOKEN=SECRET)
+    assert done.code == 0, (done.out, done.err)
+    for task, record in enumerate(cluster.records()):
+        log = cluster("jobs", "logs", record["name"]).succeeds().out
+        assert f"lr {task + 1} in /nemo_run/members/{task}/code task {task}" in log
+        assert f"length of the token {len(SECRET)}" in log
+        platform = cluster("jobs", "logs", "--platform", record["name"]).succeeds().out
+        assert "health check: 2 node(s) are fine" in platform
+
+
+def test_a_sweeper_gets_its_metrics_from_jobs(cluster):
+    asked = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=2", "lr=interval(1,2)")
+    done = cluster(*HELLO, "--run", "lab", "-m", *asked, "run.env.max_parallel=2")
+    assert done.code == 0, (done.out, done.err)
+    assert ["_" in record["handle"]["id"] for record in cluster.records()] == [False, False]
+    assert all(float(row["loss"]) == pytest.approx(float(row["lr"]) / 2) for row in cluster.results())
+
+
+def test_two_hundred_runs_take_few_round_trips(project, slurm_lab_plain, tmp_path, monkeypatch):
+    for name, value in slurm_lab_plain.environment().items():
+        monkeypatch.setenv(name, value)
+    host, store = connect("local"), JobStore()
+    first = slurm_plan(tmp_path, "", {"additional_parameters": {"hold": True}}, cmd="true")
+    planned = [Planned(_renamed(first, number), {}) for number in range(200)]
+    calls = host.calls
+    runs = RemoteSweep("sweep-test-1121-abcdefgh", planned, ["nemotron"], Options(), lambda line: None)
+    runs.record_jobs()
+    runs.submit()
+    assert host.calls - calls <= 4
+    assert [len(batch.members) for batch in runs.batches] == [200]
+    calls, records = host.calls, [record for record, _ in refresh(store, list(runs.records.values()))]
+    assert host.calls - calls == 1
+    assert {record.state for record in records} == {"queued"}
+    assert len({record.handle["id"] for record in records}) == 200
+    calls = host.calls
+    stop_all(records, "a test", hard=False)
+    assert host.calls - calls == 1
+    until(lambda: slurm_lab_plain.run("squeue", "--noheader", "--format=%i").stdout == "")
+    calls, records = host.calls, [record for record, _ in refresh(store, records)]
+    assert host.calls - calls == 2  # how they are, and what is left of them
+    assert {(record.state, record.cause) for record in records} == {("cancelled", "cancelled by a test")}
+    assert clear_together(records) == {record.name for record in records}
+    assert list((tmp_path / "run" / "jobs").iterdir()) == []
+
+
+def _renamed(plan, number):
+    name = f"test-1121-run{number:05d}"
+    return dataclasses.replace(plan, name=name, job_dir=plan.job_dir.replace(plan.name, name))
+
+
+def ended(record: dict) -> tuple[str, int | None]:
+    return record["states"][-1]["state"], record["exit_code"]
+
+
+def nothing_is_left_of_the_secret(cluster: Cluster) -> None:
+    files = [file for top in (cluster.top, cluster.project.state) for file in top.rglob("*") if file.is_file()]
+    assert len(files) > 20
+    assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
+    sent = [file for file in files if file.name in ("train.yaml", "job.yaml") or file.suffix == ".sh"]
+    assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in sent)
+
+
+def states(cluster: Cluster, group: str) -> list[str]:
+    """The states of a sweep's runs, in no order."""
+    return sorted(job["state"] for job in cluster("jobs", "status", group, "--json").succeeds().json)
+
+
+def until(there, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.3)

@@ -36,14 +36,14 @@ PATIENT = """
 
 def test_attached_on_two_nodes(cluster):
     """The job's exit code; every rank's lines once, behind its prefix; where it is and how it ended, beside them."""
-    script = cluster.script("import os\nfor n in range(30): print(os.environ['RANK'], n)\nraise SystemExit(7)")
+    script = cluster.script("import os\nfor n in range(300): print(os.environ['RANK'], n)\nraise SystemExit(7)")
     done = cluster.nemotron("run", script, "--run", "pair")
     assert done.code == 7, done.err
     lines = ranks(done.out.splitlines())
-    assert len(lines) == 60
+    assert len(lines) == 600
     for rank in (0, 1):
         said = [line for line in lines if line.startswith(f"[rank{rank}] ")]
-        assert said == [f"[rank{rank}] {rank} {number}" for number in range(30)]
+        assert said == [f"[rank{rank}] {rank} {number}" for number in range(300)]
     name = cluster.newest()
     assert re.search(r"^nemotron: queued \(\d+\)", done.err, re.M), done.err
     assert re.search(rf"^{name}: failed after \d+ s on n\[1-2\], exit code 7", done.err, re.M), done.err

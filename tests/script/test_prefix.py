@@ -52,6 +52,15 @@ def test_lines(way, data, expected):
     assert prefixed(data, way) == expected
 
 
+@pytest.mark.parametrize("way", ["nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"], ids=["python", "bash"])
+def test_secrets_are_hidden(way):
+    """The values of the named variables, each longer line of one, however they come; a short one is ordinary text."""
+    secrets = {"ONE": "s3cr*t", "TWO": "first line\n2nd line\nx", "SHORT": "abc", "NONE": ""}
+    data = b"a s3cr*t and s3cr*t\rfirst line\n2nd line\nabc x s3crat\ns3cr*"
+    hidden = b"[rank0] a ****** and ******\n[rank0] ******\n[rank0] ******\n[rank0] abc x s3crat\n[rank0] s3cr*\n"
+    assert prefixed(data, f"nemotron_hidden='ONE TWO SHORT NONE ABSENT'; {way}", env=secrets) == hidden
+
+
 @given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"a", b"\xff ", b"$(x)\\n%s", b"x" * 4095, b"y" * 9000])))
 def test_both_ways_say_the_same(pieces):
     data = b"".join(pieces)

@@ -200,6 +200,7 @@ def until_seen(
 
 
 def tasks_said(plan: Plan, job: Asked, attempt: int = 0) -> str:
-    """What the tasks of a job wrote."""
-    file = Path(plan.job_dir) / f"log-{job_name(plan)}_{job.id}_{attempt}.out"
-    return file.read_text(encoding="utf-8") if file.exists() else ""
+    """What the tasks of a job wrote; each of several has a file of its own."""
+    name = f"log-{job_name(plan)}_{job.id}_{attempt}"
+    files = sorted([*Path(plan.job_dir).glob(f"{name}.out"), *Path(plan.job_dir).glob(f"{name}_*.out")])
+    return "".join(file.read_text(encoding="utf-8") for file in files)

@@ -87,26 +87,28 @@ def cluster(project: Project, slurm_lab_plain: SlurmLab, tmp_path: Path, nemotro
     return Cluster(project, slurm_lab_plain, top, nemotron_process)
 
 
-def test_three_runs_are_one_array_and_each_is_a_job(cluster):
-    done = cluster(*HELLO, "--run", "lab", "-m", "fail=0,4,0", "lr=2", HF_TOKEN=SECRET)
+def test_runs_are_one_array_and_each_is_a_job(cluster):
+    tokens = (f"{SECRET}1", f"{SECRET}22")
+    swept = f"+run.env.env_vars.HF_TOKEN={','.join(tokens)}"
+    done = cluster(*HELLO, "--run", "lab", "-m", "fail=0,4", "lr=2", swept)
     assert done.code == 4, (done.out, done.err)
     records = cluster.records()
     array = records[0]["handle"]["id"].partition("_")[0]
-    assert [r["handle"]["id"] for r in records] == [f"{array}_{task}" for task in range(3)]
-    assert [ended(r) for r in records] == [("succeeded", 0), ("failed", 4), ("succeeded", 0)]
+    assert [r["handle"]["id"] for r in records] == [f"{array}_{task}" for task in range(4)]
+    assert [ended(r) for r in records] == [("succeeded", 0), ("succeeded", 0), ("failed", 4), ("failed", 4)]
     assert {record["group"] for record in records} == {cluster.sweep}
     assert [folder.name for folder in (cluster.top / "jobs").iterdir()] == [cluster.sweep]
     assert [(row["fail"], row["exit_code"], float(row["loss"])) for row in cluster.results()] == [
-        ("0", "0", 1.0), ("4", "4", 1.0), ("0", "0", 1.0),
+        ("0", "0", 1.0), ("0", "0", 1.0), ("4", "4", 1.0), ("4", "4", 1.0),
     ]  # fmt: skip
-    assert "3 runs: 2 succeeded, 1 failed" in done.out
-    assert f"log: ~/.nemotron/jobs/{records[1]['name']}/logs/job.log" in done.out
+    assert "4 runs: 2 succeeded, 2 failed" in done.out
+    assert f"log: ~/.nemotron/jobs/{records[2]['name']}/logs/job.log" in done.out
     for task, record in enumerate(records):
         assert cluster("jobs", "logs", record["name"]).succeeds().out.splitlines() == [
             f"[rank0] lr 2 in {cluster.top}/jobs/{cluster.sweep}/members/{task}/code task {task}",
-            f"[rank0] length of the token {len(SECRET)}",
+            f"[rank0] length of the token {len(tokens[task % 2])}",
         ]
-    assert "#SBATCH --array=0-2" in cluster("jobs", "show", "--script", records[1]["name"]).succeeds().out
+    assert "#SBATCH --array=0-3" in cluster("jobs", "show", "--script", records[1]["name"]).succeeds().out
     assert "members/1/code" in cluster("jobs", "logs", "--platform", records[1]["name"]).succeeds().out
     nothing_is_left_of_the_secret(cluster)
     cluster("jobs", "rm", cluster.sweep).succeeds()

@@ -145,10 +145,10 @@ def test_every_attempt_of_a_job(host: LabHost, tmp_path: Path):
     while follower.step(limit=100):
         pass
     files = {Path(path).name: content.decode() for path, content in follower.read.items()}
-    first, second = (files[f"log-{name}_{job.id}_{attempt}.out"] for attempt in (0, 1))
-    assert "] attempt 0" in first
-    said = sorted(line for line in second.splitlines() if line.startswith("[rank"))
-    assert said == ["[rank0] attempt 1", "[rank1] attempt 1"]
+    first, second = ([files[f"log-{name}_{job.id}_{attempt}_{task}.out"] for task in (0, 1)] for attempt in (0, 1))
+    assert "] attempt 0" in "".join(first)
+    said = [[line for line in text.splitlines() if line.startswith("[rank")] for text in second]
+    assert said == [["[rank0] attempt 1"], ["[rank1] attempt 1"]]
     batch = files[f"sbatch_{name}_{job.id}.out"]
     assert batch == Path(batch_log(plan.job_dir, name, job.id)).read_text()
     assert "job exited with code 0" in batch

@@ -17,6 +17,7 @@ from nemo_runspec.backends.slurm.array import make_array, shape_of
 from nemo_runspec.backends.slurm.verify import assert_same
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.planning.model import AutoMount
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.sweeps.control import goes_on
 from nemo_runspec.sweeps.model import Member
@@ -71,9 +72,12 @@ def test_one_of_its_shape_is_a_job_and_an_array_is_none_of_an_array(plans):
     assert how_it_goes(batches).endswith("a job array of 2 runs and 3 jobs by themselves")
 
 
-def test_other_code_is_another_shape_and_another_value_is_not(plans):
+def test_other_code_or_another_repository_is_another_shape_and_another_value_is_not(plans):
     first, second = plans({}, {})
     assert shape_of(first) == shape_of(dataclasses.replace(second, config={"lr": 1}, overrides=("lr=1",)))
+    checkouts = [AutoMount("u", "main", f"/repos/jobs/{name}/x", "/opt/x", there="mounts/x") for name in "ab"]
+    mounted = [dataclasses.replace(plan, auto_mounts=(c,)) for plan, c in zip((first, second), checkouts, strict=True)]
+    assert shape_of(mounted[0]) == shape_of(mounted[1]) != shape_of(first)
     package = dataclasses.replace(second.package, kind="git", digest="abc")
     assert shape_of(first) != shape_of(dataclasses.replace(second, package=package))
 

@@ -131,12 +131,10 @@ def test_a_signal_ends_what_runs_and_starts_nothing_more(trains, number, code):
 
 
 def test_a_mistake_in_one_plan_runs_nothing(trains, nemotron):
-    slurm = '[cluster]\nexecutor = "slurm"\naccount = "a"\npartition = "p"\nremote_job_dir = "/r"\n'
-    trains.write("env.toml", slurm)
     nemotron(*TRAIN, "-m", "lr=1,2", "nothere=1").refuses("no key 'nothere'")
     nemotron(*TRAIN, "-m", "run.env.nodes=1,x").refuses("nodes")
     nemotron(*TRAIN, "-m", "lr=1,2", "run.env.sweep_metric=acc:most").refuses("ends in ':most'")
-    nemotron(*TRAIN, "-m", "lr=1,2", "--run", "cluster").refuses("sweeps on 'slurm' are planned but not run")
+    nemotron(*TRAIN, "-m", "lr=1,2", "--run", "lepton").refuses("submitting to 'lepton' is not built")
     assert not trains.state.exists()
 
 

@@ -45,8 +45,12 @@ class Group(Protocol):
     def texts(self, task: int) -> Mapping[str, str]:
         """What a job is sent with, by path."""
 
-    def send(self, parts: Parts, secrets: Mapping[str, str], say: Say) -> None:
-        """Puts the files of all where they will run; a second call goes on where the first one was cut off."""
+    def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:
+        """Puts the files of all where they will run; a second call goes on where the first one was cut off.
+
+        Args:
+            secrets: each job's, in their order.
+        """
 
     def submit(self, say: Say) -> Sequence[Handle]:
         """Submits all of them exactly once, however often it is called; their handles with the platform's ids."""
@@ -120,7 +124,7 @@ class RemoteGroup:
                 that the next command that asks about them finds out.
         """
         try:
-            self.group.send(self.parts, self.submissions[0].secrets, self.say)
+            self.group.send(self.parts, [each.secrets for each in self.submissions], self.say)
         except UserError as error:
             self._refused(error)
             raise

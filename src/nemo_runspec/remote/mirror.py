@@ -58,11 +58,8 @@ class Mirror:
         paths.private_dir(self.log.parent)
         with locked(self.log.parent):
             before = self._read()
-            pieces = [
-                cut if (cut := _whole_lines(piece, last)) else piece
-                for piece in self.provider.tail(self.handle, before.offsets, limit)
-            ]
-            taken = [piece for piece in pieces if _takes(piece, last)]
+            pieces = self.provider.tail(self.handle, before.offsets, limit)
+            taken = [cut for piece in pieces if (cut := _whole_lines(piece, last, limit)).content]
             self._append(before, taken)
         return sum(len(piece.content) for piece in taken), any(piece.more for piece in pieces)
 
@@ -98,16 +95,11 @@ class Mirror:
         paths.write_private(self._state, json.dumps({"size": size, "offsets": offsets}) + "\n")
 
 
-def _takes(piece: Piece, last: bool) -> bool:
-    """Whether it is taken now: it is whole lines, or no more will come of its line."""
-    return bool(piece.content) and (last or piece.content.endswith(b"\n") or piece.more)
-
-
-def _whole_lines(piece: Piece, last: bool) -> Piece | None:
-    """The piece up to its last line's end; None where it stays as it is."""
+def _whole_lines(piece: Piece, last: bool, limit: int) -> Piece:
+    """The piece up to its last line's end. All of it where no more will come, or where a line fills a whole answer."""
     end = piece.content.rfind(b"\n") + 1
-    if last or not end or end == len(piece.content):
-        return None
+    if (last and not piece.more) or (not end and len(piece.content) >= limit):
+        return piece
     return Piece(piece.path, piece.start, piece.content[:end], piece.more)
 
 

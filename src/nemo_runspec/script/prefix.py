@@ -31,12 +31,12 @@ def main() -> None:
             break
         if after_return and chunk[:1] == b"\n":  # one end of line that came in two pieces
             chunk = chunk[1:]
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+        end, last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1, bytes(held[-1:]) + chunk[-2:]
         if end:
             _give(tag, _hidden(_lines(bytes(held) + chunk[:end]), secrets), lock)
             held = bytearray()
         held += chunk[end:]
-        after_return = chunk[-1:] == b"\r"
+        after_return = last[-1:] == b"\r" and last[-2:-1] not in (b"", b"\r", b"\n")
     if held:
         _give(tag, _hidden(bytes(held), secrets) + b"\n", lock)
 

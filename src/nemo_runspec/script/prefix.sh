@@ -14,7 +14,7 @@ nemotron_prefix() {
 
 # TAG: some 2 MB/s. Every line is one write, so that the lines of several ranks do not mix.
 nemotron_prefix_slowly() {
-  local LC_ALL=C tag=$1 chunk='' held='' line end='' status=0 name part secrets=()
+  local LC_ALL=C tag=$1 chunk='' held='' line='' end='' status=0 name part secrets=()
   for name in $nemotron_hidden; do
     while IFS= read -r part || [ -n "$part" ]; do
       [ "${#part}" -lt 4 ] || secrets+=("$part")
@@ -23,7 +23,7 @@ nemotron_prefix_slowly() {
   while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
     status=0
     IFS= read -r -N 4096 -t 0.2 chunk || status=$?
-    if [[ $end == $'\r' && -z $held && $chunk == $'\n'* ]]; then
+    if [[ $end == $'\r' && -n $line && -z $held && $chunk == $'\n'* ]]; then
       chunk=${chunk:1}
       end=''
     fi

@@ -73,9 +73,15 @@ class ArrayFollower:
             self._pause = min(self._pause * _GROWTH, _LONGEST)
 
     def look(self) -> bool:
-        """Asks once; True where something has changed."""
+        """Asks once; True where something has changed. Raises `UserError` where asking again would not help."""
         open_ones = [record for record in self._records() if not record.over]
-        changed = [self._note(record) for record, _ in refresh(self._store, open_ones, trouble=self._trouble)]
+        try:
+            changed = [self._note(record) for record, _ in refresh(self._store, open_ones)]
+        except UserError as error:
+            if not getattr(error, "transient", False):
+                raise
+            self._trouble(first_line(error))
+            return False
         fetch_metrics(self._store, [record for record in self._records() if record.name in self._started])
         self._tell()
         if self._ends_all and any(record.state == "failed" for record in self._records()):

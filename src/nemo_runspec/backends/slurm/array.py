@@ -104,7 +104,7 @@ def shape_of(plan: Plan) -> str | None:
     folder = posixpath.join(posixpath.dirname(plan.job_dir), _ANY)
     bare = dataclasses.replace(plan, name=_ANY, job_dir=folder)
     rest = [plan.bundle.digest, dataclasses.asdict(plan.package), [secret.name for secret in plan.secrets]]
-    mounts = [dataclasses.asdict(mount) for mount in plan.auto_mounts]
+    mounts = [(mount.url, mount.ref, mount.target, mount.commit, mount.there) for mount in plan.auto_mounts]
     own = [file.text for file in batch.batch_files(bare)]
     text = json.dumps([render_sbatch(bare), own, rest, mounts, plan.target.tunnel], default=str)
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

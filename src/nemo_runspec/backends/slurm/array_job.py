@@ -59,8 +59,20 @@ class SlurmArray:
                 array, plan=fill(array.plan, home), members=tuple(fill(m, home) for m in array.members)
             )
         self._comparison.finish(self.array.plan)
-        check_there(self.host, self.array.plan, say)
+        self._check(say)
         self._shared = {file.name: file.text for file in self.array.shared}
+
+    def _check(self, say: Say) -> None:
+        try:
+            check_there(self.host, self.array.plan, say)
+        except UserError as error:
+            if "job array" not in error.what:
+                raise
+            raise UserError(
+                f"Slurm does not take an array of {len(self.array.members)} tasks",
+                where=self.host.name,
+                remedy="sweep fewer values at a time; the cluster's limit: scontrol show config | grep MaxArraySize",
+            ) from None
 
     def handles(self) -> list[Handle]:
         """How each is found, as far as it is known now."""
@@ -72,8 +84,11 @@ class SlurmArray:
         """What a task is sent with, by path: its own script and configuration, and what it shares."""
         return self._shared | self._own(task)
 
-    def send(self, parts: Parts, secrets: Mapping[str, str], say: Say) -> None:
+    def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:
         """Puts the array's files there. One round trip, one more for a package that is not there.
+
+        Args:
+            secrets: each task's.
 
         Raises:
             UserError: they cannot be written. Nothing is left of them then.
@@ -106,18 +121,17 @@ class SlurmArray:
             self._made[task] = job_files(self.array.members[task], Rendering((self.array.script(task),), ()))
         return self._made[task]
 
-    def _cargo(self, parts: Parts, secrets: Mapping[str, str]) -> Cargo:
+    def _cargo(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> Cargo:
         array, tasks = self.array, range(len(self.array.members))
         own = ((f"{folder_of(task)}/{name}", text) for task in tasks for name, text in self._own(task).items())
         return Cargo(
             self._shared | dict(own),
             parts.contents,
-            secrets,
-            self._archive,
-            self._digest,
+            archive=self._archive,
+            digest=self._digest,
             folders=[] if "code" in array.links else [f"{folder_of(task)}/code" for task in tasks],
             links={f"{folder_of(task)}/{name}": to for name, to in array.links.items() for task in tasks},
-            secret_files=[f"{folder_of(task)}/secrets.env" for task in tasks],
+            secret_files={f"{folder_of(task)}/secrets.env": values for task, values in enumerate(secrets)},
         )
 
 

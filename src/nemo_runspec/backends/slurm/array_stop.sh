@@ -2,6 +2,18 @@
 # NUMBER...: as scancel and scontrol take them.
 listed() { local IFS=,; echo "[$*]"; }
 
+# WORD...: scancel. Seen with 22.05: while tasks of the array wait, a signal to one that runs is sent and yet answered by
+# "Job can not be altered now, try again later"; scancel tries again after 5 s, and a task that has ended meanwhile makes
+# it end with 229, which is 2021 (already done) in eight bits, or with 1 and "Invalid job id specified".
+cancel() {
+  local said status
+  said=$(timeout 60 scancel "${where[@]}" "$@" 2>&1 < /dev/null)
+  status=$?
+  [ "$status" -ne 0 ] || return 0
+  [[ $status -eq 229 || $said == *'Invalid job id specified'* || $said == *'already completing'* ]] || code=$status
+  words+=${words:+; }$said
+}
+
 while IFS=$'\037' read -r id cluster folder wanted; do
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
@@ -29,17 +41,17 @@ while IFS=$'\037' read -r id cluster folder wanted; do
       asked+=("$task")
     fi
   done
-  words=() code=0
+  words='' code=0
   if [ "${#at_once[@]}" -gt 0 ]; then
     which=${id}_$(listed "${at_once[@]}")
     [ "$left" -gt 0 ] || [ "${#asked[@]}" -gt 0 ] || which=$id
-    words+=("$(timeout 60 scancel "${where[@]}" "$which" 2>&1 < /dev/null)") || code=$?
+    cancel "$which"
   fi
   if [ "${#asked[@]}" -gt 0 ]; then
     which=${id}_$(listed "${asked[@]}")
     # As for a job by itself: its batch script is not to have it requeued.
     timeout "$seconds" scontrol "${where[@]}" update "JobId=$which" Requeue=0 > /dev/null 2>&1 < /dev/null
-    words+=("$(timeout 60 scancel "${where[@]}" --signal=TERM "$which" 2>&1 < /dev/null)") || code=$?
+    cancel --signal=TERM "$which"
   fi
-  section "$id" "$code" "${words[*]}"
+  section "$id" "$code" "$words"
 done

@@ -38,13 +38,10 @@ nemotron_batch_signal() {
   { set +x; } 2> /dev/null
   nemotron_signals=$((nemotron_signals + 1))
   nemotron_look
-  case $nemotron_state in
-    '' | RUNNING | SUSPENDED) ;;
-    *)
-      nemotron_settle 143
-      return
-      ;;
-  esac
+  if nemotron_is_ending; then
+    nemotron_settle 143
+    return
+  fi
   nemotron_note "SIG$1 came and is handed to the command"
   nemotron_tell "$1"
   if [ "$nemotron_phase" != over ] && nemotron_is_near "$1"; then nemotron_interrupted="SIG$1 before the time limit"; fi
@@ -59,6 +56,14 @@ nemotron_is_near() {
     nemotron_is_preempted || [[ $nemotron_lead -gt 0 && $nemotron_ends == *[0-9] ]] &&
       [ $((nemotron_ends - $(date +%s))) -le $((nemotron_lead + 90)) ]
   fi
+}
+
+# Whether Slurm ends the job or has done so. A job that is told of its time limit is RUNNING, or SIGNALING just then.
+nemotron_is_ending() {
+  case $nemotron_state in
+    COMPLET* | CANCELLED* | FAILED | TIMEOUT | DEADLINE | PREEMPTED | OUT_OF_MEMORY | *_FAIL | PENDING | REQUEUE*) ;;
+    *) return 1 ;;
+  esac
 }
 
 # Whether this attempt is, not one before.
@@ -99,7 +104,7 @@ nemotron_decide() {
     nemotron_by_verdict "${verdict%% *}" "${verdict#* }"
   elif [ -n "$interrupted" ]; then
     nemotron_by_resume "$interrupted"
-  elif [[ $nemotron_state == COMPLETING ]]; then
+  elif nemotron_is_ending; then
     nemotron_set over 'Slurm ended the job'
   elif [ "$1" -eq 0 ]; then
     nemotron_set over 'done'
@@ -167,7 +172,8 @@ nemotron_step() {
     "$hook" "$@" || { code=$?; break; }
   done
   if [ -z "${code-}" ]; then
-    (trap '' TERM && exec srun "$@") &
+    nemotron_separate "$@"
+    (trap '' TERM && exec srun "${nemotron_words[@]}") &
     nemotron_child=$!
     for hook in "${nemotron_beside[@]}"; do
       "$hook" "$nemotron_child" &
@@ -181,6 +187,21 @@ nemotron_step() {
   TORCHX_MAX_RETRIES=0
   case $traced in *x*) set -vx ;; esac
   return "$code"
+}
+
+# WORD...: of several tasks, each writes a log of its own (`_TASK` before `.out`). Into one file of all, srun puts what
+# comes from several nodes in pieces of 1024 bytes, in the midst of lines.
+nemotron_separate() {
+  local word
+  nemotron_words=()
+  for word in "$@"; do
+    case $word in
+      "$nemotron_job"/log-*.out)
+        [ "${SLURM_NTASKS:-1}" -eq 1 ] && [ "${SLURM_NNODES:-1}" -eq 1 ] || word=${word%.out}_%t.out
+        ;;
+    esac
+    nemotron_words+=("$word")
+  done
 }
 
 # PID: its status, whatever signals come meanwhile.

@@ -4,10 +4,16 @@ encoded() { base64 -w 0; echo; }
 
 # DIRECTORY NAME ID: the end of what its last attempt's tasks wrote, and of what its batch script wrote.
 show_ends() {
-  local file last files=("$1/log-$2_$3"_*.out)
+  local file last attempt files=("$1/log-$2_$3"_*.out)
   [ "${#files[@]}" -gt 0 ] || files=("$1"/log-*_"$3"_*.out)
   last=$(printf '%s\n' "${files[@]}" | sort -V | tail -n 1) # attempt 10 comes after 9
-  [ -z "$last" ] || { printf 'log\037'; tail -c 262144 -- "$last" | encoded; }
+  if [ -n "$last" ]; then
+    attempt=${last#*"_$3_"}
+    last=${last%"$attempt"}${attempt%%[_.]*}
+    files=("$last".out* "$last"_*.out) # one of all tasks, or one of each
+    printf 'log\037'
+    for file in "${files[@]}"; do tail -c "$((262144 / ${#files[@]}))" -- "$file"; done | encoded
+  fi
   file=$1/sbatch_$2_$3.out
   [ ! -f "$file" ] || { printf 'batch\037'; tail -c 32768 -- "$file" | encoded; }
 }

@@ -32,11 +32,11 @@ def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list
         place = str(handle.get("array") or handle["job_dir"])
         if not handle.get("id") and place not in looked_for:
             looked_for[place] = _found(host, handle)
-    known = [handle if handle.get("id") else _now(handle, looked_for) for handle in handles]
+    known = [each if each.get("id") else _now(each, looked_for) for each in handles]
     told = look_on_cluster(host, [_looked_at(handle) for handle in known if handle is not None], places=places)
-    for handle in known:
-        if handle is not None and handle.get("health_check") and told[str(handle["id"])].slurm_reason == "JobHeldUser":
-            _finish_health_check(host, handle)
+    for each in known:
+        if each is not None and each.get("health_check") and told[str(each["id"])].slurm_reason == "JobHeldUser":
+            _finish_health_check(host, each)
     return [_gone() if handle is None else _seen(told[str(handle["id"])], handle) for handle in known]
 
 

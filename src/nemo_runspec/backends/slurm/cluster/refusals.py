@@ -55,7 +55,12 @@ _REFUSALS = (
 
 
 def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
-    """What sbatch said, in words. `answer`: the sections `partitions` and `accounts`."""
+    """What sbatch said, in words.
+
+    Args:
+        answer: the sections `partitions` (sinfo's `%R %l %D %G %a`, perhaps `%s`) and `accounts` (sacctmgr's account,
+            partition, qos), where they were asked for.
+    """
     message = re.sub(r"sbatch: (error: )?(Batch job submission failed: )?", "", said)
     known = next((entry for entry in _REFUSALS if re.search(entry.pattern, message)), None)
     if known is None:
@@ -84,12 +89,12 @@ _MENDS: Mapping[str, str] = {
 
 def _partitions(answer: Mapping[str, Section]) -> str:
     rows = answer["partitions"].rows if "partitions" in answer else []
-    shown = [_partition(*row) for row in rows if len(row) == 6]
+    shown = [_partition(*row) for row in rows if len(row) in (5, 6)]
     return f"partitions: {', '.join(shown)}" if shown else ""
 
 
-def _partition(name: str, limit: str, nodes: str, size: str, gres: str, up: str) -> str:
-    """`size`: of a job, such as `1-2` or `1-infinite` nodes."""
+def _partition(name: str, limit: str, nodes: str, gres: str, up: str, size: str = "") -> str:
+    """`size`: of a job, such as `1-2` or `1-infinite` nodes; not everybody asks for it."""
     most = size.rpartition("-")[2]
     job = f"at most {most} for a job" if most.isdecimal() else ""
     about = (f"{nodes} nodes", job, f"up to {limit}", "" if gres == "(null)" else gres, "" if up == "up" else up)

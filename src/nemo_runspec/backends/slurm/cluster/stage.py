@@ -65,7 +65,7 @@ class Cargo:
         secrets: by variable.
         archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
         folders: empty ones. `links`: path → what it points to.
-        secret_files: where the secrets are written, each a file of its own.
+        secret_files: path → further secrets by variable, for a file of their own.
     """
 
     texts: Mapping[str, str]
@@ -75,7 +75,7 @@ class Cargo:
     digest: str = ""
     folders: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
-    secret_files: Sequence[str] = ("secrets.env",)
+    secret_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
 def ask(host: Host, job_dir: str, digest: str = "") -> Found:
@@ -140,11 +140,10 @@ def tar_of(cargo: Cargo) -> bytes:
             _add(tar, name, b"", 0o700, now, kind=tarfile.DIRTYPE)
         for name, target in cargo.links.items():
             _add(tar, name, b"", 0o777, now, kind=tarfile.SYMTYPE, linkname=target)
-        if cargo.secrets:
-            lines = (f"export {name}={shlex.quote(value)}\n" for name, value in cargo.secrets.items())
-            secrets = "".join(lines).encode("utf-8", "surrogateescape")
-            for path in cargo.secret_files:
-                _add(tar, path, secrets, 0o600, now)
+        for path, secrets in {"secrets.env": cargo.secrets, **cargo.secret_files}.items():
+            lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
+            if secrets:
+                _add(tar, path, "".join(lines).encode("utf-8", "surrogateescape"), 0o600, now)
         _add(tar, _WHOLE, b"", 0o600, now)
     return out.getvalue()
 

@@ -4,14 +4,13 @@ Seen with Slurm 22.05 and our batch script (KillWait=2, two nodes):
 
 * `scancel ID`: TERM to all tasks and the batch script at once, KILL after the site's KillWait (30 s by default); ends
   as CANCELLED. A command that needs longer than KillWait to save loses its work.
-* `scancel --signal=TERM ID`: TERM to all processes of the tasks, not to the batch script, and no KILL at any time. The
-  command saves, the exit markers are written, the batch script goes on and ends with the command's code. Where that is
-  not 0 and the profile has `retries`, it has the job requeued, unless `Requeue=0` was set before: `scontrol requeue`
-  then says `Requested operation is presently disabled`.
-* `scancel --signal=TERM --batch ID`: the batch script dies at once, Slurm then ends the step; JobLaunchFailure.
+* `scancel --batch --signal=TERM ID`: TERM to the batch shell alone, and no KILL at any time. Our `batch.sh` has every
+  node's job script hand it to the command, once; torchrun itself gets none, which would end its ranks after 30 s. The
+  command saves, the exit markers are written, and `batch.sh`, which sees `status/cancelled`, lets the job be over.
+* `scancel --signal=TERM ID`: TERM to all processes of the tasks, the launcher among them.
 * `scancel --signal=TERM --full ID`: the same, with the tasks killed at once and no marker left.
 
-So a running job gets the second, and after the grace the first. A waiting one, and one whose job script has not begun,
+So a running job gets the second of these, and after the grace the first. A waiting one, and one whose job script has not begun,
 gets the first at once. Who asked is left in `status/cancelled`, for whoever looks later.
 """
 

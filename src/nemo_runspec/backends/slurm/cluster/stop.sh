@@ -26,6 +26,6 @@ while IFS=$'\037' read -r id cluster folder _; do
   fi
   # Without this, the batch script would have a job requeued whose command ended with a failure, and `retries` are left.
   timeout "$seconds" scontrol "${where[@]}" update "JobId=$id" Requeue=0 > /dev/null 2>&1 < /dev/null
-  said=$(timeout "$seconds" scancel "${where[@]}" --signal=TERM "$id" 2>&1 < /dev/null)
+  said=$(timeout "$seconds" scancel "${where[@]}" --batch --signal=TERM "$id" 2>&1 < /dev/null)
   section "$id;$cluster" $? "${said:-asked}"
 done

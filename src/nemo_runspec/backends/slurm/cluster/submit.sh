@@ -74,7 +74,7 @@ lock() {
 }
 
 say_what_exists() {
-  section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%s$field%G$field%a" 2>&1 < /dev/null)"
+  section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a$field%s" 2>&1 < /dev/null)"
   section accounts 0 "$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null 2> /dev/null | tr '|' "$field")"
 }
 

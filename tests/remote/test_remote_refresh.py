@@ -1,0 +1,184 @@
+"""Records of jobs of other machines: one question per machine, and never more written down than a platform has said."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recordkit import gone, record, stored
+
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.remote import refresh as refreshing
+from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.transport.base import Unreachable
+
+GONE = Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+
+
+class Platform:
+    """What a platform would say, by job; how often it was asked, and what for."""
+
+    def __init__(self) -> None:
+        self.says: dict[str, Seen] = {}
+        self.asked: list[list[str]] = []
+        self.removed: list[str] = []
+        self.away: set[str] = set()
+        self.rests: Rest | None = Rest({"loss": 0.5}, {"model": "/there"}, Diagnosis("user code", "it raised"))
+
+    def host_of(self, handle: Handle) -> str:
+        return str(handle["host"])
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+        self._answer(handles)
+        self.asked.append([str(handle["name"]) for handle in handles])
+        return [self.says.get(str(handle["name"]), Seen("running")) for handle in handles]
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+        if self.rests is None:
+            raise Unreachable("no answer")
+        return [self.rests for _ in handles]
+
+    def remove(self, handle: Handle) -> None:
+        self._answer([handle])
+        self.removed.append(str(handle["name"]))
+
+    def _answer(self, handles: Sequence[Handle]) -> None:
+        if self.away & {str(handle["host"]) for handle in handles}:
+            raise Unreachable(f"no connection to {handles[0]['host']}")
+
+
+@pytest.fixture
+def platform(monkeypatch: pytest.MonkeyPatch) -> Platform:
+    found = Platform()
+    backend = SimpleNamespace(load_provider=lambda: found)
+    monkeypatch.setattr(refreshing, "get_backend", lambda name: backend)
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    return JobStore(tmp_path / "jobs")
+
+
+def job(store: JobStore, name: str, *states: str, host: str = "a", id: str = "1", **values: Any) -> JobRecord:
+    handle = {"host": host, "name": name, "job_dir": f"/run/jobs/{name}", **({"id": id} if id else {})}
+    handle |= values.pop("handle", {})
+    made = record(name, ("planned", "submitting", *states), executor="slurm", handle=handle, **values)
+    return stored(store, made)
+
+
+def test_one_question_per_machine(store, platform):
+    jobs = [job(store, f"job-{n}", "queued", host="ab"[n % 2]) for n in range(100)]
+    jobs.append(job(store, "over", "queued", "succeeded"))
+    jobs.append(stored(store, record("here", ("planned", "running"))))
+    found = refresh(store, jobs)
+    assert [len(names) for names in platform.asked] == [50, 50]
+    assert [now.name for now, _ in found] == [each.name for each in jobs], "in their order"
+    assert {now.state for now, _ in found[:100]} == {"running"} == {store.by_name("job-7").state}
+    assert [seen for _, seen in found[100:]] == [None, None]
+
+
+def test_a_machine_that_does_not_answer(store, platform):
+    """The others are asked all the same, where the caller takes the trouble as a word."""
+    jobs = [job(store, "job-a", "queued"), job(store, "job-b", "queued", host="b")]
+    platform.away = {"a"}
+    with pytest.raises(Unreachable):
+        refresh(store, jobs)
+    troubles: list[str] = []
+    found = refresh(store, jobs, trouble=troubles.append)
+    assert [now.state for now, _ in found] == ["queued", "running"]
+    assert troubles == ["no connection to a"]
+
+
+def test_never_submitted(store, platform):
+    """What was sent is removed before that is written down: a look that could not remove it leaves it for the next."""
+    lost = job(store, "lost", id="", launcher=gone())
+    platform.says["lost"] = GONE
+    platform.remove, remove = _away, platform.remove
+    with pytest.raises(Unreachable):
+        refresh(store, [lost])
+    assert not store.by_name("lost").ended
+    platform.remove = remove
+    ((now, _),) = refresh(store, [lost])
+    assert (now.state, now.exit_code, platform.removed) == ("failed", 1, ["lost"])
+    assert "never submitted" in now.cause
+
+
+def _away(handle: Handle) -> None:
+    raise Unreachable("no answer")
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        ({"launcher": this_process()}, False),
+        ({"launcher": dataclasses.replace(gone(), machine="elsewhere"), "host": "another"}, True),
+        ({"handle": {"staged": True}}, True),
+    ],
+    ids=["on its way", "on its way from elsewhere", "staged"],
+)
+def test_not_there_yet(store, platform, values, asked):
+    """A job that somebody submits just now, or will by hand, is not one that never was."""
+    waiting = job(store, "waiting", id="", **values)
+    platform.says["waiting"] = GONE
+    ((now, _),) = refresh(store, [waiting])
+    assert (now.ended, platform.removed, bool(platform.asked)) == (False, [], asked)
+
+
+def test_adopted(store, platform):
+    """A job that is found by its name has an id from then on."""
+    found = job(store, "found", id="", launcher=gone())
+    platform.says["found"] = Seen("running", facts={"id": "77", "nodes": "n1"})
+    ((now, _),) = refresh(store, [found])
+    assert (now.state, now.handle["id"], now.facts["nodes"]) == ("running", "77", "n1")
+    assert store.by_name("found").submitted
+
+
+def test_how_it_ended(store, platform):
+    platform.says["job"] = Seen("failed", "exit code 3", exit_code=3, started=100.0, ended=160.0, facts={"nodes": "n2"})
+    refresh(store, [job(store, "job", "queued", "running")])
+    now = store.by_name("job")
+    assert (now.state, now.exit_code, now.elapsed, now.cause) == ("failed", 3, 60.0, "exit code 3")
+    assert (now.metrics, now.outputs, now.diagnosis["what"]) == ({"loss": 0.5}, {"model": "/there"}, "it raised")
+    refresh(store, [now])
+    assert len(platform.asked) == 1, "of a job that is over nobody is asked"
+
+
+def test_what_is_left_is_out_of_reach(store, platform):
+    """How it ended is written down all the same."""
+    platform.rests = None
+    platform.says["job"] = Seen("succeeded", exit_code=0)
+    ((now, _),) = refresh(store, [job(store, "job", "queued")])
+    assert (now.state, now.metrics) == ("succeeded", {})
+
+
+@pytest.mark.parametrize("state", ["queued", "starting", "running", "unknown", "lost"])
+def test_asked_by_two_at_once(store, platform, state):
+    """The second has an old record, and comes after the first: what both saw is written once, with the last reason."""
+    old = job(store, "job", "queued" if state != "queued" else "running")
+    platform.says["job"] = Seen(state, "first")
+    refresh(store, [old])
+    platform.says["job"] = Seen(state, "second")
+    ((now, _),) = refresh(store, [old])
+    assert [step.state for step in now.states].count(state) == 1
+    assert (now.state, now.reason) == (state, "second")
+    for before, after in ((state, "starting"), ("starting", "queued"), ("queued", "running")):
+        platform.says["job"] = Seen(after)
+        ((now, _),) = refresh(store, [now])
+        assert now.state == after, f"{before} → {after}"
+
+
+def test_a_late_answer_does_not_wake_the_dead(store, platform):
+    """A record that ended while the platform was asked stays as it ended."""
+    old = job(store, "job", "queued")
+    store.finish(old, "cancelled", exit_code=143)
+    for seen in (Seen("running"), Seen("failed", exit_code=1), Seen("lost"), GONE):
+        platform.says["job"] = seen
+        ((now, _),) = refresh(store, [old])
+        assert (now.state, now.exit_code) == ("cancelled", 143)

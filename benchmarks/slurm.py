@@ -101,6 +101,41 @@ def bench_submission(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
     return rows
 
 
+def bench_command(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
+    """From Enter to the job id: the whole command, over a connection that is there."""
+    project = _project(lab, scratch / "command")
+    environment = {
+        **os.environ,
+        "PATH": f"{project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "NEMOTRON_HOME": str(project / "home"),
+    }
+    words = [sys.executable, "-m", "nemotron", "run", "./train.py", "--batch", "lab"]
+    submit_once = partial(subprocess.run, words, cwd=project, env=environment, check=True, capture_output=True)
+    first = seconds_of(submit_once)
+    before, again = lab.sshd.commands(), [seconds_of(submit_once) for _ in range(rounds)]
+    trips = (lab.sshd.commands() - before) // rounds
+    return [
+        ("Enter to job id, the first of its kind: compared with NeMo-Run", f"{first:.2f} s", "", True),
+        ("Enter to job id, after that", f"{statistics.median(again):.2f} s", "", True),
+        _trips("its round trips", {(trips, trips)}, SUBMISSION_AIM),
+    ]
+
+
+def _project(lab: SlurmLab, folder: Path) -> Path:
+    """A project whose profile leads to the lab over SSH."""
+    login = Login(lab)
+    (folder / "bin").mkdir(parents=True)
+    ssh = folder / "bin" / "ssh"
+    ssh.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {login.folder / "config"} "$@"\n')
+    ssh.chmod(0o755)
+    (folder / "train.py").write_text("print(1)\n")
+    (folder / "env.toml").write_text(
+        '[lab]\nexecutor = "slurm"\ntunnel = "ssh"\nhost = "login"\npartition = "batch"\n'
+        f'remote_job_dir = "{folder}/run"\nadditional_parameters = {{ begin = "now+1hour" }}\n'
+    )
+    return folder
+
+
 def _trips(what: str, counted: set[tuple[int, int]], aim: int) -> Row:
     """`counted`: pairs of the client's count and the server's."""
     most = max(max(pair) for pair in counted)
@@ -226,7 +261,8 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, SlurmLab(accounting=False) as lab:
         scratch = Path(name)
-        rows = bench_submission(lab, scratch, options.rounds)
+        rows = bench_command(lab, scratch, options.rounds)
+        rows += bench_submission(lab, scratch, options.rounds)
         rows += bench_status(lab, scratch, options.rounds)
         rows.append(bench_follow(LabHost(lab), "here", scratch / "here.out", options.megabytes, FOLLOW_AIM))
         with Login(lab) as login:

@@ -116,10 +116,14 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     _remember_comparisons(project.state / "cache" / "compared", lab.base / "compared")
 
     def view(name: str) -> str:
+        """Its description and files, and what slurmctld and the nodes have written down of it and its environment."""
         folder = _remote_folder(project.state / "jobs" / name)
-        texts = [path.read_text(errors="replace") for path in folder.iterdir() if path.suffix in (".sh", ".out")]
-        assert len(texts) > 3, f"{folder} has no scripts and logs"
-        return "\n".join([lab.run("scontrol", "--all", "show", "job", "--details").stdout, *texts])
+        files = [path for path in folder.iterdir() if path.suffix in (".sh", ".out")]
+        kept = [*lab.base.glob("state/hash.*/job.*/*"), *lab.base.glob("nodes/*/spool/job*/*")]
+        assert {"environment", "script", "slurm_script"} <= {path.name for path in kept}, kept
+        told = lab.run("scontrol", "--all", "show", "job", "--details").stdout
+        read = [*files, *kept, *(lab.base / "log").iterdir()]
+        return "\n".join([told, *(path.read_text(errors="replace") for path in read)])
 
     def leftovers(name: str, folder: Path) -> list[str]:
         remote = _remote_folder(folder)

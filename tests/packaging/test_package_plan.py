@@ -188,7 +188,7 @@ def test_a_repository_mounted_by_a_profile(repository, library, nemotron, tmp_pa
     assert (mount.url, mount.ref, mount.target, mount.commit) == (f"file://{library}", "main", "/opt/lib", None)
     assert mount.path.startswith(f"{tmp_path}/cache/library-")
     assert plan.name in mount.path
-    assert f"{mount.path}:/opt/lib:ro" in plan.target.mounts
+    assert f"/$nemo_run/{mount.there}:/opt/lib:ro" in plan.target.mounts
     assert f"mount    /opt/lib: file://{library} at main" in out
     assert not (tmp_path / "cache").exists()
     (made,) = provide_mounts(plan.auto_mounts, print)

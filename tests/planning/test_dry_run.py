@@ -83,7 +83,7 @@ def test_the_json_is_the_same_and_complete(project, nemotron):
     data = shown.json
     assert set(data) == {"plan", "gpu_hours", "rendering"}
     assert set(data["rendering"]) == {"files", "command", "holes"}
-    texts = "".join(file["text"] for file in data["rendering"]["files"])
+    texts = "\n".join(file["text"] for file in data["rendering"]["files"])
     name = data["plan"]["name"]
     plain = nemotron(*PLAN, "--run", "my-cluster", "--dry-run").succeeds().out
     other = re.search(r"job (\S+) in ", plain)[1]

@@ -116,6 +116,18 @@ def test_how_many_at_a_time_is_the_queues_to_say_unless_somebody_did(plans):
     assert parallel_of(given(Layer.CLI)) == 1
 
 
+def test_a_dry_run_shows_the_array(project, nemotron):
+    words = ("nano3", "pretrain", "-c", "tiny", "--run", "my-cluster", "-m", "optimizer.lr=1,2", "--dry-run")
+    shown = nemotron(*words).succeeds().out
+    assert "one job array of 2 runs" in shown
+    assert "#SBATCH --array=0-1\n" in shown
+    first, second = (each["rendering"] for each in nemotron(*words, "--json").succeeds().json)
+    assert first["command"] == second["command"]
+    scripts = [rendering["files"][0]["name"].split("/")[:2] for rendering in (first, second)]
+    assert scripts == [["members", "0"], ["members", "1"]]
+    assert not project.state.exists()
+
+
 def alone(*states, launcher=None):
     members = [
         Member(index, f"job-{index}", "/nowhere", {}, record(f"job-{index}", ("planned", state), exit_code=code))

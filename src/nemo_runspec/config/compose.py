@@ -104,7 +104,7 @@ class Composition:
             run: the whole section. `sources`: dotted path below `run.` → where it came from.
             open_tables: dotted paths below `run.` whose keys are the user's own.
         """
-        self.cfg["run"] = OmegaConf.create(dict(run))
+        self.cfg["run"] = dict(run)
         self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, "run")}
         self.sources.update({f"run.{path}": source for path, source in sources.items()})
         OmegaConf.set_struct(self.cfg, True)

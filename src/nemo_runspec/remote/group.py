@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
@@ -72,6 +73,11 @@ class GroupProvider(Provider, Protocol):
             name: unique, as a job's. `parallel`: how many may run at a time; None for as many as there is room.
             ends_all: one that fails ends all others.
         """
+
+    def renderings(
+        self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool
+    ) -> Sequence[Rendering]:
+        """What `group` would send, for each of the plans. Pure."""
 
     def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
         """What is new in the jobs' `metrics.jsonl`, each with its job's place. All on the same `host_of`.

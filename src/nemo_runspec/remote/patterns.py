@@ -244,7 +244,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _entry(
         "command not found",
-        rf"{_SHELL}(\S+): command not found|(?<!\S)(\S+): executable file not found|env: \W*([^'’:]+)\W*: No such file",
+        rf"{_SHELL}(\S+): command not found|{_SHELL}exec: (\S+): not found|"
+        r"(?<!\S)(\S+): executable file not found|env: \W*([^'’:]+)\W*: No such file",
         "there is no command {0} where the job runs",
         "install it there (startup_commands, or another image), or name its full path",
         Level.CRASH,
@@ -311,7 +312,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the lines before it in the log say where",
         Level.CRASH,
     ),
-    _entry("arguments", r"^\S+: error: (.+)", "a command line is wrong: {0}", "see the overrides and run_command"),
+    _entry("arguments", r"^(?!slurmstepd|srun:|sbatch:)\S+: error: (.+)", "a command line is wrong: {0}", "see the overrides and run_command"),
 )
 
 ANY = re.compile("|".join(f"(?:{pattern.regex.pattern})" for pattern in PATTERNS))

@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import Rendering
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.request import read_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.control import stop_all
-from nemo_runspec.remote.group import RemoteGroup
+from nemo_runspec.remote.group import GroupProvider, RemoteGroup
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.source import Layer
 from nemo_runspec.supervise.interrupts import WORDS, Interrupts
 from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.sweeps.array_follow import fetch_metrics
-from nemo_runspec.sweeps.model import Options
+from nemo_runspec.sweeps.model import Options, options_of
 from nemo_runspec.transport.base import Unreachable
 
 Say = Callable[[str], None]
@@ -57,6 +58,22 @@ def batches_of(group: str, plans: Sequence[Plan]) -> list[Batch]:
     several = sum(len(found) > 1 for found in shapes.values()) > 1
     names = (f"{group}-{number}" if several else group for number in range(1, len(shapes) + 1))
     return [Batch(plans[found[0]].name if len(found) == 1 else next(names), tuple(found)) for found in shapes.values()]
+
+
+def renderings_of(group: str, plans: Sequence[Plan]) -> list[tuple[Batch, Sequence[Rendering]]]:
+    """What would be sent for the runs of each array of a sweep; empty where no runs would be submitted together."""
+    if not get_backend(plans[0].executor).provider:
+        return []
+    found = []
+    options = options_of(plans[0])
+    for batch in batches_of(group, plans):
+        if len(batch.members) > 1:
+            provider: GroupProvider = get_backend(plans[0].executor).load_provider()  # type: ignore[assignment]
+            some = [plans[index] for index in batch.members]
+            limit = parallel_of(plans[0])
+            files = provider.renderings(batch.name, some, parallel=limit, ends_all=options.stop_on_failure)
+            found.append((batch, files))
+    return found
 
 
 def how_it_goes(batches: Sequence[Batch]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,12 @@ from nemo_runspec.source import Layer, Source
 from nemotron.cli.text import clean, count, paint, size, table
 
 if TYPE_CHECKING:
+    from nemo_runspec.sweeps.remote import Batch
     from nemo_runspec.sweeps.search import Search
 
 _WIDE = 34
+_ARRAYS = 3
+"""Job arrays of a sweep whose batch scripts are shown."""
 _NOT_CHOICES = frozenset({"warnings", "unfilled"})
 _EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
 
@@ -40,8 +43,13 @@ def print_preview(plan: Plan, *, as_json: bool) -> None:
 
 def print_sweep(plans: list[Plan], *, as_json: bool) -> None:
     """Prints the plans of a sweep, one line each; as JSON all of them whole, with their scripts."""
+    arrays = _arrays(plans)
     if as_json:
-        whole = [_as_json(plan, get_backend(plan.executor).make_rendering(plan)) for plan in plans]
+        together = {i: file for batch, files in arrays for i, file in zip(batch.members, files, strict=True)}
+        whole = [
+            _as_json(plan, together.get(i) or get_backend(plan.executor).make_rendering(plan))
+            for i, plan in enumerate(plans)
+        ]
         print(json.dumps(whole, indent=2, ensure_ascii=False))
         return
     print(paint(f"{count(len(plans), 'run')}", "bold"))
@@ -49,7 +57,24 @@ def print_sweep(plans: list[Plan], *, as_json: bool) -> None:
     total = [gpu_hours(plan) for plan in plans]
     if all(cost is not None for cost in total):
         print(f"\nat most {sum(c or 0.0 for c in total):,.1f} GPU-hours together")
+    for batch, files in arrays[:_ARRAYS]:
+        runs = f"{count(len(batch.members), 'run')}, the first of them {plans[batch.members[0]].name}"
+        script = next(file for file in files[0].files if file.name in files[0].command[-1])
+        print(paint(f"\n--- one job array of {runs}: {script.name} ---", "cyan"))
+        print(_coloured(script.text.rstrip("\n"), plans[batch.members[0]]))
+    if len(arrays) > _ARRAYS:
+        print(f"\nand {count(len(arrays) - _ARRAYS, 'more job array')}")
     print(f"\nThe first run, whole: leave -m out and give its overrides. {_nothing(plans[0])}")
+
+
+def _arrays(plans: list[Plan]) -> list[tuple[Batch, Sequence[Rendering]]]:
+    """The runs that a platform takes together, with what would be sent for each."""
+    if not get_backend(plans[0].executor).remote:
+        return []
+    from nemo_runspec.sweeps.model import new_group
+    from nemo_runspec.sweeps.remote import renderings_of
+
+    return renderings_of(new_group(plans[0].recipe.path), plans)
 
 
 def print_search(search: Search, example: Plan, *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.slurm import batch
 from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_script, sbatch_script
 from nemo_runspec.backends.slurm.render import render, render_sbatch
@@ -62,6 +62,14 @@ class Array:
         if self.plan.package.kind != "none":
             names.append("code")
         return {name: "/".join(("..", "..", *[".."] * name.count("/"), name)) for name in names}
+
+    @property
+    def renderings(self) -> list[Rendering]:
+        """What would be sent for each task: its own script, and what is the array's."""
+        whole, shared = render(self.plan), self.shared
+        scripts = (self.script(task) for task in range(len(self.members)))
+        named = (dataclasses.replace(s, name=f"{folder_of(task)}/{s.name}") for task, s in enumerate(scripts))
+        return [Rendering((script, *shared), whole.command, whole.holes) for script in named]
 
     def script(self, task: int) -> RenderedFile:
         """The job script of a task."""

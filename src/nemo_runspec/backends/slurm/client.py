@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.shape import array_size
@@ -62,7 +63,7 @@ class SlurmProvider:
         }
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
-        """As `Provider.prepare`. Three round trips, one more for a package that is not there, and for each repository."""
+        """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
         from nemo_runspec.backends.slurm.cluster.holes import fill
         from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
         from nemo_runspec.backends.slurm.mounts import send_mounts
@@ -108,6 +109,14 @@ class SlurmProvider:
         from nemo_runspec.backends.slurm.array_job import SlurmArray
 
         return SlurmArray(name, plans, parallel=parallel, ends_all=ends_all)
+
+    def renderings(
+        self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool
+    ) -> Sequence[Rendering]:
+        """As `remote.group.GroupProvider.renderings`."""
+        from nemo_runspec.backends.slurm.array import make_array
+
+        return make_array(name, plans, parallel=parallel, ends_all=ends_all).renderings
 
     def host_of(self, handle: Handle) -> str:
         """As `Provider.host_of`."""

@@ -156,8 +156,8 @@ _CARE = (
     Field(
         "stall_timeout",
         "str",
-        "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the stacks "
-        "of its Python processes are in the log then.",
+        "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the "
+        "stacks of its Python processes are in the log then.",
     ),
     Field(
         "stall_action",

@@ -10,8 +10,8 @@ Seen with Slurm 22.05 and our batch script (KillWait=2, two nodes):
 * `scancel --signal=TERM ID`: TERM to all processes of the tasks, the launcher among them.
 * `scancel --signal=TERM --full ID`: the same, with the tasks killed at once and no marker left.
 
-So a running job gets the second of these, and after the grace the first. A waiting one, and one whose job script has not begun,
-gets the first at once. Who asked is left in `status/cancelled`, for whoever looks later.
+So a running job gets the second of these, and after the grace the first. A waiting one, and one whose job script has
+not begun, gets the first at once. Who asked is left in `status/cancelled`, for whoever looks later.
 """
 
 from __future__ import annotations

@@ -312,7 +312,12 @@ PATTERNS: tuple[Pattern, ...] = (
         "the lines before it in the log say where",
         Level.CRASH,
     ),
-    _entry("arguments", r"^(?!slurmstepd|srun:|sbatch:)\S+: error: (.+)", "a command line is wrong: {0}", "see the overrides and run_command"),
+    _entry(
+        "arguments",
+        r"^(?!slurmstepd|srun:|sbatch:)\S+: error: (.+)",
+        "a command line is wrong: {0}",
+        "see the overrides and run_command",
+    ),
 )
 
 ANY = re.compile("|".join(f"(?:{pattern.regex.pattern})" for pattern in PATTERNS))

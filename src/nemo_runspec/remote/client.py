@@ -114,13 +114,14 @@ class _Attached:
 
     def _cancel(self) -> None:
         """TERM first; a second wish does not wait for the command to save its work."""
-        hard, self.asked_to_stop = self.asked_to_stop, True
+        hard = self.asked_to_stop
         name = self.job.plan.name
         try:
             self.job.provider.stop([self.follower.record.handle], "Ctrl-C", hard=hard)
         except UserError as error:
-            self.job.say(f"{name}: it cannot be cancelled now: {first_line(error)}")
+            self.job.say(f"{name}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
             return
+        self.asked_to_stop = True
         self.job.say(f"{name}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}")
 
 

@@ -59,11 +59,17 @@ def conclude(
 ) -> list[JobRecord]:
     """Writes down how jobs ended, with what is left of them; their secrets are removed. One round trip per machine.
 
-    What is left may be out of reach: then how they ended is written down all the same.
+    A platform that cannot say what is left changes nothing about how they ended.
+
+    Raises:
+        UserError: the platform went out of reach meanwhile. Nothing is written down then: the next look does all of it,
+            the removal of the secrets above all.
     """
     try:
         rests: Sequence[Rest] = provider.rest([record.handle for record in records], seen)
-    except UserError:
+    except UserError as error:
+        if getattr(error, "transient", False):
+            raise
         rests = [Rest() for _ in records]
     return [_finish(store, *job) for job in zip(records, seen, rests, strict=True)]
 

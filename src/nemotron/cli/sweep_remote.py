@@ -127,13 +127,14 @@ class _Elsewhere:
 
     def _cancel(self, follower: ArrayFollower) -> None:
         """TERM first; a second wish does not wait for the commands to save their work."""
-        hard, self.asked_to_stop = self.asked_to_stop, True
+        hard = self.asked_to_stop
         left = [m.record for m in follower.members.values() if m.record is not None and not m.record.over]
         try:
             stop_all(left, "Ctrl-C", hard=hard)
         except UserError as error:
-            _say(f"{self.sweep.group}: it cannot be cancelled now: {first_line(error)}")
+            _say(f"{self.sweep.group}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
             return
+        self.asked_to_stop = True
         _say(f"{self.sweep.group}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}")
 
     def _conclude(self, follower: ArrayFollower) -> int:

@@ -127,11 +127,14 @@ def short_time(time: str) -> str:
 
 
 def took(record: JobRecord) -> str:
-    """How long the job ran, or has been running."""
-    began = record.when("running")
-    if record.elapsed is None and record.state == "running" and began is not None:
-        return seconds((datetime.now(timezone.utc) - began).total_seconds())
-    return seconds(record.elapsed)
+    """How long the job ran, or has been running: what its platform said of that, and the time since."""
+    if record.elapsed is not None or record.state != "running":
+        return seconds(record.elapsed)
+    told, asked = record.facts.get("elapsed"), record.facts.get("asked")
+    since, before = record.when("running"), 0.0
+    if isinstance(told, (int, float)) and asked:
+        since, before = datetime.fromisoformat(str(asked)), float(told)
+    return "" if since is None else seconds(before + (datetime.now(timezone.utc) - since).total_seconds())
 
 
 def seconds(elapsed: float | None) -> str:

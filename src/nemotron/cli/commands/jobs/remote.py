@@ -82,7 +82,7 @@ class _Quiet:
     """Says only what keeps the log from coming."""
 
     def __init__(self) -> None:
-        self._state = ""
+        self._state = self._trouble = ""
 
     def seen(self, record: JobRecord, seen: Seen) -> None:
         """A job that waits has no log."""
@@ -92,10 +92,13 @@ class _Quiet:
 
     def trouble(self, text: str) -> None:
         """The platform cannot be asked."""
-        say(f"{text}; trying again")
+        if text != self._trouble:
+            say(f"{text}; trying again")
+        self._trouble = text
 
     def recovered(self) -> None:
         """It can be asked again."""
+        self._trouble = ""
         say("connected again")
 
     def clear(self) -> None:

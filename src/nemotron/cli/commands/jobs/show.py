@@ -31,6 +31,11 @@ def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
         if found.is_sweep:
             from nemotron.cli.sweep_report import print_group
 
+            if script:
+                raise UserError(
+                    f"--script belongs to a job, and '{found.name}' is a sweep",
+                    remedy=f"name one of its jobs: nemotron jobs list --group {found.name}",
+                )
             return print_group(found.name, sort=sort, as_json=as_json)
         job = found.name
     if sort is not None:
@@ -44,7 +49,7 @@ def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
     print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}")
     rows = [*_what(record), *_how_it_ended(record), *_files(record, store.folder(record.name))]
     print("\n".join(table((key, clean(value)) for key, value in rows if value)))
-    print("states")
+    print("states, as they were noticed" if record.handle else "states")
     print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
     return 0
 
@@ -96,8 +101,15 @@ def _how_it_ended(record: JobRecord) -> list[tuple[str, str]]:
         ("cause", record.reason or record.cause),
         *[(key, str(record.diagnosis.get(word) or "")) for key, word in _DIAGNOSIS.items()],
         ("time", took(record)),
+        ("attempt", _attempt(record.facts)),
         ("metrics", numbers(record.metrics)),
     ]
+
+
+def _attempt(facts: Mapping[str, Any]) -> str:
+    """How often it has been started, where that was more than once, and how often it may be where that is known."""
+    most = f" of {facts['attempts']}" if facts.get("attempts") else ""
+    return f"{int(facts['attempt']) + 1}{most}; time is this attempt's" if facts.get("attempt") else ""
 
 
 def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:

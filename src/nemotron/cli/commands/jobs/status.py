@@ -24,7 +24,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
-    found = refresh(store, _meant(store, jobs), places=True, trouble=say)
+    found = refresh(store, _meant(store, jobs), places=True, trouble=_say_trouble)
     if as_json:
         print_json([to_json(record) for record, _ in found])
         return 0
@@ -44,6 +44,10 @@ def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
         return [store.by_name(entry.name) for entry in overview.with_members(overview.meant(words))]
     open_ones = (store.read(entry) for entry in store.entries() if not entry.over)
     return [record for record in open_ones if isinstance(record, JobRecord)]
+
+
+def _say_trouble(text: str) -> None:
+    say(f"{text}; of its jobs this is what was last known")
 
 
 def _row(record: JobRecord, seen: Seen | None) -> tuple[str, ...]:

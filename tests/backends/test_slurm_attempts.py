@@ -53,6 +53,23 @@ def test_a_signal_that_comes_at_once_is_warned_of(make_target):
     assert not make_target("slurm", {"signal": "TERM@600", "time": 0}).warnings
 
 
+@pytest.mark.parametrize(
+    ("env", "warned"),
+    [
+        ({"time": "00:02:00"}, True),
+        ({"time": "00:03:00"}, False),
+        ({"time": "00:06:00", "signal": "TERM@300"}, True),
+        ({"time": "00:02:00", "resume": False}, False),
+        ({"time": 0}, False),
+        ({"time": "CHANGE_ME"}, False),
+    ],
+)
+def test_a_time_limit_that_leaves_nothing_to_resume_is_warned_of(make_target, env, warned):
+    warnings = make_target("slurm", {"resume": True, **env}).warnings
+    assert [text for text in warnings if "little or no progress" in text] == list(warnings)
+    assert bool(warnings) == warned
+
+
 def test_a_job_may_run_once_more_for_every_retry_and_restart(make_target):
     env = {"retries": 2, "max_restarts": 3}
     assert make_target("slurm", env).runs() == 3

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.backends.slurm.preflight import login, place
+from nemo_runspec.backends.slurm.preflight import login, place, python
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Answer, Asked
 from nemo_runspec.backends.slurm.preflight.examine import ask
+from nemo_runspec.backends.slurm.preflight.registry import image_of
 from nemo_runspec.doctor.check import Check, Question
 from nemo_runspec.transport.here import LocalHost
 
@@ -95,6 +96,23 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
     assert seen(answer, "remote_job_dir", place).seen.startswith(f"{folder} is writable")
     assert list(folder.iterdir()) == []
     assert before <= answer.ended
+
+
+@pytest.mark.parametrize(
+    ("programs", "env", "verdict", "word"),
+    [
+        ({}, {}, "warning", "no python on the login node's PATH; jobs need one on compute nodes"),
+        ({"python": ""}, {}, "ok", "/python on the login node's PATH"),
+        ({}, {"startup_commands": ["true"]}, "skipped", "only a job can tell"),
+    ],
+)
+def test_python_without_a_job(here, programs: dict[str, str], env: dict, verdict: str, word: str):
+    asked = Asked("/tmp", ())
+    (check,) = python.hint(Question("c", env), asked, here(**programs))
+    assert check.verdict == verdict
+    assert word in check.seen
+    assert ("startup_commands = [" in check.mend) == (verdict == "warning")
+    assert list(python.hint(QUESTION, Asked("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
 
 
 def test_slurm_that_does_not_answer(here):

@@ -147,7 +147,7 @@ REFUSALS = [
     (["rm", "c-running", "--force"], ["is running; nothing was removed"]),
     (["rm", "e-unknown"], ["whether job 'e-unknown-1120-eeeeeeee' is over is not known", "rm --force"]),
     (["rm", "z-damaged"], ["cannot be read", "rm --force"]),
-    (["rm", "a-ended", "gone"], ["no job 'gone'"]),
+    (["rm", "a-ended", "gone"], ["no job 'gone'", "fix: see what there is: nemotron jobs list"]),
     (["rm", "../project"], ["no job '../project'"]),
     (["rm", ""], ["no job ''"]),
     (["rm", "--older-than", "30"], ["--older-than: '30' is not a time"]),
@@ -186,6 +186,18 @@ def test_show(jobs, nemotron):
         assert re.search(words, out), (words, out)
     shown = nemotron("jobs", "show", "full", "--json").succeeds().json
     assert (shown["metrics"], shown["state"], shown["over"]) == ({"loss": 0.25}, "failed", True)
+
+
+def test_show_of_a_job_that_is_not_over(jobs, nemotron):
+    """Why it waits is no cause of anything, and there is no exit code yet."""
+    stored(jobs, record("waits-1121-eeeeeeee", ("planned", ("queued", "Resources"))))
+    for name, words in (
+        ("waits", r"\n  waits for +Resources\n"),
+        ("c-running", r"^c-running-1120-cccccccc  running\n"),
+    ):
+        out = nemotron("jobs", "show", name).succeeds().out
+        assert re.search(words, out), out
+        assert not re.search(r"^  (exit code|cause)", out, re.MULTILINE), out
 
 
 @pytest.mark.parametrize(

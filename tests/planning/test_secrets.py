@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support import ENV_TOML
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.unfilled import refuse_unfilled
 
 SECRET = "s3cr3t-Value-0815"
 
@@ -51,6 +54,10 @@ def test_secrets_a_profile_lists(plan, monkeypatch):
     made = plan(env_toml=listed)
     assert references(made) == {"MY_OWN": "environment"}
     assert any("secret OTHER was not found" in line for line in made.unfilled)
+    with pytest.raises(UserError) as refused:
+        refuse_unfilled(replace(made, unfilled=tuple(line for line in made.unfilled if "OTHER" in line)))
+    assert "fix: export OTHER=" in str(refused.value)
+    assert "env.toml" not in str(refused.value)
     assert SECRET not in plan_to_json(made)
 
 

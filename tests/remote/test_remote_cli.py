@@ -59,6 +59,8 @@ def test_detached_and_looked_at_from_elsewhere(cluster):
     assert (record["handle"]["id"], record["name"], record["facts"]["nodes"]) == (number, queued, "n1")
     assert re.search(rf"^{name} +running +{number} .* n1\b", cluster.nemotron("jobs", "status").succeeds().out, re.M)
 
+    cluster.nemotron("jobs", "ssh", name, "--node", "n4").refuses("has no node 'n4'", "name one of its nodes: n1")
+
     following = cluster.started("jobs", "logs", "-f", name)
     assert following.stdout.readline() == "[rank0] ready\n"
     waiting = cluster.started("jobs", "wait", name)

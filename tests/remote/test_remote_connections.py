@@ -72,7 +72,8 @@ def test_requeued(cluster):
     assert (done.code, ranks(done.out.splitlines())[-1]) == (0, "[rank0] attempt 1"), (done.out, done.err)
     assert cluster.logs(name) == ["[rank0] attempt 0", "[rank0] attempt 1"]
     assert "attempt 2" in done.err
-    assert cluster.show(name)["facts"]["attempt"] == 1
+    shown = cluster.show(name)
+    assert (shown["facts"]["attempt"], shown["handle"]["slurm"]) == (1, "lab")
 
 
 @pytest.mark.parametrize(("key", "code"), [(b"d\n", 130), (b"c\n", 9)], ids=["detach", "cancel"])

@@ -95,6 +95,7 @@ def test_runs_are_one_array_and_each_is_a_job(cluster):
     records = cluster.records()
     array = records[0]["handle"]["id"].partition("_")[0]
     assert [r["handle"]["id"] for r in records] == [f"{array}_{task}" for task in range(4)]
+    assert {r["handle"]["slurm"] for r in records} == {"lab"}
     assert [ended(r) for r in records] == [("succeeded", 0), ("succeeded", 0), ("failed", 4), ("failed", 4)]
     assert {record["group"] for record in records} == {cluster.sweep}
     assert [folder.name for folder in (cluster.top / "jobs").iterdir()] == [cluster.sweep]

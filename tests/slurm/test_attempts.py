@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, slurm_plan, start, tasks_said, wait
+from clusterkit import LabHost, see, slurm_plan, start, tasks_said, wait
 from job_fixtures import torch_bin
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
@@ -147,6 +147,49 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
         wait(host, jobs[name])
         assert attempts(plans[name]) == ["continued", "over"]
         assert not secrets_of(plans[name]).exists()
+
+
+def test_a_command_that_ends_with_0_is_not_always_done(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """With `resume` it may have written a checkpoint only. The same is said once Slurm has forgotten the jobs."""
+    refuse = 'scontrol() { [ "$1" != requeue ] && command scontrol "$@"; }'
+    profiles: dict[str, dict[str, Any]] = {
+        "spent": {"resume": True, "max_restarts": 0},
+        "refused": {"resume": True, "setup_lines": refuse},
+        "chosen": {},
+    }
+    plans = {name: counting(tmp_path / name, {"signal": "TERM@215", **each}) for name, each in profiles.items()}
+    jobs = {name: start(host, plan, secrets=SECRETS) for name, plan in plans.items()}
+    for name, job in jobs.items():
+        begun(tmp_path / name)
+        # As Slurm does it 215 s before the end, or up to a minute earlier.
+        lab.run("scancel", "--batch", "--signal=TERM", job.id)
+    for command in ("squeue", "sacct"):
+        (tmp_path / command).write_text("#!/bin/sh\n")
+        (tmp_path / command).chmod(0o755)
+    seen = {name: wait(host, job) for name, job in jobs.items()}
+    assert [job.slurm_state for job in seen.values()] == ["FAILED", "FAILED", "COMPLETED"]
+    cut = "SIGTERM before the time limit"
+    for name, job in jobs.items():
+        for found in (seen[name], see(LabHost(lab, path=str(tmp_path)), job)):
+            assert (found.state, found.exit_code, found.reason) == {
+                "spent": ("failed", 124, f"{cut}; max_restarts = 0 is reached, exit code 124"),
+                "refused": ("failed", 124, f"{cut}; the job is continued, but it cannot be requeued, exit code 124"),
+                "chosen": ("succeeded", 0, f"done, though cut short: {cut}"),
+            }[name]
+        assert not secrets_of(plans[name]).exists()
+    assert [attempts(plan) for plan in plans.values()] == [["over"], ["continued", "over"], ["over"]]
+
+
+def test_setup_lines_that_end_the_batch_script(host: LabHost, tmp_path: Path):
+    plans = {code: slurm_plan(tmp_path / str(code), "", {"setup_lines": f"exit {code}"}) for code in (5, 0)}
+    jobs = {code: start(host, plan) for code, plan in plans.items()}
+    for code, job in jobs.items():
+        seen = wait(host, job)
+        assert (seen.state, seen.slurm_state, seen.exit_code) == ("failed", "FAILED", code or 1)
+        assert seen.reason == f"setup_lines ended the batch script before its command, exit code {code or 1}"
+        batch = next(Path(plans[code].job_dir).glob("sbatch_*.out")).read_text()
+        assert "nemotron_batch" not in batch
+        assert batch.splitlines()[-1] == "nemotron: attempt 1: setup_lines ended the batch script before its command"
 
 
 @pytest.mark.parametrize("way", ["--signal=TERM", "--batch"])

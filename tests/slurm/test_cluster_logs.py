@@ -69,6 +69,16 @@ def test_in_pieces_of_a_limit(host: LabHost, tmp_path: Path):
     assert follower.read == contents
 
 
+def test_files_come_in_the_order_of_their_numbers(host: LabHost, tmp_path: Path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    names = [f"log-x_12_{attempt}_{task}.out" for attempt in (0, 3, 11) for task in (0, 2, 10)]
+    for name in sorted(names):
+        (folder / name).write_text(name)
+    pieces = tail_many(host, [f"{folder}/none_*.out", f"{folder}/log-x_12_*.out"])
+    assert [piece.path for piece in pieces] == [f"{folder}/{name}" for name in names]
+
+
 def test_a_file_that_was_emptied_begins_anew(host: LabHost, tmp_path: Path):
     file = tmp_path / "x.out"
     file.write_bytes(b"a long first attempt")

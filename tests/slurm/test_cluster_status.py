@@ -12,8 +12,12 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
 
+from nemo_runspec.backends.slurm.array_job import stop as end_tasks
 from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.backends.slurm.cluster.stop import end
+from nemo_runspec.backends.slurm.seen import look as look_at_handles
 from nemo_runspec.errors import UserError
 
 pytestmark = needs_slurm
@@ -90,6 +94,18 @@ def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
     assert [(task.task, task.id) for task in whole.tasks] == [(n, f"{job}_{n}") for n in (1, 2, 3, 4)]
     assert [seen[f"{job}_{n}"].state for n in (1, 2, 4)] == ["running", "failed", "queued"]
     assert seen[f"{job}_2"].exit_code == 1
+
+
+def test_what_was_cancelled_before_it_began(lab: SlurmLab, host: LabHost, tmp_path: Path):
+    job = lab.submit("sleep 600", "--array=1-2%1")
+    single = lab.submit("true", f"--dependency=afterok:{job}")
+    until(lambda: see(host, Asked(f"{job}_1")).state == "running", "the first task's begin")
+    lab.run("scancel", job, single)
+    asked = [Asked(f"{job}_1"), Asked(f"{job}_2"), Asked(single)]
+    until(lambda: {one.state for one in look(host, asked).values()} == {"cancelled"}, "the end of all", 60)
+    ran, *others = look(host, asked).values()
+    assert (ran.exit_code, ran.elapsed is not None) == (143, True)
+    assert [(one.exit_code, one.elapsed, one.started) for one in others] == [(143, None, None)] * 2
 
 
 def test_the_tasks_of_an_array_have_folders_of_their_own(lab: SlurmLab, host: LabHost, tmp_path: Path):
@@ -233,6 +249,55 @@ def test_an_id_of_a_federation(slurm_lab: SlurmLab):
     seen = look(host, [Asked(f"{job};lab"), Asked(job), Asked(f"{job};elsewhere")])
     assert [one.state for one in seen.values()] == ["failed", "failed", "unknown"]
     assert seen[f"{job};lab"].exit_code == 4
+
+
+@pytest.fixture
+def elsewhere(slurm_lab_plain: SlurmLab, tmp_path: Path) -> LabHost:
+    """The lab as a cluster of another name, which has jobs of the same ids."""
+    text = Path(slurm_lab_plain.environment()["SLURM_CONF"]).read_text()
+    (tmp_path / "slurm.conf").write_text(text.replace("ClusterName=lab", ' clustername = "Elsewhere" # a comment'))
+    return LabHost(slurm_lab_plain, SLURM_CONF=str(tmp_path / "slurm.conf"))
+
+
+def test_a_job_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHost, tmp_path: Path):
+    """It is neither lost nor the job of the same id that is there; an old handle names no cluster."""
+    lab, host = slurm_lab_plain, LabHost(slurm_lab_plain)
+    name = ask(host, str(tmp_path)).cluster.slurm
+    assert (name, ask(elsewhere, str(tmp_path)).cluster.slurm) == ("lab", "elsewhere")
+    id = lab.submit("sleep 600")
+    lab.wait_for(id, "RUNNING")
+    job, made_up = (Asked(number, slurm=name) for number in (id, "4242"))
+    assert (see(host, job).state, see(host, made_up).state) == ("running", "lost")
+    reason = "this is cluster elsewhere, and the job was submitted to lab"
+    elsewhere.calls = 0
+    seen = look(elsewhere, [job, made_up])
+    assert [(one.state, one.reason) for one in seen.values()] == [("unknown", reason)] * 2
+    assert elsewhere.calls == 1
+    assert (see(elsewhere, Asked(id)).state, see(elsewhere, Asked("4242")).state) == ("running", "lost")
+    task = {"id": f"{id}_0", "array": str(tmp_path), "task": 0, "slurm": name}
+    for stop in (lambda: end(elsewhere, [job], "a test"), lambda: end_tasks(elsewhere, [task], "a test", hard=True)):
+        with pytest.raises(UserError, match=reason):
+            stop()
+    assert see(host, job).state == "running"
+
+
+def test_handles_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHost, tmp_path: Path):
+    """One whose submission was not heard of is not taken for one that never was, or what was sent would be removed."""
+    handle = {"name": "nobody", "job_dir": str(tmp_path), "slurm": "lab"}
+    (seen,) = look_at_handles(elsewhere, [{**handle, "id": "4242"}])
+    assert (seen.state, seen.gone) == ("unknown", False)
+    with pytest.raises(UserError, match="this is cluster elsewhere, and the job was to be submitted to lab"):
+        look_at_handles(elsewhere, [handle])
+    (seen,) = look_at_handles(LabHost(slurm_lab_plain), [handle])
+    assert seen.gone
+    (seen,) = look_at_handles(elsewhere, [{**handle, "id": "4242;lab"}])
+    assert "this is cluster" not in seen.reason, "in a federation the id says where"
+
+
+def test_the_clusters_name_behind_an_include(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    (tmp_path / "slurm.conf").write_text(f"Include {slurm_lab_plain.environment()['SLURM_CONF']}\n")
+    host = LabHost(slurm_lab_plain, SLURM_CONF=str(tmp_path / "slurm.conf"))
+    assert ask(host, str(tmp_path)).cluster.slurm == "lab"
 
 
 def test_no_slurm_there(slurm_lab_plain: SlurmLab, tmp_path: Path):

@@ -98,6 +98,7 @@ EXPECTED = {
         "pip-of-nobody: command not found",
         "",
     ),
+    "lines": ("setup", "setup_lines ended the batch script", "module: there is no nemo/9", "setup_lines"),
     "srun": ("launch", "srun does not take an option", "srun: unrecognized option '--no-such-option'", "srun_args"),
     "memory": ("out of memory", "used more memory on n1", "out of memory", "raise mem"),
     "killed": ("killed", "rank 0 was killed by signal 9 (SIGKILL) on n1", "step 1", "something other than this job"),
@@ -122,6 +123,7 @@ def test_real_failures(slurm_lab: SlurmLab, tmp_path: Path, small_memory: str):
     ward.admit("registry", "print('never')", {"container_image": "nvcr.io/nvidia/gone:1"})
     setup = ('[ "$NEMOTRON_NODE_RANK" = 0 ] || pip-of-nobody install x',)
     ward.admit("setup", "print('never')", nodes=2, setup=setup)
+    ward.admit("lines", "print('never')", {"setup_lines": "echo 'module: there is no nemo/9' >&2\nexit 5"})
     ward.admit("srun", "print('never')", {"srun_args": ["--no-such-option"]})
     ward.admit("memory", "x = bytearray(600 << 20); print(len(x))", {"exclude": "n[2-4]"}, setup=(small_memory,))
     ward.admit("killed", "import os; print('step 1', flush=True); os.kill(os.getpid(), 9)", {"exclude": "n[2-4]"})
@@ -211,6 +213,29 @@ def test_the_health_check_names_a_node():
         "node n3 is bad: 7 GPUs, and 8 are asked for (given up after 3 other tries)",
     )
     assert 'exclude = "n3"' in said.remedy
+
+
+def test_a_batch_script_that_its_setup_lines_end():
+    reason = "setup_lines ended the batch script before its command"
+    job = failed(reason=f"{reason}, exit code 5", markers=[NodeMarker(0, 5, phase="start", reason=reason)])
+    batch = "set +e\n+ set +e\nexit 5\n+ exit 5\nnemotron: attempt 1: it is over\n"
+    said = of(job, batch=batch)
+    assert (said.kind, said.what, said.evidence) == ("setup", f"{reason}, exit code 5", reason)
+    assert of(job, batch=f"no licence\n{batch}").evidence == "no licence"
+
+
+def test_what_the_batch_script_writes_of_itself_is_no_evidence():
+    lines = "# Command 1\n\nsrun --output x\n+ srun --output x\ngone\nexitcode=$?\n+ exitcode=9\n"
+    lines += 'echo "job exited with code $exitcode"\njob exited with code 9\n'
+    lines += "if [ $exitcode -ne 0 ]; then\n    exit $exitcode\nfi\n"
+    assert of(failed(reason="exit code 9"), batch=lines).evidence == "gone"
+
+
+def test_a_job_that_has_used_up_its_restarts():
+    reason = "SIGTERM before the time limit; max_restarts = 10 is reached"
+    said = of(failed(markers=[NodeMarker(0, 124, reason=reason)]), "step 78\n")
+    assert (said.kind, said.what, said.evidence) == ("time limit", f"it is not done: {reason}", "step 78")
+    assert "max_restarts" in said.remedy
 
 
 def test_the_node_that_failed_and_not_the_one_that_heard_of_it():

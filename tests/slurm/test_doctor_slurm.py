@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,12 +87,12 @@ def wrong(outcome: Outcome) -> set[str]:
 
 def test_a_good_profile_in_one_round_trip(doctor: Doctor, slurm_lab: SlurmLab):
     before = slurm_lab.sshd.connections(), slurm_lab.sshd.commands()
-    told = doctor("--json")
+    told = doctor("--json", startup_commands=["true"])
     assert (slurm_lab.sshd.connections(), slurm_lab.sshd.commands()) == (before[0] + 1, before[1] + 1)
     assert told.code == 0
     verdicts = {check["name"]: check["verdict"] for check in told.json["checks"]}
     unknown = {name for name, verdict in verdicts.items() if verdict != "ok"}
-    assert unknown == {"shared", "W&B", "Hugging Face"}, told.out
+    assert unknown == {"shared", "python", "W&B", "Hugging Face"}, told.out
     assert {"host key", "login", "run partition", "batch shape", "account", "QoS", "accounting", "room"} <= set(
         verdicts
     )
@@ -177,6 +178,9 @@ def test_nodes_that_are_down_are_waited_for(doctor: Doctor, slurm_lab: SlurmLab)
     assert wrong(told) == set()
     assert found(told, "shape")["verdict"] == "warning"
     assert "1 of 4 are not" in found(told, "shape")["seen"]
+    never = doctor("--json", gpus_per_node=99, run_partition="batch")
+    assert wrong(never) == {"shape"}
+    assert "99 GPUs on a node are asked for, and none has more than 8" in found(never, "shape")["seen"]
 
 
 def test_a_controller_that_is_away(doctor: Doctor, slurm_lab: SlurmLab):
@@ -231,9 +235,16 @@ def test_an_image_file_and_containers(doctor: Doctor, slurm_lab: SlurmLab):
 
 
 class TestJob:
-    def test_nodes_share_the_directory_and_see_what_is_mounted(self, doctor: Doctor, slurm_lab: SlurmLab):
-        told = doctor("--json", "--job", mounts=[f"{slurm_lab.base}/home:/home"])
+    def test_nodes_share_the_directory_and_see_what_is_mounted(
+        self, doctor: Doctor, slurm_lab: SlurmLab, project: Project
+    ):
+        programs = project.folder / "programs"
+        programs.mkdir()
+        (programs / "python").symlink_to(sys.executable)
+        brought = ["set -- of no use", f"export PATH={programs}:$PATH", "sleep 300 &"]
+        told = doctor("--json", "--job", mounts=[f"{slurm_lab.base}/home:/home"], startup_commands=brought)
         assert wrong(told) == set()
+        assert found(told, "python")["seen"] == f"{programs}/python after startup_commands"
         assert found(told, "shared")["seen"] == "n1, n2 and the login node see the same remote_job_dir"
         assert "mounts" in found(told, "on nodes")["seen"]
         assert list((slurm_lab.base / "home" / "root" / "run").iterdir()) == []
@@ -247,8 +258,11 @@ class TestJob:
         assert "it would wait for some" in found(told, "run shape")["seen"]
 
     def test_nodes_do_not(self, doctor: Doctor, slurm_lab: SlurmLab):
-        told = doctor("--json", "--job", remote_job_dir=f"{slurm_lab.unshared}/run", mounts=["/none/such:/x"])
+        keys = {"mounts": ["/none/such:/x"], "startup_commands": ["PATH=/none"]}
+        told = doctor("--json", "--job", remote_job_dir=f"{slurm_lab.unshared}/run", **keys)
         assert wrong(told) == {"shared", "on nodes"}
+        assert "none on n1, n2 after startup_commands" in found(told, "python")["seen"]
+        assert "export PATH=" in found(told, "python")["mend"]
         assert "not the same directory on n1, n2" in found(told, "shared")["seen"]
         assert "/none/such is not there on n1, n2" in found(told, "on nodes")["seen"]
 
@@ -312,6 +326,9 @@ class TestBeforeASubmission:
         slurm_lab.set_node_down("n4")
         plan = self.plan(slurm_lab, tmp_path, exclude="n1,n2,n3")
         assert [problem.verdict for problem in fast_checks(LabHost(slurm_lab), plan)] == ["warning"]
+        (never,) = fast_checks(LabHost(slurm_lab), self.plan(slurm_lab, tmp_path, gpus_per_node=99))
+        assert never.verdict == "failed"
+        assert "none has more than 8" in never.seen
 
     def test_no_slurm_on_the_path(self, slurm_lab: SlurmLab, tmp_path: Path):
         host = LabHost(slurm_lab, HOME=str(tmp_path))

@@ -55,6 +55,7 @@ def test_healthy_nodes(host: LabHost, tmp_path: Path):
     assert wait(host, job).state == "succeeded"
     assert nodes_used(plan, job, 0) == ["n1", "n1", "n2", "n2"]
     assert [line.partition(",")[0] for line in batch_said(plan, job)] == ["2 node(s) are fine"]
+    assert "nemotron: health check: 2 node(s) are fine" in tasks_said(plan, job)
     left = {path.name for path in (Path(plan.job_dir) / "status").iterdir()}
     assert not {name for name in left if name.startswith(("bad", "health", "held"))}
 

@@ -12,7 +12,7 @@ import pytest
 from labs.slurm.process import until
 from labs.sshd import master_of, needs_ssh
 
-from nemo_runspec.transport import connection, ssh
+from nemo_runspec.transport import connection, resolved, ssh
 from nemo_runspec.transport.base import Broken, Unreachable
 from nemo_runspec.transport.files import put, put_file
 from nemo_runspec.transport.ssh import SshHost
@@ -24,7 +24,7 @@ pytestmark = needs_ssh
 def hasty(monkeypatch):
     """What nemotron waits for before it gives a silent connection up, in little."""
     monkeypatch.setattr(ssh, "GREETING_S", 0.5)
-    monkeypatch.setattr(connection, "LOCAL_S", 0.5)
+    monkeypatch.setattr(resolved, "LOCAL_S", 0.5)
 
 
 def test_a_server_that_is_gone_and_back(server, reach):

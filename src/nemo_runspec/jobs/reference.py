@@ -56,7 +56,8 @@ def unknown_job(word: str, names: Iterable[str], root: Path) -> UserError:
     known = list(names)
     if not known:
         return UserError("no job is recorded yet", where=str(root))
-    return UserError(f"no job '{word}'", where=str(root), remedy=did_you_mean(word, known))
+    remedy = did_you_mean(word, known) or "see what there is: nemotron jobs list"
+    return UserError(f"no job '{word}'", where=str(root), remedy=remedy)
 
 
 def _exactly(entries: Sequence[Entry], word: str) -> Entry | None:

@@ -10,7 +10,6 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,22 +20,17 @@ from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
 from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.jobs.planned import planned_record
-from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, Transition, Unreadable, moment, now
+from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
+from nemo_runspec.jobs.step import JobEnded, after, numbers
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Plan
 
+__all__ = ["RECORD", "JobEnded", "JobStore"]
+
 RECORD = "record.json"
-
-
-class JobEnded(ValueError):
-    """A change came too late: the job has ended. `record` says how."""
-
-    def __init__(self, record: JobRecord, state: str) -> None:
-        super().__init__(f"a job that is {record.state} cannot become {state}")
-        self.record = record
 
 
 class JobStore:
@@ -152,7 +146,7 @@ class JobStore:
             "signal": signal,
             "cause": cause,
             "outputs": dict(outputs or {}),
-            "metrics": _numbers(metrics or {}),
+            "metrics": numbers(metrics or {}),
             **more,
         }
         return self._change(record, Transition(state, now(), cause), values, timed=True)
@@ -256,15 +250,7 @@ class JobStore:
             stored = self._stored(record.name)
             # A record that was damaged by others is written anew from what this process knows.
             current = stored if isinstance(stored, JobRecord) else record
-            if current.ended:
-                raise JobEnded(current, step.state)
-            before = current.states
-            if again and step.state == current.state:
-                before, step = before[:-1], Transition(step.state, current.changed, step.reason)
-            elif step.state not in STATES[current.state].then:
-                raise ValueError(f"a job that is {current.state} cannot become {step.state}")
-            known = {"elapsed": _elapsed(current), **values} if timed else values
-            changed = dataclasses.replace(current, states=(*before, step), **known)
+            changed = after(current, step, values, timed=timed, again=again)
             self._write(changed)
         return changed
 
@@ -349,20 +335,6 @@ class JobStore:
         if self.exists(name):
             return UserError(f"job '{name}' exists already", where=where)
         return UserError(f"cannot record the job: {error.strerror}", where=where)
-
-
-def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics that are numbers: a recipe may write anything, and the end of its job has to be written down."""
-    found = {}
-    for name, value in metrics.items():
-        with suppress(TypeError, ValueError, OverflowError):
-            found[str(name)] = float(value)
-    return found
-
-
-def _elapsed(record: JobRecord) -> float | None:
-    began = record.when("running")
-    return (datetime.now(timezone.utc) - began).total_seconds() if began else None
 
 
 def _changed(folder: Path) -> str:

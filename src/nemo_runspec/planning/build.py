@@ -31,6 +31,7 @@ from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.shape import FIXED, check_plain, check_shape, check_types
 from nemo_runspec.planning.shared import Shared
+from nemo_runspec.planning.unfilled import missing_secret
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
@@ -371,7 +372,7 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
 
 
 def _missing_secrets(environment: JobEnvironment) -> list[str]:
-    return [f"secret {name} was not found in the environment or a login file" for name in environment.missing]
+    return [missing_secret(name) for name in environment.missing]
 
 
 def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:

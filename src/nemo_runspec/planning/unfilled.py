@@ -6,11 +6,18 @@ from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.said import problems_of
 from nemo_runspec.planning.model import Plan
 
+_SECRET, _NOT_FOUND = "secret ", " was not found in the environment or a login file"
+
+
+def missing_secret(name: str) -> str:
+    """A plan's line about a secret that the profile lists and nobody has given."""
+    return f"{_SECRET}{name}{_NOT_FOUND}"
+
 
 def refuse_unfilled(plan: Plan) -> None:
     """Raises `UserError` where required keys, placeholders or listed secrets are open, or the code cannot be packaged.
 
-    What is wrong with the package has a mend of its own: the profile may be as it should be.
+    What is wrong with the package, and a secret, has a mend of its own: the profile may be as it should be.
     """
     package = problems_of(plan.package)
     where = f"profile '{plan.profile}'" if plan.profile else "the plan"
@@ -19,9 +26,17 @@ def refuse_unfilled(plan: Plan) -> None:
     if titles:
         raise Problems(
             f"{', and '.join(titles)}; nothing was submitted",
-            [*(UserError(line) for line in plan.unfilled), *package],
-            remedy=_remedy(plan) if plan.unfilled else None,
+            [*(UserError(line, remedy=_of_secret(line)) for line in plan.unfilled), *package],
+            remedy=_remedy(plan) if not all(map(_of_secret, plan.unfilled)) else None,
         )
+
+
+def _of_secret(line: str) -> str | None:
+    """The mend of a line of `missing_secret`, None for other lines: a secret never stands in a profile."""
+    if not line.startswith(_SECRET) or not line.endswith(_NOT_FOUND):
+        return None
+    name = line.removeprefix(_SECRET).removesuffix(_NOT_FOUND)
+    return f"export {name}=… where nemotron is started, or take it out of secrets if the job does not need it"
 
 
 def _remedy(plan: Plan) -> str:

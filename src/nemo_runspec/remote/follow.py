@@ -13,15 +13,18 @@ from nemo_runspec.jobs.follow import follow_to
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.mirror import Mirror
 from nemo_runspec.remote.provider import Seen
-from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.remote.refresh import Found, refresh
 
 _FIRST, _GROWTH = 0.5, 1.5
 _LOG_PAUSE, _QUEUE_PAUSE, _TROUBLE_PAUSE = 4.0, 20.0, 60.0
 """Seconds at most between two looks: at a log, at a waiting job, after a lost connection."""
 
-_STATE_BUSY, _STATE_IDLE = 15.0, 3.0
-"""Seconds at most between two questions about a running job's state: while its log grows, and while it does not; less
-at first after a change, as a job that fails does so soon."""
+_STATE_BUSY, _STATE_IDLE = 30.0, 30.0
+"""Seconds at most between two questions about a running job's state, while its log grows and while it does not. They
+are fewer at first after a change, as a job that fails does so soon, and none where its files say that it ends."""
+
+_DOUBT = (2.0, 3.0, 5.0)
+"""Seconds before each further look at a job that was there and is called lost: it is believed if all of them say so."""
 
 
 class Watcher(Protocol):
@@ -95,7 +98,8 @@ class Follower:
         if moved:
             self._pause = _FIRST
         since = time.monotonic() - self._looked
-        if since >= (_STATE_BUSY if moved else self._patience) and not self._over():
+        due = self.mirror.stirred or since >= (_STATE_BUSY if moved else self._patience)
+        if due and not self._over():
             self._look()
         if self._over():
             self._fetch_rest()
@@ -109,15 +113,26 @@ class Follower:
 
     def _look(self) -> None:
         before = self.record.state
-        self.record, seen = refresh(self.store, [self.record], places=before in ("queued", "submitting"))[0]
+        self.record, seen = self._asked()
         self._looked = time.monotonic()
         self._patience = min(self._patience * _GROWTH, _STATE_IDLE)
-        if self.record.state != before:
+        if self.record.state != before or self.mirror.stirred:
             self._pause = self._patience = _FIRST
+        self.mirror.stirred = False
         if self.record.handle.get("id") != self.mirror.handle.get("id"):
             self.mirror.handle = self.record.handle
         if seen is not None:
             self.watcher.seen(self.record, seen)
+
+    def _asked(self) -> Found:
+        """What the platform says. The record is only kept once a job that is called lost is believed to be."""
+        found = refresh(self.store, [self.record], places=self.record.state in ("queued", "submitting"))[0]
+        for pause in _DOUBT:
+            if found[0].state != "lost":
+                break
+            self._sleep(pause)
+            found = refresh(self.store, [found[0]])[0]
+        return found
 
     def _fetch(self) -> int:
         moved, _ = self.mirror.fetch()

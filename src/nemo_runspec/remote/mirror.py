@@ -36,9 +36,13 @@ class Mirror:
 
     Args:
         folder: the job's own, on this machine.
+
+    Attributes:
+        stirred: whether the last fetch has seen that the job's state is about to change.
     """
 
     def __init__(self, provider: Provider, handle: Handle, folder: Path) -> None:
+        self.stirred = False
         self.provider = provider
         self.handle = handle
         self.log = log_of(folder)
@@ -58,9 +62,12 @@ class Mirror:
         paths.private_dir(self.log.parent)
         with locked(self.log.parent):
             before = self._read()
-            pieces = self.provider.tail(self.handle, before.offsets, limit)
+            found = self.provider.tail(self.handle, before.offsets, limit)
+            pieces = [piece for piece in found if not piece.silent]
+            silent = {piece.path: piece.end for piece in found if piece.silent}
+            self.stirred = bool(silent)
             taken = [cut for piece in pieces if (cut := _whole_lines(piece, last, limit)).content]
-            self._append(before, taken)
+            self._append(before, taken, silent)
         return sum(len(piece.content) for piece in taken), any(piece.more for piece in pieces)
 
     def end(self, size: int) -> bytes:
@@ -79,8 +86,8 @@ class Mirror:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()
 
-    def _append(self, before: _Fetched, pieces: Sequence[Piece]) -> None:
-        if not pieces and self.log.exists():
+    def _append(self, before: _Fetched, pieces: Sequence[Piece], others: Mapping[str, int]) -> None:
+        if not pieces and not others and self.log.exists():
             return
         descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
@@ -91,7 +98,7 @@ class Mirror:
             size = os.lseek(descriptor, 0, os.SEEK_CUR)
         finally:
             os.close(descriptor)
-        offsets = {**before.offsets, **{piece.path: piece.end for piece in pieces}}
+        offsets = {**before.offsets, **others, **{piece.path: piece.end for piece in pieces}}
         paths.write_private(self._state, json.dumps({"size": size, "offsets": offsets}) + "\n")
 
 

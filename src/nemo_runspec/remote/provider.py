@@ -59,12 +59,16 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """New bytes of one of a job's logs. `end`: the offset to ask from next; `more`: there is more already."""
+    """New bytes of one of a job's logs. `end`: the offset to ask from next; `more`: there is more already.
+
+    `silent`: of a file that is no log, but says by growing that the job's state is about to change.
+    """
 
     path: str
     start: int
     content: bytes
     more: bool = False
+    silent: bool = False
 
     @property
     def end(self) -> int:

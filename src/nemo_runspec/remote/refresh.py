@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import datetime, timezone
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import Life, life_of
-from nemo_runspec.jobs.record import is_over, now
+from nemo_runspec.jobs.record import STATES, now
 from nemo_runspec.remote.provider import Handle, Provider, Rest, Seen
 
 NEVER = "it was never submitted: nemotron ended before it did"
 _VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
 """Facts that alone are no reason to write a record anew."""
+
+_LOST_FOR_GOOD = 600.0
+"""Seconds after which what a lost job has left is fetched, and its secrets are removed."""
 
 Found = tuple[JobRecord, Seen | None]
 
@@ -91,8 +95,8 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
 def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
     answers = provider.look([record.handle for record in group], places=places)
     found = dict(zip([record.name for record in group], zip(group, answers, strict=True), strict=True))
-    ended = [(record, seen) for record, seen in found.values() if is_over(seen.state) or seen.gone]
-    going = {name: pair for name, pair in found.items() if not (is_over(pair[1].state) or pair[1].gone)}
+    ended = [pair for pair in found.values() if _is_concluded(*pair)]
+    going = {name: pair for name, pair in found.items() if not _is_concluded(*pair)}
     result: dict[str, Found] = {name: (apply(store, *pair), pair[1]) for name, pair in going.items()}
     result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
     over = [(record, seen) for record, seen in ended if not seen.gone]
@@ -101,6 +105,14 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
         done = conclude(store, provider, records, answers)
         result |= {record.name: (record, seen) for record, seen in zip(done, answers, strict=True)}
     return result
+
+
+def _is_concluded(record: JobRecord, seen: Seen) -> bool:
+    """Whether there is an end to be written down. A lost job may be found again, and keeps its secrets for a while."""
+    if seen.state != "lost" or record.state != "lost":
+        return seen.gone or STATES[seen.state].final
+    since = record.when("lost")
+    return since is not None and (datetime.now(timezone.utc) - since).total_seconds() > _LOST_FOR_GOOD
 
 
 def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> JobRecord:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -14,17 +13,15 @@ from pathlib import Path
 
 from nemo_runspec.transport import sockets
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.listen import listen, no_ssh
+from nemo_runspec.transport.listen import listen
 from nemo_runspec.transport.refusals import Attempt, a_person_may_help, explain
+from nemo_runspec.transport.resolved import Resolved, local, resolve
 
 CONNECT_S = 20.0
 """How long a connection may take without a person at the terminal."""
 
 PATIENCE_S = 600.0
 """How long a person may take to type a password."""
-
-LOCAL_S = 5.0
-"""How long our own connection's process may take to answer on this machine."""
 
 _KEEP = {
     "ConnectTimeout": "15",
@@ -73,9 +70,14 @@ class Address:
         found = [word for option, value in given if value is not None for word in (option, str(value))]
         return found + (["-i", str(self.identity), "-o", "IdentitiesOnly=yes"] if self.identity else [])
 
-    def digest(self) -> str:
-        """A short name for the connection."""
-        return hashlib.sha256("\0".join([*self.words(), self.host]).encode()).hexdigest()[:16]
+    def resolved(self) -> Resolved:
+        """Where it leads now: an alias can lead elsewhere tomorrow, or by another configuration."""
+        return resolve(self.words(), self.host, self.config)
+
+    def digest(self, resolved: Resolved) -> str:
+        """A short name for the connection: two addresses that are written alike but lead elsewhere have two."""
+        told = [os.fsencode(word) for word in (*self.words(), self.host)]
+        return hashlib.sha256(b"\0".join([*told, *resolved.who])).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +147,14 @@ class Connection:
         return [*words, *self.address.words(), "--", self.address.host, remote]
 
     def _find(self, deadline: float) -> Socket:
-        theirs = None if self.made else self._of_the_user()
+        # Asked anew for each connection, which is once in most processes: the socket's name tells where it leads, and
+        # the configuration may be another one by now.
+        resolved = self.address.resolved()
+        theirs = None if self.made else self._of_the_user(resolved)
         if theirs is not None:
             return Socket(theirs, _birth(theirs), ours=False)
         self.folder = self.folder or sockets.folder()
-        path = self.folder / self.address.digest()
+        path = self.folder / self.address.digest(resolved)
         waits = time.monotonic() + PATIENCE_S if interactive() else deadline
         with sockets.held(path.with_suffix(".lock"), waits) as held:
             if not held:
@@ -189,11 +194,9 @@ class Connection:
         words = ["ssh", "-v", "-M", "-N", "-f", "-T", "-x", "-S", str(path), *_options(options)]
         return [*words, *self.address.words(), "--", self.address.host]
 
-    def _of_the_user(self) -> Path | None:
+    def _of_the_user(self, resolved: Resolved) -> Path | None:
         """The socket of a connection the user keeps open by a `ControlPath` of their own; with it, no one is asked."""
-        done = self._local("-G")
-        found = re.search(rb"^controlpath (/.+)$", done.stdout, re.M) if done else None
-        path = Path(os.fsdecode(found.group(1))) if found else None
+        path = resolved.control_path
         return path if path is not None and self._answers(path) else None
 
     def _answers(self, path: Path) -> bool:
@@ -209,13 +212,7 @@ class Connection:
 
     def _local(self, *words: str) -> subprocess.CompletedProcess[bytes] | None:
         """Asks ssh something that needs no network; None where it does not answer."""
-        command = ["ssh", *words, *self.address.words(), "--", self.address.host]
-        try:
-            return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOCAL_S, check=False)
-        except subprocess.TimeoutExpired:
-            return None
-        except FileNotFoundError:
-            raise no_ssh() from None
+        return local(["ssh", *words, *self.address.words(), "--", self.address.host])
 
     def close(self) -> None:
         """Without `linger` the connection ends as soon as nothing runs over it; else ssh itself ends it later."""

@@ -32,7 +32,7 @@ srun() {
 nemotron_forget() {
   rm -f "$nemotron_job/secrets.env" || : > "$nemotron_job/secrets.env"
   case $nemotron_reason in
-    done | 'cancelled by '* | 'Slurm ended the job') ;;
+    'done' | 'done, '* | 'cancelled by '* | 'Slurm ended the job') ;;
     *) [ -z "$nemotron_ends_all" ] || nemotron_end_others ;;
   esac
 }

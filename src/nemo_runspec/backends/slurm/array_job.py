@@ -12,7 +12,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, digest_of, host_of
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, read_sections
 from nemo_runspec.backends.slurm.cluster.holes import fill
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
@@ -20,6 +20,7 @@ from nemo_runspec.backends.slurm.cluster.submit import Job, submit
 from nemo_runspec.backends.slurm.mounts import send_mounts
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.render import SUBMIT
+from nemo_runspec.backends.slurm.seen import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -77,7 +78,7 @@ class SlurmArray:
     def handles(self) -> list[Handle]:
         """How each is found, as far as it is known now."""
         place, whole = SlurmProvider().place, self.array.plan
-        own = {"name": job_name(whole), "array": whole.job_dir}
+        own = {"name": job_name(whole), "array": whole.job_dir, "slurm": self._found.cluster.slurm}
         return [{**place(plan), **own, "task": task} for task, plan in enumerate(self.array.members)]
 
     def texts(self, task: int) -> dict[str, str]:
@@ -152,8 +153,11 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for handle in handles:
         number, _, cluster = str(handle["id"]).partition(";")
         arrays.setdefault(FIELD.join((number.partition("_")[0], cluster, str(handle["array"]))), []).append(handle)
-    lines = [f"{key}{FIELD}{' '.join(str(h['task']) for h in some)}\n" for key, some in arrays.items()]
-    script = "\n".join((PRELUDE, *words, _program()))
+    lines = [
+        f"{key}{FIELD}{' '.join(str(h['task']) for h in some)}{FIELD}{slurm_of(some[0])}\n"
+        for key, some in arrays.items()
+    ]
+    script = "\n".join((PRELUDE, SLURM_NAME, *words, _program()))
     done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
     answer = {section.name: section for section in read_sections(done.text)}
     for key in arrays:

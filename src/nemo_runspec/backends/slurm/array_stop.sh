@@ -1,4 +1,4 @@
-# Reads lines of ARRAY, CLUSTER, DIRECTORY and task numbers; `hard` and `by` are set. Answers with what was done for each.
+# Reads lines of ARRAY, CLUSTER, DIRECTORY, task numbers, and the name of the Slurm it is in; `hard` and `by` are set. Answers with what was done for each.
 # NUMBER...: as scancel and scontrol take them.
 listed() { local IFS=,; echo "[$*]"; }
 
@@ -14,7 +14,12 @@ cancel() {
   words+=${words:+; }$said
 }
 
-while IFS=$'\037' read -r id cluster folder wanted; do
+here=$(slurm_name)
+while IFS=$'\037' read -r id cluster folder wanted slurm; do
+  if [ -n "$slurm" ] && [ -n "$here" ] && [ "$slurm" != "$here" ]; then
+    section "$id" 1 "this is cluster $here, and the job was submitted to $slurm"
+    continue
+  fi
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
   said=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format='%K %T' 2>&1 < /dev/null)

@@ -35,7 +35,6 @@ nemotron_verdict() { [ -e "$nemotron_gates/verdict" ] || nemotron_put "$nemotron
 
 # NAME: a signal for the command, or with TERM the word that Slurm ends the job: KILL follows within KillWait (30 s).
 nemotron_batch_signal() {
-  { set +x; } 2> /dev/null
   nemotron_signals=$((nemotron_signals + 1))
   nemotron_look
   if nemotron_is_ending; then
@@ -71,25 +70,35 @@ nemotron_is_preempted() { [[ $nemotron_preempted =~ ^[0-9]+$ ]] && [ "$nemotron_
 
 # CODE: decides what becomes of the job after this attempt, and does it. Once.
 nemotron_settle() {
-  local line
   [ -z "$nemotron_fate" ] || return 0
   nemotron_decide "$1"
-  line="attempt=$nemotron_restarts exit_code=$1 fate=$nemotron_fate ended=$(date +%s) reason=$nemotron_reason"
-  (umask 077 && mkdir -p "$nemotron_job/status" && printf '%s\n' "$line" >> "$nemotron_attempts")
-  nemotron_note "attempt $((nemotron_restarts + 1)): $nemotron_reason"
+  nemotron_tell_fate "$1"
   case $nemotron_fate in
-    over) nemotron_forget ;;
-    slurm) ;;
+    over | slurm) ;;
     *)
       if ! scontrol requeue "$nemotron_id"; then
-        nemotron_note 'the job cannot be requeued'
-        nemotron_forget
+        nemotron_unfinished=124
+        nemotron_set over "$nemotron_reason, but it cannot be requeued"
+        nemotron_tell_fate "$1"
       fi
       ;;
   esac
+  [ "$nemotron_fate" != over ] || nemotron_forget
 }
 
-# CODE: sets nemotron_fate and nemotron_reason.
+# CODE: of this attempt.
+nemotron_tell_fate() {
+  local code=$1
+  [ "$code" -ne 0 ] || code=${nemotron_unfinished:-0}
+  (
+    umask 077 && mkdir -p "$nemotron_job/status" &&
+      printf 'attempt=%s exit_code=%s fate=%s ended=%s reason=%s\n' \
+        "$nemotron_restarts" "$code" "$nemotron_fate" "$(date +%s)" "$nemotron_reason" >> "$nemotron_attempts"
+  )
+  nemotron_note "attempt $((nemotron_restarts + 1)): $nemotron_reason"
+}
+
+# CODE: sets nemotron_fate, nemotron_reason, and the exit code of a job that is not done although its command says 0.
 nemotron_decide() {
   local verdict='' by interrupted=$nemotron_interrupted
   [ ! -f "$nemotron_gates/verdict" ] || verdict=$(cat "$nemotron_gates/verdict")
@@ -103,15 +112,30 @@ nemotron_decide() {
   elif [ -n "$verdict" ]; then
     nemotron_by_verdict "${verdict%% *}" "${verdict#* }"
   elif [ -n "$interrupted" ]; then
-    nemotron_by_resume "$interrupted"
+    nemotron_by_resume "$1" "$interrupted"
   elif nemotron_is_ending; then
     nemotron_set over 'Slurm ended the job'
+  elif nemotron_is_unbegun; then
+    nemotron_unfinished=1
+    nemotron_by_retries 'setup_lines ended the batch script before its command'
   elif [ "$1" -eq 0 ]; then
     nemotron_set over 'done'
-  elif [ "$(nemotron_count retried)" -lt "$nemotron_retries" ]; then
-    nemotron_set retried "exit code $1; the job is tried again ($nemotron_retries retries)"
   else
-    nemotron_set over "exit code $1"
+    nemotron_by_retries "exit code $1"
+  fi
+}
+
+# Whether the job's own step was never asked for. The profile's lines may have put another srun before ours.
+nemotron_is_unbegun() {
+  [ "$nemotron_phase" = begin ] && { [ -n "$nemotron_shared" ] || ! compgen -G "$nemotron_job/status/node-*" > /dev/null; }
+}
+
+# REASON
+nemotron_by_retries() {
+  if [ "$(nemotron_count retried)" -lt "$nemotron_retries" ]; then
+    nemotron_set retried "$1; the job is tried again ($nemotron_retries retries)"
+  else
+    nemotron_set over "$1"
   fi
 }
 
@@ -120,20 +144,51 @@ nemotron_by_verdict() {
   if [ "$1" = requeue ]; then nemotron_set requeued "$2"; else nemotron_set over "$2"; fi
 }
 
-# REASON: an attempt that was cut short is continued, whatever its command's exit code says.
+# CODE REASON: an attempt that was cut short is continued, whatever its command's exit code says, and where it may not
+# be, the job is not done. Without `resume`, a command that ends with 0 before Slurm ends it says that it is.
 nemotron_by_resume() {
   if [ -z "$nemotron_resume" ]; then
-    nemotron_set over "$1"
+    if nemotron_is_ending; then nemotron_unfinished=124; fi
+    if [ "$1$nemotron_unfinished" = 0 ]; then nemotron_set over "done, though cut short: $2"; else nemotron_set over "$2"; fi
   elif [ $((nemotron_restarts - $(nemotron_count retried) - $(nemotron_count requeued))) -ge "$nemotron_max_restarts" ]; then
-    nemotron_set over "$1; max_restarts = $nemotron_max_restarts is reached"
+    nemotron_unfinished=124
+    nemotron_set over "$2; max_restarts = $nemotron_max_restarts is reached"
   else
-    nemotron_set continued "$1; the job is continued"
+    nemotron_set continued "$2; the job is continued"
   fi
 }
 
 nemotron_set() {
   nemotron_fate=$1
   nemotron_reason=$2
+}
+
+# CODE ZERO: has the exit markers say what the job script could not know: why the job is over, and ZERO for 0. Without a
+# marker, there is one of the first node then.
+nemotron_mark() {
+  local file found=''
+  [ -z "$nemotron_shared" ] || return 0
+  for file in "$nemotron_job"/status/node-*; do
+    [[ -f $file && $file != *.tmp ]] || continue
+    nemotron_put_marker "$file" "$2"
+    found=1
+  done
+  [ -n "$found" ] || nemotron_put "$nemotron_job/status/node-0" node=0 "host=${SLURMD_NODENAME-}" phase=start \
+    "exit_code=$1" signal= rank= oom=0 received= "attempt=$nemotron_restarts" "reason=$nemotron_reason" \
+    "started=$nemotron_began" "ended=$(date +%s)"
+}
+
+# FILE ZERO
+nemotron_put_marker() {
+  local line lines=()
+  while IFS= read -r line; do
+    case $line in
+      exit_code=0) line=exit_code=$2 ;;
+      reason=) line+=$nemotron_reason ;;
+    esac
+    lines+=("$line")
+  done < "$1"
+  nemotron_put "$1" "${lines[@]}"
 }
 
 # FATE: how many attempts had it.
@@ -168,6 +223,7 @@ srun() {
 nemotron_step() {
   local hook before code beside=() traced=$-
   { set +vx; } 2> /dev/null
+  nemotron_phase=step
   for hook in "${nemotron_before[@]}"; do
     "$hook" "$@" || { code=$?; break; }
   done
@@ -216,15 +272,19 @@ nemotron_wait() {
   done
 }
 
+# CODE
 nemotron_batch_end() {
-  local code=$?
-  { set +vx; } 2> /dev/null
+  local code=$1 zero=0
   set +e
   trap - EXIT
   trap '' TERM INT HUP USR1 USR2
   # A success that nothing came before needs no question.
   [ "$code$nemotron_resume" = 0 ] || nemotron_look
   nemotron_settle "$code"
+  if [ "$nemotron_fate" = over ]; then
+    [ "$code" -ne 0 ] || code=${nemotron_unfinished:-0} zero=${nemotron_unfinished:-0}
+    if [[ -n $nemotron_unfinished || $nemotron_reason == 'done, '* ]]; then nemotron_mark "$code" "$zero"; fi
+  fi
   exit "$code"
 }
 
@@ -237,14 +297,16 @@ nemotron_batch_begin() {
   fi
   nemotron_gates=$nemotron_job/status/gates-$SLURM_JOB_ID-$nemotron_restarts
   nemotron_began=$(date +%s) nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_interrupted='' nemotron_child=''
-  nemotron_state='' nemotron_why='' nemotron_preempted='' nemotron_starts='' nemotron_ends=''
+  nemotron_unfinished='' nemotron_state='' nemotron_why='' nemotron_preempted='' nemotron_starts='' nemotron_ends=''
   NEMOTRON_ATTEMPTS=$((nemotron_retries + 1))
   [ -z "$nemotron_resume" ] || NEMOTRON_ATTEMPTS=$((NEMOTRON_ATTEMPTS + nemotron_max_restarts))
   export NEMOTRON_ATTEMPTS
-  trap nemotron_batch_end EXIT
+  # A trap is read line by line: of it the log shows the first alone, so that a job's last lines are its own.
+  trap '{ nemotron_code=$?; set +vx; } 2> /dev/null
+    nemotron_batch_end "$nemotron_code"' EXIT
   for name in TERM INT HUP USR1 USR2; do
     # shellcheck disable=SC2064
-    trap "nemotron_batch_signal $name" "$name"
+    trap "{ set +x; } 2> /dev/null"$'\n'"nemotron_batch_signal $name" "$name"
   done
   if [ "$nemotron_restarts" -gt 0 ]; then nemotron_again; fi
 }

@@ -88,7 +88,8 @@ class SlurmProvider:
             make_ready(host, plan, say)
         stage(host, plan.job_dir, Cargo(texts, parts.contents, submission.secrets, archive, digest), found)
         send_mounts(host, plan.job_dir, parts.mounts, say)
-        return Prepared(self.place(plan), rendering, plan, _by_hand(plan, rendering.command))
+        handle = {**self.place(plan), "slurm": found.cluster.slurm}
+        return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
         """As `Provider.submit`. One round trip."""
@@ -119,8 +120,8 @@ class SlurmProvider:
         return make_array(name, plans, parallel=parallel, ends_all=ends_all).renderings
 
     def host_of(self, handle: Handle) -> str:
-        """As `Provider.host_of`."""
-        return "|".join(str(handle.get(key) or "") for key in _CONNECTION)
+        """As `Provider.host_of`. Jobs of two clusters that one alias has led to may have the same id."""
+        return "|".join(str(handle.get(key) or "") for key in (*_CONNECTION, "slurm"))
 
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
         """As `Provider.look`. One round trip for all that have an id, one for each that has none."""
@@ -152,9 +153,13 @@ class SlurmProvider:
         # The tasks of an array that a profile asks for write into one folder, each under a number of its own.
         id = "*" if handle.get("tasks") else str(handle["id"])
         words = (str(handle["job_dir"]), str(handle["name"]), id)
-        pattern = (batch_log if platform else task_logs)(*words)
-        pieces = tail_many(host_of(handle), [pattern], offsets, limit=limit)
-        return [Piece(piece.path, piece.start, piece.content, more=piece.end < piece.size) for piece in pieces]
+        status = f"{handle['job_dir']}/status"
+        # The first two come at a node's end and at an attempt's: then Slurm is worth being asked, and hardly before.
+        patterns = [batch_log(*words)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*words)]
+        return [
+            Piece(each.path, each.start, each.content, each.end < each.size, silent=each.path.startswith(f"{status}/"))
+            for each in tail_many(host_of(handle), patterns, offsets, limit=limit)
+        ]
 
     def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
         """As `remote.group.GroupProvider.metrics`. One round trip."""

@@ -18,6 +18,13 @@ from nemo_runspec.script.markers import NodeMarker, cause, decisive
 _MINE = re.compile(r"^slurmstepd\S*: |^srun: |pyxis: |\benroot\b|\[ERROR\]")
 """Lines that a user's program does not write. Slurm 22.05 writes `slurmstepd-n1: ` where a host has several nodes."""
 
+_ECHO = re.compile(
+    r"\s*(?:nemotron: |\{ nemotron_code=|\++ |#|srun --output |"
+    r"exitcode=\$\?$|set [-+]\w+$|(?:echo \")?job exited with code |"
+    r"if \[ (?:\$exitcode|\"\$TORCHX_MAX_RETRIES\") |scontrol requeue |exit \$exitcode$|fi$)"
+)
+"""Lines that the batch shell writes of itself: its trace, its script's lines as it reads them, and our own."""
+
 _CONTAINER = re.compile(r"pyxis: |\benroot\b|\[ERROR\]|--container-")
 _HEALTH = re.compile(r"health check: bad node ([^\s:]+): (.+)")
 _OTHER_NODE = re.compile(r"\bnode (\d+)\b")
@@ -110,6 +117,21 @@ def _by_reason(case: _Case) -> Diagnosis | None:
     return next((_judged(case, verdict) for word, verdict in REASONS if word.fullmatch(case.job.slurm_reason)), None)
 
 
+def _setup_lines(case: _Case) -> Diagnosis | None:
+    """The batch script ended in the profile's own lines, so that no task has written a log."""
+    if not case.reason.startswith("setup_lines "):
+        return None
+    said = last_lines(_unechoed(case.batch), 1)
+    return Diagnosis("setup", _ended(case), said[-1] if said else case.reason, "see setup_lines in the profile")
+
+
+def _unfinished(case: _Case) -> Diagnosis | None:
+    if not re.search(r"max_restarts = \d+ is reached", case.reason):
+        return None
+    remedy = "raise max_restarts or time in the profile; nemotron jobs retry starts it again"
+    return Diagnosis("time limit", f"it is not done: {case.reason}", _last(case) or case.reason, remedy)
+
+
 def _not_started(case: _Case) -> Diagnosis | None:
     """On some node the job script never began: its container, or the step, was not made."""
     if case.marker is not None and case.marker.phase != "start":
@@ -128,7 +150,7 @@ def _setup(case: _Case) -> Diagnosis | None:
     where = f" ({marker.host})" if marker.host else ""
     said = case.symptom
     remedy = said.remedy if said else "see startup_commands and workdir in the profile"
-    lines = [line for line in last_lines(case.tail, 8) if not line.startswith("nemotron: ") and not _MINE.search(line)]
+    lines = [line for line in last_lines(_unechoed(case.tail), 8) if not _MINE.search(line)]
     return Diagnosis("setup", f"{case.reason}{where}", said.evidence if said else (lines or [case.reason])[-1], remedy)
 
 
@@ -179,7 +201,9 @@ def _unknown(case: _Case) -> Diagnosis:
 _RULES: tuple[Callable[[_Case], Diagnosis | None], ...] = (
     _stalled,
     _unhealthy,
+    _unfinished,
     _by_state,
+    _setup_lines,
     _not_started,
     _setup,
     _memory,
@@ -242,4 +266,12 @@ def _slurm_says(case: _Case) -> str:
 
 
 def _last(case: _Case) -> str:
-    return " / ".join(last_lines(case.tail, 3, case.rank) or last_lines(case.batch, 3))
+    return " / ".join(last_lines(case.tail, 3, case.rank) or last_lines(_unechoed(case.batch), 3))
+
+
+def _unechoed(log: bytes) -> bytes:
+    """A log without what the batch shell writes of itself. What its trace holds, it has read before."""
+    lines = log.splitlines()
+    traced = {line.lstrip(b"+ ") for line in lines if line.startswith(b"+")}
+    kept = (line for line in lines if line not in traced and not _ECHO.match(line.decode("utf-8", "replace")))
+    return b"\n".join(kept)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.checks import MOUNTED, VARIABLE, control_characters
+from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
-from nemo_runspec.backends.slurm.signals import comes_at_once, signal_problem
+from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_little, signal_option, signal_problem
 from nemo_runspec.backends.slurm.stall import stall_problem
 from nemo_runspec.backends.slurm.time import is_placeholder
 from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
@@ -144,4 +144,15 @@ def warnings(env: Mapping[str, Any], time: str) -> list[str]:
         found.append("stall_action has no effect without stall_timeout")
     if comes_at_once(env.get("signal"), time):
         found.append(f"signal = {env['signal']!r} comes when the job starts: its time limit is {time}")
+    elif env.get("resume"):
+        found += _little_progress(signal_option(as_text(env.get("signal")), time, resume=True), time)
     return found
+
+
+def _little_progress(signal: str | None, time: str) -> list[str]:
+    if not leaves_little(signal, time):
+        return []
+    return [
+        f"resume with time = {time} makes little or no progress: its command is told to end {lead_of(signal)} s"
+        " before the limit, and Slurm may do so a minute earlier; give it a longer time"
+    ]

@@ -17,7 +17,7 @@ from nemo_runspec.transport.base import Host
 
 def asked(handle: Handle) -> Asked:
     """A handle with an id as the cluster is asked about it."""
-    return Asked(str(handle["id"]), str(handle["job_dir"]), int(handle.get("nodes") or 1))
+    return Asked(str(handle["id"]), str(handle["job_dir"]), int(handle.get("nodes") or 1), slurm_of(handle))
 
 
 def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
@@ -50,7 +50,12 @@ def _finish_health_check(host: Host, handle: Handle) -> None:
 
 def _looked_at(handle: Handle) -> Asked:
     """The tasks of an array that a profile asks for leave their markers in one folder, over each other: no witness."""
-    return Asked(str(handle["id"])) if handle.get("tasks") else asked(handle)
+    return Asked(str(handle["id"]), slurm=slurm_of(handle)) if handle.get("tasks") else asked(handle)
+
+
+def slurm_of(handle: Handle) -> str:
+    """The name of the Slurm that has a job, '' where it is not known, or where the id says it: in a federation."""
+    return "" if ";" in str(handle.get("id")) else str(handle.get("slurm") or "")
 
 
 def _now(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
@@ -64,12 +69,19 @@ def _now(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
 
 
 def _found(host: Host, handle: Handle) -> Handle | None:
+    from nemo_runspec.backends.slurm.cluster.stage import ask
+
     folder = str(handle.get("array") or handle["job_dir"])
     if HOME in folder:  # it ended before the home directory was known
-        from nemo_runspec.backends.slurm.cluster.stage import ask
-
         folder = folder.replace(HOME, ask(host, folder).cluster.home)
     found = find(host, Job(str(handle["name"]), folder, "", ()))
+    here = ask(host, folder).cluster.slurm if found is None and handle.get("slurm") else ""
+    if here and here != handle["slurm"]:
+        raise UserError(
+            f"{handle['name']}: this is cluster {here}, and the job was to be submitted to {handle['slurm']}",
+            where=host.name,
+            remedy="let the profile's host lead to that cluster again",
+        )
     return None if found is None else {**handle, "job_dir": folder, "id": found.id}
 
 

@@ -20,6 +20,8 @@ _DEFAULT_LEAD = 60
 """Slurm's own, as sbatch's manual page has it."""
 
 _RESUME_LEAD = 120
+_EARLY = 60
+"""How much earlier than asked for Slurm may send it, as sbatch's manual page has it."""
 
 
 def signal_option(signal: str | None, time: str, *, resume: bool) -> str | None:
@@ -48,6 +50,15 @@ def signal_problem(signal: str | None) -> list[UserError]:
 def comes_at_once(signal: str | None, time: str) -> bool:
     """True where the time limit leaves nothing before the signal."""
     return 0 < _seconds(time) <= lead_of(signal)
+
+
+def leaves_little(signal: str | None, time: str) -> bool:
+    """True where an attempt with `resume` may have less than half a minute before its signal, as Slurm sends it.
+
+    Args:
+        signal: as sbatch gets it.
+    """
+    return 0 < _seconds(time) < lead_of(signal) + _EARLY + 30
 
 
 def name_of(signal: str | None) -> str:

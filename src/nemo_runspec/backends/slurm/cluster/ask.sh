@@ -3,4 +3,4 @@ package_there=no job_there=no
 if [ -n "$package" ] && [ -f "$package" ]; then package_there=yes; touch -c "$package"; fi
 [ ! -d "$job" ] || job_there=yes
 section found 0
-printf '%s\037%s\037%s\037%s\037%s\n' "$HOME" "$(id -un)" "$(hostname)" "$package_there" "$job_there"
+printf '%s\037%s\037%s\037%s\037%s\037%s\n' "$HOME" "$(id -un)" "$(hostname)" "$package_there" "$job_there" "$(slurm_name)"

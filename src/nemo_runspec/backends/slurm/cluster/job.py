@@ -15,11 +15,13 @@ class Asked:
         id: Slurm's, as sbatch printed it: `12`, `12_3` for a task of an array, `12;cluster` in a federation.
         job_dir: where its exit markers are; '' for a job without any.
         nodes: how many of them are due.
+        slurm: the name of the Slurm it was submitted to, '' where that is not known.
     """
 
     id: str
     job_dir: str = ""
     nodes: int = 1
+    slurm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

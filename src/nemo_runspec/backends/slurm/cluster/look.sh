@@ -70,7 +70,8 @@ show_remains() {
   done
 }
 
-while IFS=$'\037' read -r id cluster folder ask; do
+section slurm 0 "$(slurm_name)"
+while IFS=$'\037' read -r id cluster folder ask _; do
   ! is_new "queue $ask@$cluster" || listed["@$cluster"]+=,$ask
   folders["$id;$cluster"]=$folder
   wanted["$id;$cluster"]=$ask

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, Section, read_sections
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.states import STATES
 from nemo_runspec.script.markers import NodeMarker, parse_marker
@@ -78,6 +78,7 @@ class Told:
         problems: why squeue or sacct did not answer, by `queue;cluster` and `accounts;cluster`.
         places: of waiting jobs, from 1.
         answered: False where the script did not run.
+        slurm: the name of the Slurm that answers, '' where it is not known.
     """
 
     queue: dict[str, list[Row]] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Told:
     places: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     answered: bool = False
+    slurm: str = ""
 
 
 def script(*, places: bool = False) -> str:
@@ -97,7 +99,7 @@ def script(*, places: bool = False) -> str:
         "queue_fields": ",".join(f"{name}:{FIELD}" for name in _QUEUE),
         "account_fields": ",".join(_ACCOUNTS),
     }
-    return "\n".join((PRELUDE, *(f"{name}='{value}'" for name, value in settings.items()), _program()))
+    return "\n".join((PRELUDE, SLURM_NAME, *(f"{name}='{value}'" for name, value in settings.items()), _program()))
 
 
 def key_of(id: str) -> str:
@@ -108,12 +110,12 @@ def key_of(id: str) -> str:
 
 def questions(jobs: Iterable[Asked]) -> bytes:
     """The script's input. An array is asked for as a whole where several of its tasks are."""
-    folders = {key_of(job.id): job.job_dir for job in jobs}
-    tasks = Counter(_array_of(key) for key in folders)
+    asked = {key_of(job.id): job for job in jobs}
+    tasks = Counter(_array_of(key) for key in asked)
     lines = []
-    for key, folder in folders.items():
+    for key, job in asked.items():
         number, _, cluster = (_array_of(key) if tasks[_array_of(key)] > 1 else key).partition(";")
-        lines.append(FIELD.join((key.partition(";")[0], cluster, folder, number)) + "\n")
+        lines.append(FIELD.join((key.partition(";")[0], cluster, job.job_dir, number, job.slurm)) + "\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
@@ -130,6 +132,8 @@ def read(text: str) -> Told:
             told.remains[rest] = _remains(section)
         elif kind == "places":
             told.places.update({f"{id};{rest}": int(place) for id, place in section.rows})
+        elif kind == "slurm":
+            told.slurm = section.said
         told.answered = told.answered or kind == "queue"
         if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.said:
             told.problems[section.name] = section.said or f"exit code {section.code}"

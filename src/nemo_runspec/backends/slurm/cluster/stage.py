@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, SLURM_NAME, Section, read_sections
 from nemo_runspec.backends.slurm.cluster.refusals import unwritable
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.errors import UserError
@@ -39,11 +39,17 @@ _DAYS_KEPT = 30
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a login node says of itself. `home`, `user`: of whoever the jobs are submitted as. `node`: its name."""
+    """What a login node says of itself.
+
+    Args:
+        home, user: of whoever the jobs are submitted as. `node`: its name.
+        slurm: the name of its Slurm, '' where it is not known.
+    """
 
     home: str
     user: str
     node: str
+    slurm: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +93,11 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    done = host.run(f"{PRELUDE}{_names(job_dir, digest)}{_program('ask.sh')}", timeout=_ASK_SECONDS)
+    done = host.run(f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{_program('ask.sh')}", timeout=_ASK_SECONDS)
     for section in read_sections(done.text):
         if section.name == "found" and section.rows:
-            home, user, node, package, job = section.rows[0][:5]
-            return Found(Cluster(home, user, node), package == "yes", job == "yes")
+            home, user, node, package, job, slurm = section.rows[0][:6]
+            return Found(Cluster(home, user, node, slurm), package == "yes", job == "yes")
     raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")
 
 

@@ -22,10 +22,14 @@ from nemo_runspec.backends.slurm.cluster.query import (
 )
 from nemo_runspec.backends.slurm.cluster.states import Meaning, meaning_of, why_it_waits
 from nemo_runspec.errors import UserError
-from nemo_runspec.script.markers import cause, command_ran, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
+CANCELLED = 143
+"""The exit code of a job that was cancelled before it began: that of one whose command was ended by TERM."""
+NO_NODES = ("", "(null)", "None assigned")
+"""What Slurm writes for the nodes of a job that never had any."""
 _ORDER = ("running", "starting", "queued", "unknown", "lost", "failed", "cancelled", "succeeded")
 """An array is in the first of these states that one of its tasks is in."""
 
@@ -47,7 +51,14 @@ def look(host: Host, jobs: Iterable[Asked], *, places: bool = False) -> dict[str
     told = read(done.text)
     if not told.answered:
         raise UserError(f"{host.name} cannot be asked about jobs: {done.said or 'it says nothing'}")
-    return {job.id: _verdict(_case(job, told)) for job in asked}
+    return {job.id: _elsewhere(job, told.slurm) or _verdict(_case(job, told)) for job in asked}
+
+
+def _elsewhere(asked: Asked, here: str) -> ClusterJob | None:
+    """A job of another Slurm, as where an alias leads to another login node now. One of its id may be there too."""
+    if not asked.slurm or not here or asked.slurm == here:
+        return None
+    return ClusterJob(asked.id, "unknown", f"this is cluster {here}, and the job was submitted to {asked.slurm}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +165,15 @@ def _ended(case: _Case, row: Row, seen: ClusterJob) -> ClusterJob:
     marker = decisive(case.remains.markers)
     code, signal = row.exit_code or 0, row.signal
     stopped = case.remains.cancelled
+    if seen.state == "cancelled" and marker is None and seen.nodes in NO_NODES:
+        seen, code = replace(seen, elapsed=None, started=None), code or CANCELLED
     if stopped and (seen.state == "cancelled" or (marker is not None and marker.received)):
         return replace(seen, state="cancelled", reason=f"cancelled by {stopped}", exit_code=_failing(code, signal))
     if seen.state == "succeeded":
         return _succeeded(case, seen)
     if marker is not None and marker.exit_code:
-        why = f"{seen.reason}; {cause(marker)}" if seen.reason else cause(marker)
+        said = cause(marker)
+        why = said if not seen.reason or said.startswith(seen.reason) else f"{seen.reason}; {said}"
         return replace(seen, reason=why, exit_code=marker.exit_code, signal=marker.signal)
     why = seen.reason or (f"killed by signal {signal}" if signal else f"exit code {code}")
     return replace(seen, reason=why, exit_code=_failing(code, signal), signal=signal)
@@ -175,7 +189,7 @@ def _succeeded(case: _Case, seen: ClusterJob) -> ClusterJob:
         return replace(seen, state="failed", reason=cause(marker), exit_code=marker.exit_code, signal=marker.signal)
     if not command_ran(markers, case.asked.nodes):
         return replace(seen, state="failed", reason="the job script ended without running the command", exit_code=1)
-    return replace(seen, exit_code=0)
+    return replace(seen, reason=_told(marker), exit_code=0)
 
 
 def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
@@ -189,7 +203,7 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
         why = f"cancelled by {case.remains.cancelled}" if state == "cancelled" else cause(marker)
         return replace(seen, state=state, reason=why, exit_code=marker.exit_code, signal=marker.signal)
     if command_ran(case.remains.markers, case.asked.nodes):
-        return replace(seen, state="succeeded", reason="", exit_code=0)
+        return replace(seen, state="succeeded", reason=_told(marker), exit_code=0)
     if seen.slurm_state:
         said = f"squeue no longer lists it, and sacct still says {seen.slurm_state}"
         return replace(seen, state="unknown", reason=said)
@@ -198,8 +212,13 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
         return replace(seen, state="unknown", reason=said)
     if case.remains.cancelled and marker is None:
         # A task of an array that is cancelled while it waits leaves no trace in squeue (seen with Slurm 22.05).
-        return replace(seen, state="cancelled", reason=f"cancelled by {case.remains.cancelled}", exit_code=1)
+        return replace(seen, state="cancelled", reason=f"cancelled by {case.remains.cancelled}", exit_code=CANCELLED)
     return replace(seen, state="lost", reason=f"Slurm no longer knows it, and it left {_left(case)}")
+
+
+def _told(marker: NodeMarker | None) -> str:
+    """What there is to know of a success: that its command was cut short, and ended with 0."""
+    return marker.reason if marker else ""
 
 
 def _left(case: _Case) -> str:

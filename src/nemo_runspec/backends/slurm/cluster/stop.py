@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, SLURM_NAME, read_sections
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
 from nemo_runspec.backends.slurm.cluster.status import look
@@ -90,7 +90,7 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
         return
     settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    script = "\n".join((PRELUDE, *words, _program()))
+    script = "\n".join((PRELUDE, SLURM_NAME, *words, _program()))
     done = host.run(script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
     answer = {section.name: section for section in read_sections(done.text)}
     for job in jobs:

@@ -1,5 +1,11 @@
-# Reads lines of ID, CLUSTER, DIRECTORY and a word for others; `hard` and `by` are set. Answers with what was done for each id.
-while IFS=$'\037' read -r id cluster folder _; do
+# Reads lines of ID, CLUSTER, DIRECTORY, a word for others, and the name of the Slurm it is in; `hard` and `by` are set.
+# Answers with what was done for each id.
+here=$(slurm_name)
+while IFS=$'\037' read -r id cluster folder _ slurm; do
+  if [ -n "$slurm" ] && [ -n "$here" ] && [ "$slurm" != "$here" ]; then
+    section "$id;$cluster" 1 "this is cluster $here, and the job was submitted to $slurm"
+    continue
+  fi
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
   states=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=%T 2>&1 < /dev/null)

@@ -1,5 +1,6 @@
 # Reads lines of PATTERN (a path, perhaps with *), then an empty line, then OFFSET, MARK and PATH of what has been read;
 # MARK is the last bytes before OFFSET, in hexadecimal digits, or empty.
+# The files of a pattern come in the order of the numbers in their names: attempt 2 before 11.
 # Answers with a line of SIZE, START, LENGTH and PATH, then so many bytes, for each file that has more; then `end`.
 patterns=() paths=()
 while IFS= read -r pattern && [ -n "$pattern" ]; do patterns+=("$pattern"); done
@@ -16,7 +17,9 @@ is_same() {
 IFS= # a path may hold a space
 for pattern in "${patterns[@]}"; do
   case $pattern in
-    *\**) paths+=($pattern) ;;
+    *\**)
+      while IFS= read -r path; do paths+=("$path"); done < <(printf '%s\n' $pattern | sort -V)
+      ;;
     *) paths+=("$pattern") ;;
   esac
 done

@@ -25,7 +25,7 @@ nemotron_health() {
   rm -rf "$nemotron_health_folder"
   [ ! -e "$nemotron_job/status/cancelled" ] || return 1
   if [ "${#nemotron_health_bad[@]}" -gt 0 ]; then nemotron_health_leave; else
-    nemotron_note "health check: ${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
+    nemotron_health_tell "${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
   fi
 }
 

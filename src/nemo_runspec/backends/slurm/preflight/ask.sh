@@ -15,7 +15,7 @@ ask_slurm() {
   said=$(timeout "$seconds" scontrol show config 2>&1 < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
   section config 0 "$said"
   show_partitions || return
-  ask nodes sinfo --all --noheader --format="%R$field%D$field%T"
+  show_nodes
   for ((number = 0; number < ${#drafts[@]}; number += 3)); do
     said=$(test_it "${drafts[number + 1]}")
     section "draft;${drafts[number]}" $? "$said"

@@ -24,7 +24,7 @@ NEEDED = (
 SLURM = ("sbatch", "squeue", "scancel", "sinfo", "scontrol")
 """Slurm's, without which no job is submitted and followed there. `srun` runs in the job."""
 
-USEFUL = ("sacct", "sacctmgr", "srun", "flock", "curl", "enroot", "quota", "lfs")
+USEFUL = ("sacct", "sacctmgr", "srun", "flock", "curl", "enroot", "quota", "lfs", "python")
 
 SECONDS = 10
 """Each question's own limit, in seconds."""

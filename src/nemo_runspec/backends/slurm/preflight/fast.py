@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, Section, read_sections
-from nemo_runspec.backends.slurm.cluster.refusals import refusal
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, sources
 from nemo_runspec.backends.slurm.preflight.draft import draft
 from nemo_runspec.backends.slurm.preflight.login import no_slurm
 from nemo_runspec.backends.slurm.preflight.registry import image_of
-from nemo_runspec.backends.slurm.preflight.shape import KILLED, NOT_NOW, is_busy
+from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
 from nemo_runspec.doctor.check import Check, failed, warning
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.transport.base import Host
@@ -60,13 +59,14 @@ def asked_of_plan(plan: Plan) -> Asked:
 
 
 def _options(answer: Answer, asked: Asked) -> list[Check]:
-    section = answer[f"draft;{asked.drafts[0].role}"]
+    wanted = asked.drafts[0]
+    section = answer[f"draft;{wanted.role}"]
     if section.code == 0 or section.code in KILLED or is_busy(section.said):
         return []
-    if NOT_NOW in section.said:
+    if away := waits_for(section, wanted, answer):
         # Seen in 22.05: sbatch takes such a job where it is only that nodes are down, and it waits for them.
-        return [warning("shape", f"not with the nodes that are up now: {section.said}")]
-    error = refusal(section.said, answer.sections)
+        return [warning("shape", f"not with the nodes that are up now ({away} are not): {section.said}")]
+    error = refused(section, wanted, answer)
     return [failed("shape", error.what, error.remedy or "")]
 
 

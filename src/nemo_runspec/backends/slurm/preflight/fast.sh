@@ -5,7 +5,7 @@ if type -P sbatch > /dev/null; then
   said=$(test_it "${drafts[1]}")
   code=$?
   section "draft;${drafts[0]}" $code "$said"
-  [ $code -eq 0 ] || { show_partitions; show_accounts; }
+  [ $code -eq 0 ] || { show_partitions; show_nodes; show_accounts; }
 else
   ask login bash -lc 'type -P sbatch'
 fi

@@ -35,6 +35,8 @@ show_partitions() {
   ask partitions sinfo --all --noheader --summarize --format="%R$field%l$field%D$field%G$field%a"
 }
 
+show_nodes() { ask nodes sinfo --all --noheader --format="%R$field%D$field%T"; }
+
 # Fails where there was no answer in time.
 show_accounts() {
   local said code

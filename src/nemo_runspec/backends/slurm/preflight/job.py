@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.preflight import python
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
@@ -30,6 +31,7 @@ def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> 
     """One more round trip with `question.job`, and none without."""
     if not question.job:
         yield skipped("shared", "only a job on compute nodes can tell", f"nemotron doctor {question.profile} --job")
+        yield from python.hint(question, asked, answer)
         return
     if not has_slurm(answer):
         yield skipped("shared", "not checked: Slurm does not answer")
@@ -44,7 +46,7 @@ def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> 
 
 def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iterator[Check]:
     """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
-    rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 7]
+    rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 8]
     if not rows:
         yield _no_job(told["job"].said, before)
         return
@@ -58,6 +60,8 @@ def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iter
     yield from _paths(rows)
     if asked.image is not None:
         yield from _enroot(rows)
+    else:
+        yield python.on_nodes(question, rows)
     yield from _gpus(question, rows)
 
 
@@ -114,5 +118,11 @@ def _script(question: Question, asked: Asked) -> str:
         "--quiet",
         f"--immediate={_WAIT}",
     )
-    # The options are quoted for a shell already.
-    return asked.script("job.sh", f"given=({' '.join((*kept, *map(shlex.quote, own)))})", f"limit={_LIMIT}")
+    commands = () if asked.image else ("set +eu", *python.commands(question))
+    return asked.script(
+        "job.sh",
+        f"given=({' '.join((*kept, *map(shlex.quote, own)))})",  # they are quoted for a shell already
+        f"limit={_LIMIT}",
+        f"commands=({shlex.join(commands)})",
+        f"patience={python.SECONDS}",
+    )

@@ -1,4 +1,5 @@
-# Asks compute nodes, by a job of a minute, what only they can see. `given` are srun's options, `wants` seconds to wait.
+# Asks compute nodes, by a job of a minute, what only they can see. `given` are srun's options, `limit` its seconds;
+# `commands` come before python is looked for, which is not done without any, and may take `patience` seconds.
 mkdir -p "$folder" && probe=$(mktemp -d "$folder/.nemotron-doctor.XXXXXX") || {
   section job 1 "$folder cannot be written"
   exit 0
@@ -10,9 +11,18 @@ for word in "${sources[@]}" "$image_path"; do
   [ -z "$word" ] || { path=$(path_of "$word") && paths+=("$path"); }
 done
 
-# On each node, in one line: its name, whether it sees the file and can write one, its clock, programs, GPUs, what lacks.
+# FOLDER COMMAND...: python as a job has it, into a file: what the commands leave running may keep an output open.
+find_python='
+nemotron_place=$1
+cd "$1" && shift || exit
+for nemotron_command; do eval "$nemotron_command"; done
+type -P python > "$nemotron_place/python"
+'
+
+# On each node, in one line: its name, whether it sees the file and can write one, programs, GPUs, what lacks, python.
 on_node='
-probe=$1 token=$2; shift 2; seen=no wrote=no
+probe=$1 token=$2 find=$3 patience=$4 count=$5; shift 5; seen=no wrote=no
+commands=("${@:1:count}"); shift "$count"
 for try in 1 2 3 4 5; do
   [ "$(cat "$probe/here" 2> /dev/null)" != "$token" ] || { seen=yes; break; }
   sleep 1
@@ -21,9 +31,17 @@ name=${SLURMD_NODENAME:-$HOSTNAME}
 ! echo "$token" 2> /dev/null > "$probe/$name" || wrote=yes
 missing=; for path; do [ -e "$path" ] || missing="$missing $path"; done
 gpus=; ! type -P nvidia-smi > /dev/null || gpus=$(timeout 10 nvidia-smi --list-gpus 2> /dev/null | grep -c "^GPU ")
-printf "node\037%s\037%s\037%s\037%s\037%s\037%s\n" "$name" "$seen" "$wrote" "$(type -P enroot)" "$gpus" "${missing# }"
+python=
+if [ "$count" -gt 0 ] && place=$(mktemp -d); then
+  timeout --kill-after=2 "$patience" bash -c "$find" _ "$place" "${commands[@]}" < /dev/null > /dev/null 2>&1
+  case $? in 124 | 137) python=late ;; *) python=$(head -n 1 "$place/python" 2> /dev/null) ;; esac
+  rm -rf "$place"
+fi
+printf "node\037%s\037%s\037%s\037%s\037%s\037%s\037%s\n" "$name" "$seen" "$wrote" "$(type -P enroot)" "$gpus" \
+  "${missing# }" "$python"
 '
-said=$(timeout "$limit" srun "${given[@]}" bash -c "$on_node" _ "$probe" "$(cat "$probe/here")" "${paths[@]}" 2>&1 < /dev/null)
+said=$(timeout "$limit" srun "${given[@]}" bash -c "$on_node" _ "$probe" "$(cat "$probe/here")" \
+  "$find_python" "$patience" "${#commands[@]}" "${commands[@]}" "${paths[@]}" 2>&1 < /dev/null)
 section job $? "$said"
 
 # A network file system may show a new file late.

@@ -10,8 +10,10 @@ from nemo_runspec.backends.slurm.cluster.refusals import refusal
 from nemo_runspec.backends.slurm.preflight.accounts import checks as billing
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.backends.slurm.preflight.draft import Draft
+from nemo_runspec.backends.slurm.preflight.gpus import too_many
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.errors import UserError
 
 KILLED = (124, 137)
 NOT_NOW = "configuration is not available"
@@ -79,11 +81,11 @@ def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Qu
         section, note = unbilled, ", but for account and QoS"
     if section.code in KILLED or is_busy(section.said):
         return warning(name, "sbatch --test-only gave no answer in time", "the controller is busy: try again later")
-    if section.code and NOT_NOW in section.said and (away := _away(draft, answer)):
+    if section.code and (away := waits_for(section, draft, answer)):
         seen = f"{described(question)}: not with the nodes that are up now ({away} are not)"
         return warning(name, seen, "a job waits until they are back; sinfo -R tells why they are away")
     if section.code:
-        error = refusal(section.said, answer.sections)
+        error = refused(section, draft, answer)
         return failed(name, error.what.removeprefix("Slurm refuses the job: "), error.remedy or "")
     return ok(name, f"{described(question)}: Slurm takes it{note}{_start(section, answer)}")
 
@@ -98,13 +100,23 @@ def _start(section: Section, answer: Answer) -> str:
     return f"; it would wait for some {f'{hours} h {minutes:02} min' if hours else f'{minutes} min'}"
 
 
-def _away(draft: Draft, answer: Answer) -> str:
-    """How many of the partition's nodes cannot be used now: `1 of 4`; '' where all can."""
-    nodes = [
-        (int(count), state) for one, count, state in _nodes(answer) if one == draft.partition or not draft.partition
-    ]
+def waits_for(section: Section, draft: Draft, answer: Answer) -> str:
+    """How many of the partition's nodes are away, such as `1 of 4`; '' where Slurm does not say no just for that."""
+    if NOT_NOW not in section.said or too_many(draft, answer):
+        return ""
+    wanted = (draft.partition or "").split(",")
+    nodes = [(int(count), state) for one, count, state in _nodes(answer) if one in wanted or not draft.partition]
+    if not nodes:
+        return "some"  # sinfo gave no answer in time
     away = sum(count for count, state in nodes if state not in _USABLE)
     return f"{away} of {sum(count for count, _ in nodes)}" if away else ""
+
+
+def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
+    """Why Slurm would take no such job, with what is known here of it."""
+    error = refusal(section.said, answer.sections)
+    more = too_many(draft, answer) if NOT_NOW in section.said else ""
+    return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy)
 
 
 def is_busy(said: str) -> bool:

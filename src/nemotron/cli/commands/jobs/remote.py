@@ -18,6 +18,7 @@ def ssh(job: str, node: str | None) -> int:
     """Opens a shell beside a running job; does not come back."""
     from nemo_runspec.backends import get_backend
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.remote.nodes import require_node
     from nemo_runspec.remote.refresh import is_remote, refresh
     from nemo_runspec.sweeps.overview import find_job
 
@@ -31,6 +32,8 @@ def ssh(job: str, node: str | None) -> int:
             f"job '{record.name}' is {record.state}, and a shell needs a running job",
             remedy=f"nemotron jobs wait {record.name}" if not record.over else f"nemotron jobs show {record.name}",
         )
+    if node is not None:
+        require_node(record.name, str(record.facts.get("nodes") or ""), node)
     command = get_backend(record.executor).load_provider().shell(record.handle, node)
     try:
         os.execvp(command[0], list(command))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 _DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+_REASON = {"queued": "waits for"}
+"""What the reason of a state is called while the job is not over."""
 
 
 def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
@@ -47,7 +49,7 @@ def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
         print_json(to_json(record))
         return 0
     print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}")
-    rows = [*_what(record), *_how_it_ended(record), *_files(record, store.folder(record.name))]
+    rows = [*_what(record), *_how_it_goes(record), *_files(record, store.folder(record.name))]
     print("\n".join(table((key, clean(value)) for key, value in rows if value)))
     print("states, as they were noticed" if record.handle else "states")
     print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
@@ -95,10 +97,13 @@ def _print_scripts(folder: Path) -> int:
     return 0
 
 
-def _how_it_ended(record: JobRecord) -> list[tuple[str, str]]:
+def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:
+    """How it ended, or goes so far: an exit code and a cause are of the end only."""
+    end = [("exit code", "none" if record.exit_code is None else str(record.exit_code))] if record.over else []
+    word = "cause" if record.over else _REASON.get(record.state, "reason")
     return [
-        ("exit code", "none" if record.exit_code is None else str(record.exit_code)),
-        ("cause", record.reason or record.cause),
+        *end,
+        (word, record.reason or record.cause),
         *[(key, str(record.diagnosis.get(word) or "")) for key, word in _DIAGNOSIS.items()],
         ("time", took(record)),
         ("attempt", _attempt(record.facts)),

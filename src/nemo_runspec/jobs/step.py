@@ -1,0 +1,57 @@
+"""What a step makes of a job's record: from which state which may follow, and what is kept with it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import Any
+
+from nemo_runspec.jobs.record import STATES, JobRecord, Transition
+
+
+class JobEnded(ValueError):
+    """A change came too late: the job has ended. `record` says how."""
+
+    def __init__(self, record: JobRecord, state: str) -> None:
+        super().__init__(f"a job that is {record.state} cannot become {state}")
+        self.record = record
+
+
+def after(
+    record: JobRecord, step: Transition, values: Mapping[str, Any], *, timed: bool = False, again: bool = False
+) -> JobRecord:
+    """The record once the job has come into a state.
+
+    Args:
+        values: further fields as they are then. `timed`: its time since it has been running is one of them.
+        again: the state may be the one it is in; then only its reason is written anew.
+
+    Raises:
+        JobEnded: a `ValueError`; it ended before, and that stays as it is.
+        ValueError: no state may be left for that one.
+    """
+    if record.ended:
+        raise JobEnded(record, step.state)
+    before = record.states
+    if again and step.state == record.state:
+        before, step = before[:-1], Transition(step.state, record.changed, step.reason)
+    elif step.state not in STATES[record.state].then:
+        raise ValueError(f"a job that is {record.state} cannot become {step.state}")
+    known = {"elapsed": _elapsed(record), **values} if timed else values
+    return dataclasses.replace(record, states=(*before, step), **known)
+
+
+def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics that are numbers: a recipe may write anything, and the end of its job has to be written down."""
+    found = {}
+    for name, value in metrics.items():
+        with suppress(TypeError, ValueError, OverflowError):
+            found[str(name)] = float(value)
+    return found
+
+
+def _elapsed(record: JobRecord) -> float | None:
+    began = record.when("running")
+    return (datetime.now(timezone.utc) - began).total_seconds() if began else None

@@ -20,6 +20,7 @@ class Place:
         requeues: it may start the job again in the same directory; its own side then removes the secrets, not the job.
         signals_all: a signal to a task reaches every process of it.
         ends_all: it ends all tasks as soon as one has failed.
+        supervised: a process of this machine takes the secrets out of what the job says; else its own side does.
     """
 
     node: str = "0"
@@ -35,11 +36,12 @@ class Place:
     requeues: bool = False
     signals_all: bool = False
     ends_all: bool = False
+    supervised: bool = False
 
 
 PLACES: Mapping[str, Place] = {
-    "local": Place(nodes="1"),
-    "docker": Place(nodes="1"),
+    "local": Place(nodes="1", supervised=True),
+    "docker": Place(nodes="1", supervised=True),
     # srun sets these for every task (man srun, OUTPUT ENVIRONMENT VARIABLES).
     "slurm": Place(
         node="${SLURM_NODEID:-0}",

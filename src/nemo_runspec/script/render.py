@@ -138,7 +138,8 @@ def _on_python_path(folder: str) -> str:
 
 
 def _prefix(plan: Plan) -> Iterator[str]:
-    yield f"nemotron_hidden={quote(' '.join(secret.name for secret in plan.secrets))}"
+    hidden = () if place_of(plan.executor).supervised else (secret.name for secret in plan.secrets)
+    yield f"nemotron_hidden={quote(' '.join(hidden))}"
     yield f"nemotron_prefix_program={quote(_beside('prefix.py'))}"
     yield _beside("prefix.sh")
 

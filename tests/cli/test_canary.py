@@ -81,7 +81,15 @@ def leaks(data: bytes) -> list[str]:
 def leaks_in_files(project: Project) -> dict[str, list[str]]:
     written = {project.home / ".netrc", project.home / ".cache" / "huggingface" / "token", project.env_file}
     files = [f for top in (project.home, project.folder) for f in top.rglob("*") if f.is_file() and f not in written]
-    return {str(f): found for f in files if (found := leaks(f.read_bytes()) or leaks(str(f).encode()))}
+    return {str(f): found for f in files if (found := leaks(_content(f)) or leaks(str(f).encode()))}
+
+
+def _content(file: Path) -> bytes:
+    """What is in a file; nothing in one that the running job has taken away meanwhile."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def clean(outcome) -> None:

@@ -122,13 +122,13 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
         begun(tmp_path / name)
         assert secrets_of(plans[name]).stat().st_mode & 0o777 == 0o600
         end_at(lab, jobs[name], 70 if name != "deaf" else 1)
-    for name in ("resume", "deaf"):
-        until(lambda plan=plans[name]: attempts(plan) == ["continued"], f"the end of {name}", 120)
+    for name in ("deaf", "resume"):  # the first is continued first, under a limit that would end it again
+        until(lambda plan=plans[name]: attempts(plan) == ["continued"], f"the end of {name}", 240)
         lab.run("scontrol", "update", f"JobId={jobs[name].id}", "TimeLimit=10")
 
-    seen = wait(host, jobs["step"], seconds=120)
+    seen = wait(host, jobs["step"], seconds=240)
     assert (seen.slurm_state, seen.exit_code, seen.restarts) == ("FAILED", 3, 0)
-    seen = wait(host, jobs["batch"], seconds=120)
+    seen = wait(host, jobs["batch"], seconds=240)
     assert (seen.slurm_state, seen.exit_code, seen.restarts) == ("COMPLETED", 0, 0)
     for name, signal in (("step", "SIGTERM"), ("batch", "SIGUSR1"), ("resume", "SIGTERM")):
         assert heard(plans[name], jobs[name]) == [f"[rank{rank}] heard {signal}" for rank in (0, 1)]

@@ -51,6 +51,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None]:
 
 
 def _lab(name: str, *, accounting: bool) -> Iterator[SlurmLab]:
+    """Several suites import the fixtures, and pytest takes each import for a fixture of its own: one lab serves all."""
+    if name in _RUNNING:
+        yield _RUNNING[name]
+        return
     with SlurmLab(accounting=accounting) as lab:
         _RUNNING[name] = lab
         yield lab

@@ -29,7 +29,9 @@ def train(settings: TinySettings) -> int:
     """Train and return the exit status: 0 done, 1 the validation loss is too high, 143 stopped by SIGTERM."""
     together = ranks.join(settings.train.threads)
     try:
-        return Trainer(settings, together).run()
+        status = Trainer(settings, together).run()
+        together.wait()  # gloo ends a process whose peer has left while it still talks to it
+        return status
     finally:
         ranks.leave(together)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,11 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import until
 
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.status import look
-from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, cancel, end
+from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.transport.base import Host
 
 pytestmark = needs_slurm
 
@@ -30,6 +34,19 @@ pathlib.Path({folder!r}, "ready-" + os.environ["NEMOTRON_NODE_RANK"]).touch()
 while True:
     time.sleep(0.1)
 """
+
+
+def cancel(host: Host, jobs: Sequence[Asked], by: str, *, grace: float = 60) -> dict[str, ClusterJob]:
+    """The two errands one after the other, as `remote.control` does them."""
+    ask_to_stop(host, jobs, by)
+    last = time.monotonic() + grace
+    seen = look(host, jobs)
+    while time.monotonic() < last and not all(is_over(job.state) for job in seen.values()):
+        time.sleep(0.5)
+        seen = look(host, jobs)
+    left = [job for job in jobs if not is_over(seen[job.id].state)]
+    end(host, left, by)
+    return seen | look(host, left)
 
 
 @pytest.fixture

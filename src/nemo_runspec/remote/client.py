@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord
@@ -15,7 +13,7 @@ from nemo_runspec.remote.display import make_display
 from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.question import Answer, ask
-from nemo_runspec.supervise.console import StderrConsole
+from nemo_runspec.supervise.console import StderrConsole, stdout_writer
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.supervise.submission import Submission
 
@@ -61,19 +59,6 @@ def stage(submission: Submission) -> int:
 def attach(job: RemoteJob) -> int:
     """Stays with a submitted job; Ctrl-C asks what is to become of it."""
     return _Attached(job).run()
-
-
-def stdout_writer() -> Callable[[bytes], object]:
-    """Takes bytes to standard output at once; as text where that is not a stream of bytes."""
-    stream = getattr(sys.stdout, "buffer", None)
-    if stream is None:
-        return lambda data: sys.stdout.write(data.decode("utf-8", "replace"))
-
-    def write(data: bytes) -> None:
-        stream.write(data)
-        stream.flush()
-
-    return write
 
 
 class _Attached:

@@ -1,8 +1,9 @@
-"""Where lines of nemotron's own go while a job runs."""
+"""Where lines of nemotron's own go while a job runs, and where the job's own bytes go."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -24,3 +25,16 @@ class StderrConsole:
             print(text, file=sys.stderr, flush=True)
         except OSError:
             return
+
+
+def stdout_writer() -> Callable[[bytes], object]:
+    """Takes bytes to standard output at once; as text where that is not a stream of bytes."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        return lambda data: sys.stdout.write(data.decode("utf-8", "replace"))
+
+    def write(data: bytes) -> None:
+        stream.write(data)
+        stream.flush()
+
+    return write

@@ -12,7 +12,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, digest_of, host_of
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, STOPPING, read_sections
 from nemo_runspec.backends.slurm.cluster.holes import fill
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
@@ -157,7 +157,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
         f"{key}{FIELD}{' '.join(str(h['task']) for h in some)}{FIELD}{slurm_of(some[0])}\n"
         for key, some in arrays.items()
     ]
-    script = "\n".join((PRELUDE, SLURM_NAME, *words, _program()))
+    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, _program()))
     done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
     answer = {section.name: section for section in read_sections(done.text)}
     for key in arrays:

@@ -1,4 +1,5 @@
-# Reads lines of ARRAY, CLUSTER, DIRECTORY, task numbers, and the name of the Slurm it is in; `hard` and `by` are set. Answers with what was done for each.
+# Reads lines of ARRAY, CLUSTER, DIRECTORY, task numbers, and the name of the Slurm it is in; `hard` and `by` are set.
+# Answers with what was done for each.
 # NUMBER...: as scancel and scontrol take them.
 listed() { local IFS=,; echo "[$*]"; }
 
@@ -16,10 +17,7 @@ cancel() {
 
 here=$(slurm_name)
 while IFS=$'\037' read -r id cluster folder wanted slurm; do
-  if [ -n "$slurm" ] && [ -n "$here" ] && [ "$slurm" != "$here" ]; then
-    section "$id" 1 "this is cluster $here, and the job was submitted to $slurm"
-    continue
-  fi
+  ! is_elsewhere "$id" "$slurm" || continue
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
   said=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format='%K %T' 2>&1 < /dev/null)
@@ -35,11 +33,8 @@ while IFS=$'\037' read -r id cluster folder wanted slurm; do
   for task in $wanted; do
     [ -n "${state[$task]-}" ] || continue
     left=$((left - 1))
-    status=$folder/members/$task/status
-    if [ -d "${status%/*}" ] && [ ! -e "$status/cancelled" ]; then
-      (umask 077; mkdir -p "$status"; printf '%s\n' "$by" > "$status/cancelled") 2> /dev/null
-    fi
-    begun=("$status"/gates-*)
+    leave_wish "$folder/members/$task"
+    begun=("$folder/members/$task"/status/gates-*)
     if [ -n "$hard" ] || [ "${state[$task]}" != RUNNING ] || [ "${#begun[@]}" -eq 0 ]; then
       at_once+=("$task")
     else
@@ -54,9 +49,9 @@ while IFS=$'\037' read -r id cluster folder wanted slurm; do
   fi
   if [ "${#asked[@]}" -gt 0 ]; then
     which=${id}_$(listed "${asked[@]}")
-    # As for a job by itself: its batch script is not to have it requeued.
+    # As for a job by itself: see stop.sh.
     timeout "$seconds" scontrol "${where[@]}" update "JobId=$which" Requeue=0 > /dev/null 2>&1 < /dev/null
-    cancel --signal=TERM "$which"
+    cancel --batch --signal=TERM "$which"
   fi
   section "$id" "$code" "$words"
 done

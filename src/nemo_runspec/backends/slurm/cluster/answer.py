@@ -31,6 +31,21 @@ slurm_name() {
 """
 """A function for scripts: the `ClusterName` of the configuration. Costs no question to Slurm where that can be read."""
 
+STOPPING = r"""
+# SECTION SLURM: answers, and succeeds, where a job was submitted to another Slurm than this one, `here`.
+is_elsewhere() {
+  [ -n "$2" ] && [ -n "$here" ] && [ "$2" != "$here" ] || return 1
+  section "$1" 1 "this is cluster $here, and the job was submitted to $2"
+}
+# FOLDER: leaves in a job's folder who wants it to stop. With that its batch shell does not have it requeued.
+leave_wish() {
+  if [ -d "$1" ] && [ ! -e "$1/status/cancelled" ]; then
+    (umask 077; mkdir -p "$1/status"; printf '%s\n' "$by" > "$1/status/cancelled") 2> /dev/null
+  fi
+}
+"""
+"""Functions for the scripts that stop jobs; they come after `SLURM_NAME`."""
+
 
 @dataclass(slots=True)
 class Section:

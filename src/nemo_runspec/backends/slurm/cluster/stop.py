@@ -17,25 +17,18 @@ not begun, gets the first at once. Who asked is left in `status/cancelled`, for 
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, SLURM_NAME, read_sections
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, SLURM_NAME, STOPPING, read_sections
+from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
-from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
 from nemo_runspec.transport.base import Host
-
-GRACE = 60.0
-"""Seconds between TERM and the end, unless the caller says otherwise: checkpoints take long."""
 
 _SECONDS = 25
 _PER_JOB = 4
-_LOOKS = 2.0
 
 
 def ask_to_stop(host: Host, jobs: Iterable[Asked], by: str) -> None:
@@ -55,42 +48,12 @@ def end(host: Host, jobs: Iterable[Asked], by: str) -> None:
     _stop(host, list(jobs), by, hard=True)
 
 
-def cancel(
-    host: Host,
-    jobs: Sequence[Asked],
-    by: str,
-    *,
-    grace: float = GRACE,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.monotonic,
-) -> dict[str, ClusterJob]:
-    """Asks jobs to stop, waits, and ends those that have not ended; how they are then. It may be called again.
-
-    Args:
-        grace: seconds.
-
-    Raises:
-        As `ask_to_stop`. What was asked for stays asked for.
-    """
-    ask_to_stop(host, jobs, by)
-    until = now() + grace
-    seen = look(host, jobs)
-    while now() < until and not all(is_over(job.state) for job in seen.values()):
-        sleep(min(_LOOKS, max(0.1, until - now())))
-        seen = look(host, jobs)
-    left = [job for job in jobs if not is_over(seen[job.id].state)]
-    if not left:
-        return seen
-    end(host, left, by)
-    return seen | look(host, left)
-
-
 def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
     if not jobs:
         return
     settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    script = "\n".join((PRELUDE, SLURM_NAME, *words, _program()))
+    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, _program()))
     done = host.run(script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
     answer = {section.name: section for section in read_sections(done.text)}
     for job in jobs:

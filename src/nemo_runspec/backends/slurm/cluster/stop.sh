@@ -2,10 +2,7 @@
 # Answers with what was done for each id.
 here=$(slurm_name)
 while IFS=$'\037' read -r id cluster folder _ slurm; do
-  if [ -n "$slurm" ] && [ -n "$here" ] && [ "$slurm" != "$here" ]; then
-    section "$id;$cluster" 1 "this is cluster $here, and the job was submitted to $slurm"
-    continue
-  fi
+  ! is_elsewhere "$id;$cluster" "$slurm" || continue
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
   states=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=%T 2>&1 < /dev/null)
@@ -21,16 +18,14 @@ while IFS=$'\037' read -r id cluster folder _ slurm; do
     [[ $state == RUNNING || ! $state =~ ^($unsettled)$ ]] || running=
   done
   if [ "$code" -ne 0 ] || [ -z "$alive" ]; then section "$id;$cluster" 0 over; continue; fi
-  if [ -n "$folder" ] && [ -d "$folder" ] && [ ! -e "$folder/status/cancelled" ]; then
-    (umask 077; mkdir -p "$folder/status"; printf '%s\n' "$by" > "$folder/status/cancelled") 2> /dev/null
-  fi
+  leave_wish "$folder"
   begun=("$folder"/status/gates-*)
   if [ -n "$hard" ] || [ -z "$running" ] || [ "${#begun[@]}" -eq 0 ]; then
     said=$(timeout "$seconds" scancel "${where[@]}" "$id" 2>&1 < /dev/null)
     section "$id;$cluster" $? "${said:-ended}"
     continue
   fi
-  # Without this, the batch script would have a job requeued whose command ended with a failure, and `retries` are left.
+  # On a full disk there is no wish to be read: without this, a command that ends with a failure would be tried again.
   timeout "$seconds" scontrol "${where[@]}" update "JobId=$id" Requeue=0 > /dev/null 2>&1 < /dev/null
   said=$(timeout "$seconds" scancel "${where[@]}" --batch --signal=TERM "$id" 2>&1 < /dev/null)
   section "$id;$cluster" $? "${said:-asked}"

@@ -13,10 +13,6 @@ from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.planning.model import Plan
 
-BAD_NODES = "status/bad-nodes"
-"""In the job's directory: a line for each bad node, with its attempt and why, tabs between."""
-
-
 _SECONDS, _WITH_TORCH = 60, 180
 """Seconds for the check once a container has started; torch is slow to import from a network file system."""
 

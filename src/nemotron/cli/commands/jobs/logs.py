@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.supervise.console import stdout_writer
 from nemotron.cli.commands.jobs.looks import one_line
+from nemotron.cli.commands.jobs.say import say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
@@ -41,9 +42,9 @@ def _call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
 
         record = fetch_log(store, record)
     try:
-        show(log_of(store.folder(record.name)), _writer(), tail=tail)
+        show(log_of(store.folder(record.name)), stdout_writer(), tail=tail)
     except FileNotFoundError:
-        _say(f"{record.name}: {_no_log(record)}")
+        say(f"{record.name}: {_no_log(record)}")
     return 0
 
 
@@ -54,7 +55,7 @@ def _platform(record: JobRecord, follow: bool, tail: int | None) -> int:
         raise UserError("--platform shows the whole of it, as it is now", remedy="leave -f and --tail out")
     from nemotron.cli.commands.jobs.remote import platform_log
 
-    platform_log(record, _writer())
+    platform_log(record, stdout_writer())
     return 0
 
 
@@ -63,12 +64,12 @@ def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
         ended, found = _to_its_end(store, record, tail)
     except KeyboardInterrupt:
         goes_on = "" if store.by_name(record.name).over else "; the job goes on"
-        _say(f"{record.name}: no longer followed{goes_on}")
+        say(f"{record.name}: no longer followed{goes_on}")
         return 130
     if not found:
-        _say(f"{ended.name}: {_no_log(ended)}")
+        say(f"{ended.name}: {_no_log(ended)}")
     for line in _closing(ended):
-        _say(line)
+        say(line)
     return 0
 
 
@@ -91,11 +92,11 @@ def _to_its_end(store: JobStore, record: JobRecord, tail: int | None) -> tuple[J
     if record.handle:
         from nemotron.cli.commands.jobs.remote import follow_log
 
-        return follow_log(store, record, _writer(), tail), log.exists()
+        return follow_log(store, record, stdout_writer(), tail), log.exists()
     watch = _Watch(store, record)
     if not record.over and not log.exists():
-        _say(f"{record.name} is {record.state}; its log will be shown once there is one")
-    found = follow(log, _writer(), watch.is_over, tail=tail)
+        say(f"{record.name} is {record.state}; its log will be shown once there is one")
+    found = follow(log, stdout_writer(), watch.is_over, tail=tail)
     return watch.record, found
 
 
@@ -122,28 +123,11 @@ class _Watch:
         record = self.record
         if record.state == "unknown":
             self._warned = True
-            _say(f"{record.name}: its state is not known: {record.reason}; Ctrl-C stops following")
+            say(f"{record.name}: its state is not known: {record.reason}; Ctrl-C stops following")
         elif not is_believed(record):
             self._warned = True
-            _say(one_line(f"{record.name}: {record.reason}"))
+            say(one_line(f"{record.name}: {record.reason}"))
 
 
 def _no_log(record: JobRecord) -> str:
     return "it left no log" if record.over else f"it is {record.state} and has no log yet"
-
-
-def _writer() -> Callable[[bytes], object]:
-    """Takes bytes to standard output at once; as text where that is not a stream of bytes."""
-    stream = getattr(sys.stdout, "buffer", None)
-    if stream is None:
-        return lambda data: sys.stdout.write(data.decode("utf-8", "replace"))
-
-    def write(data: bytes) -> None:
-        stream.write(data)
-        stream.flush()
-
-    return write
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

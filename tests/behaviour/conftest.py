@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from lab_docker import docker_engine
+from labs.lepton.fixtures import lepton_lab
+from labs.runai.fixtures import runai_lab
 from labs.slurm.fixtures import slurm_lab
 from support import Project
 
@@ -42,4 +44,4 @@ def _parameter(rig: Rig) -> object:
     return pytest.param(rig, id=rig.name, marks=marks)
 
 
-__all__ = ["docker_engine", "slurm_lab"]
+__all__ = ["docker_engine", "lepton_lab", "runai_lab", "slurm_lab"]

@@ -9,9 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import lab_docker
 import pytest
+from labs.lepton.lab import LeptonLab
+from labs.pods import needs_mounts
+from labs.runai.server import RunaiLab
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from support import Project
@@ -20,6 +25,14 @@ _ASKS = (
     "Ctrl-C asks whether the job is to go on alone or to be cancelled (it goes on where nobody can be asked); "
     "tested with a terminal in tests/remote"
 )
+
+_POD_MOUNT = "/mnt/behaviours"
+_POD_RUN = f"{_POD_MOUNT}/run"
+
+CANARY = "c4nary-9f8e7d6c5b4a"
+"""The value of the secret that behaviours are tried with: some platforms must keep it beforehand."""
+
+_TEXT = "its log is text in JSON: bytes that are no UTF-8 come as `\ufffd`; the log on the mount has them"
 
 _TRACKED = (
     "Slurm itself ends what a job leaves, where it tracks processes by control groups (`ProctrackType=proctrack/cgroup`"
@@ -140,6 +153,90 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     return Setting(profile, environment, view, leftovers, safes, folders=[run], left_alone=lambda folder: False)
 
 
+def _lepton(request: pytest.FixtureRequest, project: Project) -> Setting:
+    """Jobs as pods of a workspace's volume; code too large for the job's description goes by that volume."""
+    lab: LeptonLab = request.getfixturevalue("lepton_lab")
+    volume = lab.volumes["lustre"]
+    profile = f"""\
+executor = "lepton"
+container_image = "ubuntu:24.04"
+node_group = "h100-pool"
+resource_shape = "cpu.small"
+nemo_run_dir = "{_POD_RUN}"
+run_dir_here = "{volume}/run"
+mounts = [{{ path = "/", mount_path = "{_POD_MOUNT}", from = "node-nfs:lustre" }}]"""
+
+    def view(name: str) -> str:
+        """All that its API tells, which is what every member of the workspace can read."""
+        jobs = [job.id for job in lab.jobs]
+        assert jobs, f"{name} is not there"
+        kinds = ("", "/replicas", "/events", "/failure-analysis")
+        paths = ["/jobs", *(f"/jobs/{id}{kind}" for id in jobs for kind in kinds), *(f"/logs?job={id}" for id in jobs)]
+        return "\n".join(_read(f"{lab.url}{path}", lab.token) for path in (*paths, "/usersecrets", "/imagepullsecrets"))
+
+    request.addfinalizer(lab.reset)
+    request.addfinalizer(lab.tidy)
+    return _pods(profile, lab.environment(), volume, view)
+
+
+def _dgxcloud(request: pytest.FixtureRequest, project: Project) -> Setting:
+    """Jobs as workloads, secrets as credentials that run:ai keeps; logs come from the Kubernetes API."""
+    lab: RunaiLab = request.getfixturevalue("runai_lab")
+    volume = lab.claims["data"]
+    lab.credential("canary", {"value": CANARY})
+    profile = f"""\
+executor = "dgxcloud"
+base_url = "{lab.base_url}"
+kube_apiserver_url = "{lab.kube_url}"
+client_id = "{lab.client_id}"
+client_secret = "${{oc.env:RUNAI_CLIENT_SECRET}}"
+project_name = "{lab.project}"
+container_image = "ubuntu:24.04"
+pvc_nemo_run_dir = "{_POD_RUN}"
+run_dir_here = "{volume}/run"
+pvcs = [{{ claimName = "data", path = "{_POD_MOUNT}" }}]
+secret_vars = {{ SECRET_CANARY = "canary/value" }}"""
+
+    def view(name: str) -> str:
+        """All that the APIs tell of workloads, pods and credentials."""
+        given = {"grantType": "client_credentials", "clientId": lab.client_id, "clientSecret": lab.client_secret}
+        token = json.loads(_read(f"{lab.base_url}/token", "", given))["accessToken"]
+        jobs = [(job.kind, job.id) for job in lab.jobs]
+        assert jobs, f"{name} is not there"
+        ways = ("", "/events", "/history", "/pods")
+        urls = [f"{lab.base_url}/workloads/{id}{way}" for _, id in jobs for way in ways]
+        urls += [f"{lab.base_url}/workloads/{kind}/{id}" for kind, id in jobs]
+        urls += [f"{lab.base_url}/asset/credentials", f"{lab.kube_url}/api/v1/namespaces/runai-{lab.project}/pods"]
+        return "\n".join(_read(url, token) for url in urls)
+
+    request.addfinalizer(lab.tidy)
+    return _pods(profile, {"RUNAI_CLIENT_SECRET": lab.client_secret}, volume, view)
+
+
+def _read(url: str, token: str, body: object = None) -> str:
+    """What an API answers, or how it refuses."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    asked = Request(url, data, headers)
+    try:
+        with urlopen(asked, timeout=60) as answer:
+            return str(answer.read().decode())
+    except HTTPError as error:
+        return f"{url}: {error.code}"
+
+
+def _pods(profile: str, environment: Mapping[str, str], volume: Path, view: Callable[[str], str]) -> Setting:
+    """What pods have in common: their processes name the job's directory as they see it."""
+
+    def leftovers(name: str, folder: Path) -> list[str]:
+        return processes_of(folder) + processes_of(Path(f"{_POD_RUN}/jobs/{name}"))
+
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    folders = [volume / "run"]
+    folders[0].mkdir()
+    return Setting(profile, {**environment, "PATH": path}, view, leftovers, folders=folders, left_alone=lambda _: False)
+
+
 def _remember_comparisons(folder: Path, kept: Path) -> None:
     """A project asks NeMo-Run itself about its first batch script, for seconds; so does the first of all these here."""
     kept.mkdir(exist_ok=True)
@@ -168,6 +265,20 @@ RIGS = (
         _slurm,
         lab=needs_slurm.kwargs["how"],
         unsupported={"interrupt": _ASKS, "leftovers_of_a_job": _TRACKED},
+        needs_launcher=("planned", "submitting"),
+    ),
+    Rig(
+        "lepton",
+        _lepton,
+        lab=needs_mounts.kwargs["how"],
+        unsupported={"interrupt": _ASKS, "odd_bytes": _TEXT},
+        needs_launcher=("planned", "submitting"),
+    ),
+    Rig(
+        "dgxcloud",
+        _dgxcloud,
+        lab=needs_mounts.kwargs["how"],
+        unsupported={"interrupt": _ASKS},
         needs_launcher=("planned", "submitting"),
     ),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-CANARY = "c4nary-9f8e7d6c5b4a"
+from behaviour.rigs import CANARY
+
 HOLD = """
     import hashlib, time
     value = os.environ["SECRET_CANARY"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,16 +15,24 @@ import pytest
 
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here, image_of
+from nemo_runspec.doctor.registry import Answer, Login, ask, reference_of
 from nemo_runspec.transport.here import LocalHost
 
 TOKEN = "a-token-for-anyone"
+ME = f"Basic {b64encode(b'$oauthtoken:a-key').decode()}"
 
 
 class Registry(BaseHTTPRequestHandler):
-    """Has `open/image:1`, and `shy/image:1` for those with a token; anybody gets one, but not for `secret/…`."""
+    """Has `open/image:1`, and `shy/image:1` for those with a token; anybody gets one, but for `secret/…` only `ME`.
+
+    `basic/image:1` wants `ME` itself; `away/…` sends everybody who is `ME` to another server.
+    """
 
     def do_HEAD(self) -> None:
         name = self.path.removeprefix("/v2/")
+        if name.startswith(("basic/", "away/")):
+            self._basic(name)
+            return
         if "manifest" not in (self.headers["Accept"] or ""):
             self._answer(400)
         elif name == "open/image/manifests/1" or self.headers["Authorization"] == f"Bearer {TOKEN}":
@@ -35,15 +44,23 @@ class Registry(BaseHTTPRequestHandler):
             self._answer(401, **{"WWW-Authenticate": realm})
 
     def do_GET(self) -> None:
-        asked = unquote(self.path)
-        if not asked.startswith("/token?service=here&scope=repository:") or "secret/" in asked:
-            self._answer(403)
+        asked, given = unquote(self.path), self.headers["Authorization"]
+        if not asked.startswith("/token?service=here&scope=repository:") or ("secret/" in asked and given != ME):
+            self._answer(401 if given else 403)
             return
         body = json.dumps({"expires_in": 60, "token": TOKEN}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _basic(self, name: str) -> None:
+        if self.headers["Authorization"] != ME:
+            self._answer(401, **{"WWW-Authenticate": 'Basic realm="here"'})
+        elif name.startswith("away/"):
+            self._answer(307, Location=f"http://localhost:{self.server.server_address[1]}/v2/shy/image/manifests/1")
+        else:
+            self._answer(200)
 
     def _answer(self, status: int, **headers: str) -> None:
         self.send_response(status)
@@ -95,6 +112,27 @@ def by_curl(image: Image) -> str:
 )
 def test_what_the_registry_says(registry: str, ask, name: str, status: str):
     assert ask(image_of(name.format(registry))) == status
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "answer"),
+    [
+        ("secret/image:1", "a-key", Answer("200", login=True)),
+        ("secret/image:2", "a-key", Answer("404", login=True)),
+        ("secret/image:1", "stale", Answer("401", login=True, accepted=False)),
+        ("secret/image:1", "", Answer("401")),
+        ("open/image:1", "stale", Answer("200")),
+        ("basic/image:1", "a-key", Answer("200", login=True)),
+        ("basic/image:1", "stale", Answer("401", login=True, accepted=False)),
+        ("basic/image:1", "", Answer("401")),
+        ("away/image:1", "a-key", Answer("307", login=True)),
+    ],
+)
+def test_with_credentials(registry: str, name: str, key: str, answer: Answer):
+    """A key opens what is private, one that is not accepted is told apart, and it follows no redirect."""
+    login = Login("$oauthtoken", key, "NGC_KEY") if key else None
+    assert ask(reference_of(f"{registry}/{name}"), login) == answer
+    assert key not in repr(login) or not key
 
 
 @pytest.mark.parametrize("ask", [from_here, by_curl])

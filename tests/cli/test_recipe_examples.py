@@ -17,8 +17,8 @@ PROFILES = {
     "dgxcloud": 'base_url = "https://x"\nkube_apiserver_url = "https://y"\nclient_id = "me"\n'
     'project_name = "team"\ncontainer_image = "image"\npvc_nemo_run_dir = "/pvc/run"\n'
     'pvcs = [{ claimName = "data", path = "/pvc" }]\n',
-    "lepton": 'container_image = "image"\nnemo_run_dir = "/run"\nresource_shape = "gpu.8xh100-sxm"\n'
-    'node_group = "group"\nmounts = [{ path = "/", mount_path = "/run", from = "node-nfs:lustre" }]\n',
+    "lepton": 'container_image = "image"\nnemo_run_dir = "/data/run"\nresource_shape = "gpu.8xh100-sxm"\n'
+    'node_group = "group"\nmounts = [{ path = "/", mount_path = "/data", from = "node-nfs:lustre" }]\n',
 }
 
 

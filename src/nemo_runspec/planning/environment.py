@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import EnvVar, SecretRef
+from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
 from nemo_runspec.redact import is_secret_name
 from nemo_runspec.runspec import Runspec
@@ -15,6 +17,12 @@ from nemo_runspec.secrets import find
 from nemo_runspec.source import Layer, Source
 
 ALWAYS_LOOKED_FOR = ("WANDB_API_KEY", "HF_TOKEN")
+
+_KEPT, _DATA = "secret_vars", ("inputs", "outputs")
+"""Keys of profiles whose platform keeps secrets, and whose jobs' data goes to and from S3."""
+
+_S3_KEYS = {"ACCESS_KEY": "AWS_ACCESS_KEY_ID", "SECRET_KEY": "AWS_SECRET_ACCESS_KEY"}
+"""What such a job needs for its data, and the other name by which it takes it."""
 
 
 @dataclass
@@ -54,13 +62,21 @@ def job_environment(
 
     Args:
         run: the resolved `run` section. `sources`: dotted path → where a value was written.
+
+    Raises:
+        UserError: a variable is set, and is to be a secret of the platform too.
     """
     found = plain_variables(run, spec, run_dir, local)
     for name in run["env"].get("env_vars") or {}:
         source = _source(sources, name)
         if source is not None:
             found[name] = EnvVar(name, found[name].value, source.label())
-    return _split(found, run["env"].get("secrets") or (), sources)
+    kept = _kept_there(run["env"])
+    for name in kept & found.keys():
+        raise UserError(
+            f"{_KEPT}: the platform is to set {name}, and so does {found[name].source}", remedy="leave one of them out"
+        )
+    return _split(found, _listed(run["env"], kept), sources, kept)
 
 
 def as_text(value: Any) -> str:
@@ -85,8 +101,29 @@ def _automatic(run: Mapping[str, Any], spec: Runspec, run_dir: str, *, local: bo
             yield EnvVar(variable, ",".join(value) if isinstance(value, list) else as_text(value), f"run.wandb.{key}")
 
 
-def _split(found: Mapping[str, EnvVar], listed: Iterable[str], sources: Mapping[str, Source]) -> JobEnvironment:
-    wanted = list(dict.fromkeys([*listed, *ALWAYS_LOOKED_FOR]))
+def _kept_there(env: Mapping[str, Any]) -> frozenset[str]:
+    """Variables that the platform itself sets, from secrets it keeps."""
+    return frozenset(env.get(_KEPT) or ()) if _is_cloud(env) else frozenset()
+
+
+def _listed(env: Mapping[str, Any], kept: frozenset[str]) -> list[str]:
+    """Secrets the profile lists, and those its data needs."""
+    listed = list(env.get("secrets") or ())
+    if not _is_cloud(env) or not any(env.get(key) for key in _DATA):
+        return listed
+    given = {*listed, *kept, *(env.get("env_vars") or ())}
+    return listed + [name for name, other in _S3_KEYS.items() if not given & {name, other}]
+
+
+def _is_cloud(env: Mapping[str, Any]) -> bool:
+    return _KEPT in fields_of(str(env.get("executor"))).fields
+
+
+def _split(
+    found: Mapping[str, EnvVar], listed: Sequence[str], sources: Mapping[str, Source], kept: frozenset[str]
+) -> JobEnvironment:
+    """Secrets taken out of the variables; those in `kept` are neither looked for here nor missing."""
+    wanted = [name for name in dict.fromkeys([*listed, *ALWAYS_LOOKED_FOR]) if name not in kept]
     result = JobEnvironment([], [])
     for name, variable in found.items():
         if not is_secret_name(name) and name not in wanted:

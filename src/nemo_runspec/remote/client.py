@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.jobs.wait import exit_code_of
-from nemo_runspec.remote.control import end_now
-from nemo_runspec.remote.display import make_display
+from nemo_runspec.remote.control import end_now, stop_all
+from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.question import Answer, ask
@@ -37,7 +34,7 @@ def run(submission: Submission) -> int:
         return _interrupted(job)
     if submission.plan.mode == "batch":
         print(job.plan.name)  # for scripts: all that stands on standard output
-        say(f"{job.plan.name}: submitted to {_where(job.record)} as {job.record.handle['id']}")
+        say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.handle['id']}")
         say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
         return 0
     return attach(job)
@@ -50,7 +47,7 @@ def stage(submission: Submission) -> int:
     job.record_job()
     prepared = job.stage()
     print(job.plan.name)
-    say(f"{job.plan.name}: its files are on {_where(job.record)}; nothing was submitted")
+    say(f"{job.plan.name}: its files are on {place_of(job.record)}; nothing was submitted")
     for line in prepared.by_hand:
         say(f"  {line}")
     return 0
@@ -102,7 +99,7 @@ class _Attached:
         hard = self.asked_to_stop
         name = self.job.plan.name
         try:
-            self.job.provider.stop([self.follower.record.handle], "Ctrl-C", hard=hard)
+            stop_all([self.follower.record], "Ctrl-C", hard=hard, store=self.job.store)
         except UserError as error:
             self.job.say(f"{name}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
             return
@@ -122,7 +119,3 @@ def _interrupted(job: RemoteJob) -> int:
     state = "cancelled" if is_over(record.state) else record.state
     job.say(f"{job.plan.name}: {state}")
     return INTERRUPTED
-
-
-def _where(record: JobRecord) -> str:
-    return str(record.handle.get("host") or os.uname().nodename)

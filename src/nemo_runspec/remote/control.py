@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
@@ -37,12 +39,12 @@ def cancel(
     wanted = by or f"nemotron jobs cancel ({user_name()})"
     now = [record for record, _ in refresh(store, records)]
     now = [_before_submission(store, record, wanted) for record in now]
-    stop_all(now, wanted, hard=grace <= 0)
+    stop_all(now, wanted, hard=grace <= 0, store=store)
     now = _wait(store, now, grace, sleep)
     left = [record for record in now if not record.over]
     if left and grace > 0:
         say(f"{', '.join(record.name for record in left[:5])}: not ended within {grace:g} s; ending without asking")
-        stop_all(left, wanted, hard=True)
+        stop_all(left, wanted, hard=True, store=store)
     return _wait(store, now, _AFTER_HARD, sleep)
 
 
@@ -58,26 +60,59 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         ended = _write_cancelled(store, record, by)
         provider.remove(record.handle)
         return ended
-    handle = {**record.handle, "id": seen.facts["id"]}
+    handle = {**record.handle, "id": seen.facts["id"], "stopped_by": by}
     found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
     provider.stop([handle], by, hard=True)
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
 
 
-def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool) -> None:
-    """Asks jobs that are not over to stop, or ends them: one round trip per machine."""
+def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobStore | None = None) -> None:
+    """Asks jobs that are not over to stop, or ends them: one round trip per machine.
+
+    Who wanted it is in their records first (`stopped_by` in the handle): no job is submitted again after that.
+
+    Raises:
+        UserError: a platform does not answer, or refuses; where it refuses the records are as before.
+    """
+    store = store or JobStore()
     groups: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:
         if not record.over and record.submitted:
+            wished = _wished(store, record, by)
             provider = get_backend(record.executor).load_provider()
-            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
+            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(wished)
     for (executor, _), some in groups.items():
-        get_backend(executor).load_provider().stop([record.handle for record in some], by, hard=hard)
+        try:
+            get_backend(executor).load_provider().stop([record.handle for record in some], by, hard=hard)
+        except UserError as error:
+            if not getattr(error, "transient", False):
+                _take_back(store, some, by)
+            raise
 
 
 def clear(record: JobRecord) -> None:
     """Removes what a job that is over left on its machine. Raises `UserError` where it cannot."""
     get_backend(record.executor).load_provider().remove(record.handle)
+
+
+def _wished(store: JobStore, record: JobRecord, by: str) -> JobRecord:
+    """The job as it is now, with the wish to stop it; the first who wished it stays named."""
+    with suppress(UserError):
+        record = store.by_name(record.name)
+    if record.handle.get("stopped_by"):
+        return record
+    handle = {**record.handle, "stopped_by": by}
+    with suppress(OSError):
+        store.note(record, handle=handle)
+    return dataclasses.replace(record, handle=handle)
+
+
+def _take_back(store: JobStore, records: Sequence[JobRecord], by: str) -> None:
+    for record in records:
+        if record.handle["stopped_by"] == by:
+            handle = {key: value for key, value in record.handle.items() if key != "stopped_by"}
+            with suppress(OSError):
+                store.note(record, handle=handle)
 
 
 def _before_submission(store: JobStore, record: JobRecord, by: str) -> JobRecord:

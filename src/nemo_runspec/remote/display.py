@@ -28,6 +28,9 @@ _LEAST = 10
 
 _ERASE = "\r\x1b[K"  # to the first column, and the rest of the line cleared (ECMA-48, EL)
 _DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+_PLACES = ("host", "workspace", "project")
+"""Keys of a handle that tell a person where a job is."""
+
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -40,8 +43,9 @@ def make_display() -> Display:
 class Display:
     """A job as it is told about. Its `seen`, `trouble`, `recovered` and `clear` are those of `follow.Watcher`.
 
-    Facts it shows: `id`, `partition`, `position` of `queued` jobs, `waiting` (why), `estimated` (start, seconds since
-    1970), `nodes`, `attempt` (from 0) of `attempts`.
+    Facts it shows: `id`, `partition`, `position` of `queued` jobs, `waiting` (why), `replicas` (how many are ready),
+    `overdue` (a deadline that has passed), `estimated` (start, seconds since 1970), `nodes`, `attempt` (from 0) of
+    `attempts`.
 
     Args:
         write: takes text for the terminal. `tty`: whether it can renew a line.
@@ -59,12 +63,16 @@ class Display:
         self._said: _Waiting | str | None = None
         self._said_at = float("-inf")
         self._trouble: tuple[str, float] | None = None
+        self._overdue = ""
+        self._attempt: int | None = None
 
     def seen(self, record: JobRecord, seen: Seen) -> None:
         """Says what is new. How a job ended is for `ended`, which knows why."""
         if is_over(seen.state) or seen.gone:
             self.clear()
-        elif seen.state in ("queued", "submitting"):
+            return
+        self._remarkable(record, seen)
+        if seen.state in ("queued", "submitting") or (seen.state == "starting" and seen.facts.get("waiting")):
             self._waits(_Waiting.of(seen, self._now()))
         else:
             self._goes_on(_line_of(seen))
@@ -94,6 +102,17 @@ class Display:
         if self._drawn:
             self._write(_ERASE)
             self._drawn = False
+
+    def _remarkable(self, record: JobRecord, seen: Seen) -> None:
+        """What is said once, in a line that stays: another attempt, and that it waits for too long."""
+        attempt = seen.facts.get("attempt")
+        before, self._attempt = self._attempt, attempt if isinstance(attempt, int) else self._attempt
+        if record.handle.get("tried") and self._attempt != before and self._attempt:
+            self._say(f"{record.name}: {again_of(record)}")
+        overdue = str(seen.facts.get("overdue") or "")
+        if overdue and overdue != self._overdue:
+            self._say(f"{record.name} is {seen.state} {overdue}; why: nemotron jobs diagnose {record.name}")
+        self._overdue = overdue
 
     def _waits(self, waiting: _Waiting) -> None:
         if self._tty:
@@ -132,6 +151,19 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
     return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]
 
 
+def again_of(record: JobRecord) -> str:
+    """Which attempt of a job runs, and why there was another: `attempt 2 of 3: node-1 was lost`."""
+    last = record.handle["tried"][-1]
+    why = _plain(str(last.get("what") or last.get("kind") or ""))
+    attempt = f"attempt {_attempt({**record.handle, 'attempt': record.handle.get('attempt') or 0})}"
+    return f"{attempt}{f' after: {why}' if why else ''}"
+
+
+def place_of(record: JobRecord) -> str:
+    """Where a job of another machine is, for a person."""
+    return str(next((record.handle[key] for key in _PLACES if record.handle.get(key)), record.host))
+
+
 def span(seconds: float) -> str:
     """A time in its two largest units: `45 s`, `12 min 4 s`, `3 h 5 min`, `2 d 4 h`."""
     left, parts = max(0, round(seconds)), []
@@ -157,9 +189,11 @@ def clock(moment: float, now: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A job that waits. `start`: when it is expected to begin, `away`: how far that is from now, both in words."""
+    """A job that waits. `ready`: how many of its replicas do not any more. `start`: when it is expected to begin,
+    `away`: how far that is from now, both in words."""
 
     head: str
+    ready: str
     place: str
     partition: str
     why: str
@@ -170,11 +204,13 @@ class _Waiting:
     def of(cls, seen: Seen, now: float) -> _Waiting:
         facts = seen.facts
         id = f" ({facts['id']})" if facts.get("id") else ""
-        again = f"requeued{id}, attempt {_attempt(facts)}" if facts.get("attempt") else f"queued{id}"
+        starting = seen.state == "starting"
+        state = "starting" if starting else "requeued" if facts.get("attempt") else "queued"
         estimated = facts.get("estimated") or 0.0
         to_come = estimated > now
         return cls(
-            again,
+            f"{state}{id}{f', attempt {_attempt(facts)}' if facts.get('attempt') else ''}",
+            str(facts.get("replicas") or "") if starting else "",
             f"{facts['position']}{_of(facts.get('queued'))}" if facts.get("position") else "",
             str(facts.get("partition") or ""),
             _plain(str(facts.get("waiting") or seen.reason)),
@@ -186,7 +222,7 @@ class _Waiting:
         """All of it."""
         place = f"position {self.place}{f' in {self.partition}' if self.partition else ''}" if self.place else ""
         start = f"estimated start {self.start} (in {self.away})" if self.start else ""
-        return self._joined(", ".join(filter(None, (place, self.why))), start)
+        return self._joined(self._middle(place, self.why), start)
 
     def fitting(self, columns: int) -> str:
         """As much of it as goes into one line: said in fewer words, then the reason cut, then the rest of it."""
@@ -205,14 +241,17 @@ class _Waiting:
             said.why,
         ):
             return 0.0
-        if self.place != said.place:
+        if (self.place, self.ready) != (said.place, said.ready):
             return _PLACE_PAUSE
         return _ESTIMATE_PAUSE if self.start != said.start else float("inf")
 
     def _shorter(self, why: str) -> Iterator[str]:
         start = f"start {self.start}" if self.start else ""
         for place in (f"position {self.place}" if self.place else "", self.place):
-            yield self._joined(", ".join(filter(None, (place, why))), start)
+            yield self._joined(self._middle(place, why), start)
+
+    def _middle(self, place: str, why: str) -> str:
+        return "; ".join(filter(None, (self.ready, ", ".join(filter(None, (place, why))))))
 
     def _joined(self, middle: str, start: str) -> str:
         return "; ".join(filter(None, (": ".join(filter(None, (self.head, middle))), start)))

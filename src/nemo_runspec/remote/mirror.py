@@ -68,7 +68,8 @@ class Mirror:
             self.stirred = bool(silent)
             taken = [cut for piece in pieces if (cut := _whole_lines(piece, last, limit)).content]
             self._append(before, taken, silent)
-        return sum(len(piece.content) for piece in taken), any(piece.more for piece in pieces)
+        more = any(piece.more for piece in found)
+        return sum(len(piece.content) for piece in taken) or (more and bool(silent)), more
 
     def end(self, size: int) -> bytes:
         """The last bytes of what is here."""
@@ -102,10 +103,18 @@ class Mirror:
         paths.write_private(self._state, json.dumps({"size": size, "offsets": offsets}) + "\n")
 
 
+def fetch_all(provider: Provider, handle: Handle, folder: Path) -> None:
+    """Fetches all that is left of the log of a job that is over. Raises as `Mirror.fetch`."""
+    mirror, more = Mirror(provider, handle, folder), True
+    while more:
+        moved, more = mirror.fetch(last=True)
+        more = more and moved > 0
+
+
 def _whole_lines(piece: Piece, last: bool, limit: int) -> Piece:
     """The piece up to its last line's end. All of it where no more will come, or where a line fills a whole answer."""
     end = piece.content.rfind(b"\n") + 1
-    if (last and not piece.more) or (not end and len(piece.content) >= limit):
+    if piece.next is not None or (last and not piece.more) or (not end and len(piece.content) >= limit):
         return piece
     return Piece(piece.path, piece.start, piece.content[:end], piece.more)
 

@@ -62,6 +62,7 @@ class Piece:
     """New bytes of one of a job's logs. `end`: the offset to ask from next; `more`: there is more already.
 
     `silent`: of a file that is no log, but says by growing that the job's state is about to change.
+    `next`: where the next question begins, for a platform that does not count bytes; its pieces are whole lines.
     """
 
     path: str
@@ -69,11 +70,12 @@ class Piece:
     content: bytes
     more: bool = False
     silent: bool = False
+    next: int | None = None
 
     @property
     def end(self) -> int:
         """The offset after these bytes."""
-        return self.start + len(self.content)
+        return self.start + len(self.content) if self.next is None else self.next
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,42 @@ class Rest:
     metrics: Mapping[str, float] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     diagnosis: Diagnosis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a platform has written down about a job.
+
+    Args:
+        time: seconds since 1970, None where it is not said. `count`: how often.
+        kind: `Normal` or `Warning`. `reason`: one word of the platform's. `about`: which of its objects.
+    """
+
+    time: float | None
+    kind: str
+    reason: str
+    message: str = ""
+    about: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One pod of a job.
+
+    Args:
+        id: the platform's. `index`: the node's rank, None where it is not known.
+        state: in a word or two of the platform's, such as `Ready` or `InProgress`. `message`: in its words.
+        problem: why it does not run, in our words, '' where it does: `pulling the image`, `no capacity`.
+    """
+
+    id: str
+    index: int | None
+    node: str = ""
+    state: str = ""
+    message: str = ""
+    problem: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,3 +205,29 @@ class Provider(Protocol):
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """The command that opens a shell beside the running job."""
+
+
+class CloudProvider(Provider, Protocol):
+    """What only platforms of pods offer besides."""
+
+    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
+        """The exact texts of a submission, as far as the platform can be asked for them now. Changes nothing there."""
+
+    def replicas(self, handle: Handle) -> Sequence[Replica]:
+        """The pods of a job, by their index."""
+
+    def events(self, handle: Handle) -> Sequence[Event]:
+        """What the platform has written down about a job, the oldest first."""
+
+    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+        """Why a job failed, or does not start; None where nothing is wrong."""
+
+    def forget(self, handle: Handle) -> Sequence[str]:
+        """Deletes what the platform keeps of a job that is over; a line for each thing deleted."""
+
+    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+        """Submits a failed job once more, exactly as before; the new handle, its `attempt` one more.
+
+        Args:
+            avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.
+        """

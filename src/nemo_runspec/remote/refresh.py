@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,6 +13,8 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import Life, life_of
 from nemo_runspec.jobs.record import STATES, now
+from nemo_runspec.remote.again import submit_again
+from nemo_runspec.remote.deadlines import enforce, timed, told_by
 from nemo_runspec.remote.provider import Handle, Provider, Rest, Seen
 
 NEVER = "it was never submitted: nemotron ended before it did"
@@ -93,13 +96,23 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
 
 
 def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
+    group = [_as_stored(store, record) for record in group]
     answers = provider.look([record.handle for record in group], places=places)
-    found = dict(zip([record.name for record in group], zip(group, answers, strict=True), strict=True))
-    ended = [pair for pair in found.values() if _is_concluded(*pair)]
-    going = {name: pair for name, pair in found.items() if not _is_concluded(*pair)}
-    result: dict[str, Found] = {name: (apply(store, *pair), pair[1]) for name, pair in going.items()}
+    told = [(record, timed(record, seen, time.time())) for record, seen in zip(group, answers, strict=True)]
+    pairs = enforce(store, provider, told)
+    result: dict[str, Found] = {record.name: found for record, seen in pairs if (found := _else(store, record))}
+    pairs = [pair for pair in pairs if pair[0].name not in result]
+    result |= {record.name: (apply(store, record, seen), seen) for record, seen in pairs if _goes_on(record, seen)}
+    ended = [pair for pair in pairs if not _goes_on(*pair)]
     result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
-    over = [(record, seen) for record, seen in ended if not seen.gone]
+    return result | _over(store, provider, [pair for pair in ended if not pair[1].gone])
+
+
+def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, Seen]]) -> dict[str, Found]:
+    """Jobs that have ended: submitted again where they may be, else written down."""
+    anew = {record.name: submit_again(store, provider, record, seen) for record, seen in pairs}
+    result: dict[str, Found] = {name: found for name, found in anew.items() if found is not None}
+    over = [(record, seen) for record, seen in pairs if record.name not in result]
     if over:
         records, answers = [pair[0] for pair in over], [pair[1] for pair in over]
         done = conclude(store, provider, records, answers)
@@ -107,8 +120,35 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     return result
 
 
+def _may_change(record: JobRecord) -> bool:
+    """Whether another process may have given the job another handle: it is stopped, or submitted again, by whoever
+    asks first."""
+    return "attempts" in record.handle or "deadlines" in record.handle
+
+
+def _as_stored(store: JobStore, record: JobRecord) -> JobRecord:
+    """The record with the handle it has now; this process may hold an old one."""
+    if not _may_change(record):
+        return record
+    try:
+        return store.by_name(record.name)
+    except UserError:
+        return record
+
+
+def _else(store: JobStore, record: JobRecord) -> Found | None:
+    """A job that became another one on its platform while that was asked: what it said is of the old one."""
+    now = _as_stored(store, record)
+    known = record.handle.get("id")
+    return (now, None) if known and now.handle.get("id") != known else None
+
+
+def _goes_on(record: JobRecord, seen: Seen) -> bool:
+    """Whether no end is to be written down. A lost job may be found again, and keeps its secrets for a while."""
+    return not _is_concluded(record, seen)
+
+
 def _is_concluded(record: JobRecord, seen: Seen) -> bool:
-    """Whether there is an end to be written down. A lost job may be found again, and keeps its secrets for a while."""
     if seen.state != "lost" or record.state != "lost":
         return seen.gone or STATES[seen.state].final
     since = record.when("lost")
@@ -133,6 +173,8 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: S
 
 
 def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
+    if seen.state == "failed":
+        rest = told_by(record, rest)
     diagnosis = asdict(rest.diagnosis) if rest.diagnosis else {}
     times = (seen.started, seen.ended)
     elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}

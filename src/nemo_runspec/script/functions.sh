@@ -448,3 +448,13 @@ nemotron_meet() {
   MASTER_PORT=${MASTER_PORT:-$(nemotron_value "$nemotron_gates/address.0" port)}
   export NEMOTRON_NODE_IPS MASTER_ADDR MASTER_PORT
 }
+
+# In pods: how the nodes but the first are reached, comma-separated. By name where the platform has one for each.
+nemotron_tell_workers() {
+  local workers=''
+  if [ "$nemotron_nodes" -gt 1 ]; then
+    workers=${NEMOTRON_NODE_IPS#*$'\n'}
+    workers=${NEMOTRON_POD_WORKERS:-${workers//$'\n'/,}}
+  fi
+  export WORKER_ADDRS=$workers
+}

@@ -21,6 +21,7 @@ class Place:
         signals_all: a signal to a task reaches every process of it.
         ends_all: it ends all tasks as soon as one has failed.
         supervised: a process of this machine takes the secrets out of what the job says; else its own side does.
+        pods: it is called by cloud/pod.sh: the secrets are variables already, and it may have a name for each node.
     """
 
     node: str = "0"
@@ -37,7 +38,20 @@ class Place:
     signals_all: bool = False
     ends_all: bool = False
     supervised: bool = False
+    pods: bool = False
 
+
+# Whatever a cloud calls it: cloud/pod_lepton.sh and cloud/pod_dgxcloud.sh find it out.
+_POD = Place(
+    node="${NEMOTRON_POD_INDEX:-0}",
+    nodes="${NEMOTRON_POD_COUNT:-1}",
+    attempt="${NEMOTRON_POD_ATTEMPT:-0}",
+    restarts="${NEMOTRON_POD_ATTEMPT:-0}",
+    master="${NEMOTRON_POD_MASTER:-}",
+    port="${NEMOTRON_POD_PORT:-}",
+    log="logs/node-*.log",
+    pods=True,
+)
 
 PLACES: Mapping[str, Place] = {
     "local": Place(nodes="1", supervised=True),
@@ -57,15 +71,8 @@ PLACES: Mapping[str, Place] = {
         signals_all=True,
         ends_all=True,
     ),
-    # The training operator's PyTorchJob sets RANK and WORLD_SIZE per pod, not per process.
-    "dgxcloud": Place(node="${PET_NODE_RANK:-${RANK:-0}}", master="${MASTER_ADDR:-}", port="${MASTER_PORT:-23456}"),
-    # Lepton's own names, as its lepton_env_to_pytorch.sh translates them.
-    "lepton": Place(
-        node="${LEPTON_JOB_WORKER_INDEX:-0}",
-        nodes="${LEPTON_JOB_TOTAL_WORKERS:-1}",
-        master="${LEPTON_JOB_WORKER_PREFIX:+$LEPTON_JOB_WORKER_PREFIX-0.$LEPTON_SUBDOMAIN}",
-        port="29400",
-    ),
+    "dgxcloud": _POD,
+    "lepton": _POD,
 }
 
 

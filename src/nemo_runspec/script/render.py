@@ -49,10 +49,10 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         ("# --- what comes before the lines of a rank", *_prefix(plan)),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
-        ("# --- environment", *_environment(plan, layout)),
+        ("# --- environment", *_environment(plan, layout, place)),
         ("# --- the nodes meet", *_meeting(plan, place)),
         ("# --- setup, in the shell that the command runs in", *_setup(plan, layout)),
-        ("# --- the command", *_launch(plan)),
+        ("# --- the command", *_launch(plan, place)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
@@ -138,10 +138,16 @@ def _on_python_path(folder: str) -> str:
 
 
 def _prefix(plan: Plan) -> Iterator[str]:
-    hidden = () if place_of(plan.executor).supervised else (secret.name for secret in plan.secrets)
+    hidden = () if place_of(plan.executor).supervised else _secret_variables(plan)
     yield f"nemotron_hidden={quote(' '.join(hidden))}"
     yield f"nemotron_prefix_program={quote(_beside('prefix.py'))}"
     yield _beside("prefix.sh")
+
+
+def _secret_variables(plan: Plan) -> Iterator[str]:
+    """Names of variables whose values must not be seen: the plan's secrets, and those that a cloud keeps."""
+    names = (*(secret.name for secret in plan.secrets), *getattr(plan.target, "secret_vars", ()))
+    yield from dict.fromkeys(names)
 
 
 @lru_cache
@@ -164,7 +170,7 @@ def _node(plan: Plan, place: Place) -> Iterator[str]:
     yield "nemotron_begin"
 
 
-def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
+def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
     fixed = {
         "NEMOTRON_JOB_NAME": plan.name,
         "NEMOTRON_JOB_DIR": layout.root,
@@ -181,7 +187,7 @@ def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
     yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes" NEMOTRON_ATTEMPT="$nemotron_restarts"'
     if plan.package.kind != "none":
         yield _on_python_path(layout.code)
-    if plan.executor != "local":
+    if plan.executor != "local" and not place.pods:
         yield "nemotron_read_secrets"
 
 
@@ -190,7 +196,9 @@ def _meeting(plan: Plan, place: Place) -> Iterator[str]:
         yield 'if [ -z "${MASTER_ADDR-}" ]; then MASTER_ADDR=$nemotron_master; fi'
         yield 'if [ -z "${MASTER_PORT-}" ]; then MASTER_PORT=$nemotron_port; fi'
     yield "nemotron_meet"
-    if plan.executor != "local" and not place.requeues:
+    if place.pods and not any(variable.name == "WORKER_ADDRS" for variable in plan.env):
+        yield "nemotron_tell_workers"
+    if plan.executor != "local" and not place.requeues and not place.pods:
         yield 'if [ "$nemotron_task" -eq 0 ]; then nemotron_remove_secrets; fi'
     if plan.launch.kind == "torchrun":
         yield f"export WORLD_SIZE=$((nemotron_nodes * {plan.resources.nproc_per_node}))"
@@ -223,11 +231,11 @@ def _workdir(workdir: str) -> str:
     return f"-- {quote(workdir)}"
 
 
-def _launch(plan: Plan) -> Iterator[str]:
+def _launch(plan: Plan, place: Place) -> Iterator[str]:
     if plan.launch.kind == "torchrun":
         yield from _torchrun(plan)
     elif plan.launch.kind == "ray" and plan.resources.nodes > 1:
-        yield from _ray(plan)
+        yield from _ray(plan, place)
     else:
         yield from _launched('nemotron_rank "${RANK:-0}"')
         yield 'nemotron_finish "$nemotron_code" "${RANK:-0}" 1'
@@ -256,13 +264,15 @@ def _torchrun(plan: Plan) -> Iterator[str]:
     yield f'nemotron_finish "$nemotron_code" $((nemotron_node * {ranks})) {ranks}'
 
 
-def _ray(plan: Plan) -> Iterator[str]:
+def _ray(plan: Plan, place: Place) -> Iterator[str]:
     yield "# Node 0 is Ray's head and runs the command; the others serve it until it has ended. Nothing here waits for"
     yield "# workers to join: ask Ray for the resources the job needs."
     gpus = f" --num-gpus={plan.resources.gpus_per_node}" if plan.resources.gpus_per_node else ""
-    yield "export RAY_ADDRESS=$MASTER_ADDR:$((MASTER_PORT + 1))"
+    # Ray names nodes by their addresses; that of a pod is a name.
+    head = "${NEMOTRON_NODE_IPS%%$'\\n'*}" if place.pods else "$MASTER_ADDR"
+    yield f"export RAY_ADDRESS={head}:$((MASTER_PORT + 1))"
     yield 'if [ "$nemotron_node" -eq 0 ]; then'
-    yield '  ray start --head --block --node-ip-address="$MASTER_ADDR" --port="${RAY_ADDRESS##*:}"' + gpus + " &"
+    yield '  ray start --head --block --node-ip-address="${RAY_ADDRESS%:*}" --port="${RAY_ADDRESS##*:}"' + gpus + " &"
     yield "  nemotron_ray=$!"
     yield "  nemotron_gate ray"
     yield from _launched("nemotron_rank 0", "  ")

@@ -49,6 +49,7 @@ class Member:
         exit_code: of a member without a record that has a problem.
         was: how its job had ended when the sweep was written down last.
         waits: True where it has no job yet and the sweep goes on.
+        before: names of the jobs it had before it was run again, the first one first.
     """
 
     index: int
@@ -60,6 +61,7 @@ class Member:
     exit_code: int | None = None
     was: str = ""
     waits: bool = False
+    before: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:

@@ -203,11 +203,16 @@ def from_json(text: str) -> Sweep:
         values = _known(Sweep, data)
         values["argv"] = tuple(data["argv"])
         values["options"] = Options(**_known(Options, data["options"]))
-        values["members"] = tuple(Member(**_known(Member, member)) for member in data["members"])
+        values["members"] = tuple(_member(member) for member in data["members"])
         values["launcher"] = Launcher(**_known(Launcher, data["launcher"])) if data.get("launcher") else None
         return _checked(Sweep(**values))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a whole sweep ({type(error).__name__}: {error})") from None
+
+
+def _member(data: Mapping[str, Any]) -> Member:
+    values = _known(Member, data)
+    return Member(**{**values, "before": tuple(values.get("before") or ())})
 
 
 def _checked(sweep: Sweep) -> Sweep:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
@@ -15,18 +16,47 @@ from nemo_runspec.planning.model import Artifact, Bundle, Plan
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.rename import rename
 
+if TYPE_CHECKING:
+    from nemo_runspec.supervise.submission import Again
+
 
 def retry(store: JobStore, record: JobRecord) -> int:
     """Runs the job again under a new name, attached or detached as it was; the return value is the exit code.
 
     Raises:
-        UserError: it has not ended, its stored plan or package is gone or cannot be read, a secret it had is gone, or
-            the directory it was started in is.
+        UserError: as `planned_again`.
+    """
+    planned, again = planned_again(store, record)
+    return run_planned(record, planned, again)
+
+
+def run_planned(record: JobRecord, planned: Planned, again: Again, group: str | None = None) -> int:
+    """Runs what `planned_again` has made; the exit code.
+
+    Args:
+        group: the sweep it is a member of.
+
+    Raises:
+        UserError: the directory the job was started in is gone, or it cannot be run.
+    """
+    from nemotron.cli.execute import ready_client, submit
+
+    client = ready_client(planned.plan)
+    _stand_where_it_stood(record, planned.plan)
+    print(f"{record.name}: run again as {planned.plan.name}", file=sys.stderr)
+    return submit(planned, client, argv=sys.argv, again=again, group=group)
+
+
+def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
+    """The job's stored plan under a new name, and where its stored package lies.
+
+    Raises:
+        UserError: it has not ended, its stored plan or package is gone or cannot be read, or a secret it had is gone.
     """
     from nemo_runspec.supervise.layout import ARCHIVE
     from nemo_runspec.supervise.pinned import pinned
     from nemo_runspec.supervise.submission import Again
-    from nemotron.cli.execute import ready_client, submit, values_of
+    from nemotron.cli.execute import ready_client, values_of
     from nemotron.cli.inputs import require_inputs
 
     if not record.ended and record.state != "lost":
@@ -42,13 +72,10 @@ def retry(store: JobStore, record: JobRecord) -> int:
         auto_mounts=pinned(stored.auto_mounts, folder),
         consumes=looked_at_again(stored.consumes),
     )
-    client = ready_client(plan)
+    ready_client(plan)
     require_inputs(plan)
-    values = values_of(plan)
-    _stand_where_it_stood(record, plan)
-    print(f"{record.name}: run again as {plan.name}", file=sys.stderr)
     again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
-    return submit(Planned(plan, values), client, argv=sys.argv, again=again)
+    return Planned(plan, values_of(plan)), again
 
 
 def looked_at_again(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:

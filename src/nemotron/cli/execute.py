@@ -49,7 +49,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     if invocation.force_squash:
         request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
     if invocation.dry_run:
-        return _preview(planned.plan, invocation)
+        return _preview(planned, invocation)
     return run_request(request, planned, argv=sys.argv, stage=invocation.stage)
 
 
@@ -83,18 +83,28 @@ def ready_client(plan: Plan) -> Client:
     return client
 
 
-def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | None = None) -> int:
-    """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached."""
+def submit(
+    planned: Planned, client: Client, *, argv: list[str], again: Again | None = None, group: str | None = None
+) -> int:
+    """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached.
+
+    Args:
+        again: the job that is run once more. `group`: the sweep it is a member of.
+    """
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.supervise.submission import Submission
 
     for line in planned.plan.warnings:
         print(f"warning: {line}", file=sys.stderr)
     text = plan_to_json(planned.plan)
-    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again))
+    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, again=again))
 
 
 def _check_combination(invocation: Invocation) -> None:
+    if invocation.resolve and not invocation.dry_run:
+        raise UserError("--resolve belongs to --dry-run", remedy="add --dry-run: --dry-run --resolve")
+    if invocation.resolve and invocation.multirun:
+        raise UserError("--resolve asks for one job, and -m makes several", remedy="leave one of them out")
     if invocation.out and not invocation.dry_run:
         raise UserError("--out saves the plan of a dry run", remedy=f"add --dry-run: --dry-run --out {invocation.out}")
     if invocation.out and invocation.multirun:
@@ -177,11 +187,17 @@ def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:
     return 0
 
 
-def _preview(plan: Plan, invocation: Invocation) -> int:
+def _preview(planned: Planned, invocation: Invocation) -> int:
     from nemo_runspec.planning.codec import plan_to_json
     from nemotron.cli.preview import print_preview
 
-    print_preview(plan, as_json=invocation.json)
+    plan = planned.plan
+    rendering = None
+    if invocation.resolve:
+        from nemotron.cli.resolve import resolved
+
+        rendering = resolved(planned)
+    print_preview(plan, as_json=invocation.json, resolved=rendering)
     if invocation.out:
         target = expanded(invocation.out)
         try:

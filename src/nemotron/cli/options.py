@@ -34,6 +34,7 @@ RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec("--batch", "-b", "PROFILE", "Submit to this profile and return.", complete.profiles),
     OptionSpec("--dry-run", "-d", None, "Show the plan and the exact script; do nothing."),
+    OptionSpec("--resolve", None, None, "With --dry-run: ask the platform for what only it knows, and show that too."),
     OptionSpec("--out", None, "FILE", "With --dry-run: save the plan, for 'nemotron apply' and 'nemotron diff'."),
     OptionSpec("--multirun", "-m", None, "One run for every combination of values, such as train.lr=1e-3,3e-4."),
     OptionSpec("--stage", None, None, "Put the files on the cluster and submit nothing."),
@@ -50,6 +51,7 @@ class Invocation:
     run: str | None = None
     batch: str | None = None
     dry_run: bool = False
+    resolve: bool = False
     out: str | None = None
     multirun: bool = False
     stage: bool = False

@@ -30,9 +30,13 @@ _NOT_CHOICES = frozenset({"warnings", "unfilled"})
 _EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
 
 
-def print_preview(plan: Plan, *, as_json: bool) -> None:
-    """Prints one plan and what it would send. Nothing else happens."""
-    rendering = get_backend(plan.executor).make_rendering(plan)
+def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = None) -> None:
+    """Prints one plan and what it would send. Nothing else happens.
+
+    Args:
+        resolved: what would be sent, as far as its platform has been asked for what only it knows.
+    """
+    rendering = resolved or get_backend(plan.executor).make_rendering(plan)
     if as_json:
         print(json.dumps(_as_json(plan, rendering), indent=2, ensure_ascii=False))
         return

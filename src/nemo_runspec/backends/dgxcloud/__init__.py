@@ -12,5 +12,8 @@ BACKEND = Backend(
     target="nemo_runspec.backends.dgxcloud.fields:make_target",
     target_type="nemo_runspec.backends.dgxcloud.fields:DgxCloudTarget",
     executor="nemo_runspec.backends.dgxcloud.executor:make_executor",
+    render="nemo_runspec.backends.dgxcloud.render:render",
+    provider="nemo_runspec.backends.dgxcloud.client:DgxCloudProvider",
+    preflight="nemo_runspec.backends.dgxcloud.preflight:checks",
     run_dir_key="pvc_nemo_run_dir",
 )

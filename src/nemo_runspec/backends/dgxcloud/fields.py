@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, tables, texts
+from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, texts
+from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, base_spec, merge, plain_secrets
+from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
+from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
+from nemo_runspec.redact import is_secret_name
 
-FIELDS: tuple[Field, ...] = (
+_ACCESS: tuple[Field, ...] = (
     Field("base_url", "str", "run:ai API, such as https://example.com/api/v1.", required=True, nemo_run="base_url"),
     Field(
         "kube_apiserver_url",
         "str",
-        "Kubernetes API server of the cluster. NeMo-Run 0.11.1 asks for it and does not use it.",
-        required=True,
+        "Kubernetes API server of the cluster; with it, logs are read from the pods while they are there.",
         nemo_run="kube_apiserver_url",
     ),
     Field("client_id", "str", "Client id of the API.", required=True, aliases=("app_id",), nemo_run="client_id"),
@@ -36,11 +39,14 @@ FIELDS: tuple[Field, ...] = (
         secret=True,
     ),
     Field("project_name", "str", "run:ai project.", required=True, nemo_run="project_name"),
+)
+
+_WORKLOAD: tuple[Field, ...] = (
     adopt("container_image", required=True, nemo_run="container_image"),
     Field(
         "pvc_nemo_run_dir",
         "str",
-        "Directory for jobs, outputs and caches, on one of pvcs.",
+        "Directory for jobs, outputs and caches, on one of pvcs that may be written.",
         required=True,
         nemo_run="pvc_nemo_run_dir",
     ),
@@ -62,7 +68,10 @@ FIELDS: tuple[Field, ...] = (
         nemo_run="distributed_framework",
     ),
     Field(
-        "custom_spec", "table", "Further keys of the workload's spec; they win over all others.", nemo_run="custom_spec"
+        "custom_spec",
+        "table",
+        "Further keys of the workload's spec; they win over all others, and a warning names what they replace.",
+        nemo_run="custom_spec",
     ),
     Field(
         "launched_from_cluster",
@@ -72,21 +81,32 @@ FIELDS: tuple[Field, ...] = (
         nemo_run="launched_from_cluster",
     ),
     Field(
-        "retries",
-        "count",
-        "TORCHX_MAX_RETRIES in the job; run:ai itself retries nothing for it.",
-        default=0,
-        nemo_run="retries",
+        "pre_launch_commands",
+        "list[str]",
+        "Shell commands that every pod runs before the job; one that fails ends it.",
+        default=[],
     ),
     Field(
         "max_args_chars",
         "positive",
-        "Longest command run:ai takes, in characters; longer ones travel in pieces.",
+        "Longest command, or value of a variable, that run:ai takes, in characters; longer ones travel in pieces.",
         default=9500,
         aliases=("dgxcloud_max_args_chars",),
         nemo_run="MAX_ARGS_CHARS",
     ),
     adopt("packager", nemo_run="packager"),
+)
+
+_OWN_WORDS: Mapping[str, dict[str, Any]] = {
+    "retries": {"nemo_run": "retries"},
+    "secret_vars": {"help": "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN."},
+}
+"""What DGX Cloud says otherwise about keys of all clouds."""
+
+FIELDS: tuple[Field, ...] = (
+    *_ACCESS,
+    *_WORKLOAD,
+    *(replace(shared, **_OWN_WORDS.get(shared.name, {})) for shared in CLOUD_FIELDS),
 )
 
 EXCLUDED: Mapping[str, str] = {
@@ -99,34 +119,38 @@ EXCLUDED: Mapping[str, str] = {
 
 _TEXTS = ("base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir")
 
+S3_KEYS: Mapping[str, str] = {"ACCESS_KEY": "AWS_ACCESS_KEY_ID", "SECRET_KEY": "AWS_SECRET_ACCESS_KEY"}
+"""What a job needs for its data on S3, and the other name each may have."""
+
+_ODD: Mapping[str, str] = {
+    "schedulerName": "run:ai's API (2.24) has no such key and may refuse the workload",
+    "minReplicas": "it makes the workload elastic, whose pods are not told who they are",
+    "maxReplicas": "it makes the workload elastic, whose pods are not told who they are",
+}
+"""Keys of custom_spec that are worth a word."""
 
 _CLAIM = '{ claimName = "my-pvc", path = "/pvc", readOnly = false }'
 
 
-@dataclass(frozen=True, slots=True)
-class DgxCloudTarget:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DgxCloudTarget(CloudTarget):
     """A run:ai workload beyond what every plan says. Required keys a profile lacks are empty. Holds no secret.
 
     Args:
         pvcs: as written, each with `path` and a name of the claim.
-        max_args_chars: characters of a command.
-        unfilled: what must be mended before a submission.
+        secret_vars: variable → `credential/key`.
+        max_args_chars: characters of a command, or of a variable's value.
     """
 
     base_url: str
     kube_apiserver_url: str
     client_id: str
     project_name: str
-    container_image: str
     pvc_nemo_run_dir: str
     pvcs: tuple[dict[str, Any], ...] = ()
     distributed_framework: str = "PyTorch"
-    custom_spec: dict[str, Any] = field(default_factory=dict)
     launched_from_cluster: bool = False
-    retries: int = 0
     max_args_chars: int = 9500
-    warnings: tuple[str, ...] = ()
-    unfilled: tuple[str, ...] = ()
 
 
 def make_target(request: TargetRequest) -> DgxCloudTarget:
@@ -136,42 +160,115 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
         UserError: values run:ai or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    problems = [*control_characters(env, _TEXTS), *_volume_problems(env)]
-    raise_problems("dgxcloud", problems)
+    problems = [*control_characters(env, _TEXTS), *_volume_problems(env), *cloud_problems(env), *_references(env)]
+    raise_problems("dgxcloud", [*problems, *plain_secrets(env.get("custom_spec") or {})])
     return DgxCloudTarget(
         pvcs=tuple(dict(claim) for claim in env.get("pvcs") or ()),
         distributed_framework=env.get("distributed_framework") or "PyTorch",
-        **tables(env, "custom_spec"),
-        **flags(env, "launched_from_cluster"),
-        retries=env.get("retries") or 0,
         max_args_chars=env.get("max_args_chars") or 9500,
+        shared=not _astray(env),
         warnings=_warnings(env),
         unfilled=_unfilled(env),
+        **flags(env, "launched_from_cluster"),
         **texts(env, *_TEXTS, unset=""),
+        **{**cloud_values(env), "run_dir_here": _run_dir_here(env)},
     )
+
+
+def claim_name(claim: Mapping[str, Any]) -> str:
+    """The name of a claim's volume, whichever spelling the profile has."""
+    return str(claim.get("claimName") or claim.get("name") or "")
+
+
+def may_be_written(claim: Mapping[str, Any]) -> bool:
+    """Whether pods may write to a claim."""
+    return not claim.get("readOnly")
+
+
+def claim_of(pvcs: Any, folder: str) -> Mapping[str, Any] | None:
+    """The claim a directory of the job lies on: the innermost one, None where it lies on none."""
+    path = posixpath.normpath(folder)
+    found = [claim for claim in pvcs or () if below(path, posixpath.normpath(str(claim["path"])))]
+    return max(found, key=lambda claim: len(posixpath.normpath(str(claim["path"]))), default=None)
+
+
+def _run_dir_here(env: Mapping[str, Any]) -> str:
+    """In the cluster the claim is seen at the path that pods see."""
+    inside = env.get("pvc_nemo_run_dir") if env.get("launched_from_cluster") else ""
+    return str(env.get("run_dir_here") or inside or "")
 
 
 def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
     problems = []
-    claims = list(env.get("pvcs") or ())
-    for number, claim in enumerate(claims):
-        if not str(claim.get("path") or "").startswith("/") or not (claim.get("claimName") or claim.get("name")):
+    for number, claim in enumerate(env.get("pvcs") or ()):
+        if not str(claim.get("path") or "").startswith("/") or not claim_name(claim):
             problems.append(
                 UserError(f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {_CLAIM}")
             )
     return problems
 
 
+def _references(env: Mapping[str, Any]) -> list[UserError]:
+    """run:ai keeps credentials of several keys: a variable needs both names."""
+    return [
+        UserError(
+            f"secret_vars: {name} = {str(reference)!r} does not say which key of which credential is meant",
+            remedy=f'such as {{ {name} = "my-credential/{name}" }}',
+        )
+        for name, reference in (env.get("secret_vars") or {}).items()
+        if str(reference).count("/") != 1 or not all(str(reference).split("/"))
+    ]
+
+
 def _warnings(env: Mapping[str, Any]) -> tuple[str, ...]:
-    return ("mounts are not used: DGX Cloud mounts volume claims only, see pvcs",) if env.get("mounts") else ()
+    found = ["mounts are not used: DGX Cloud mounts volume claims only, see pvcs"] if env.get("mounts") else []
+    custom = env.get("custom_spec") or {}
+    found += [f"custom_spec.{key} takes the place of what nemotron sets" for key in _replaced(env, custom)]
+    found += [f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in custom]
+    return tuple(found)
+
+
+def _replaced(env: Mapping[str, Any], custom: Mapping[str, Any]) -> tuple[str, ...]:
+    names = (*OWN_VARIABLES, *(env.get("secret_vars") or {}))
+    spec = base_spec(
+        image=str(env.get("container_image") or ""),
+        nodes=env.get("nodes") or 1,
+        gpus=env.get("gpus_per_node") or 0,
+        pvcs=env.get("pvcs") or (),
+        framework=env.get("distributed_framework") or "PyTorch",
+        variables=[{"name": name} for name in names],
+    )
+    return merge(spec, custom).replaced
 
 
 def _unfilled(env: Mapping[str, Any]) -> tuple[str, ...]:
-    """The directory for jobs must lie on a claim: NeMo-Run 0.11.1 asserts it, and anything else would be lost."""
-    if not env.get("pvc_nemo_run_dir"):
-        return ()
-    folder = posixpath.normpath(env["pvc_nemo_run_dir"])
-    roots = [posixpath.normpath(str(claim["path"])) for claim in env.get("pvcs") or ()]
-    if any(below(folder, root) for root in roots):
-        return ()
-    return (f"pvc_nemo_run_dir {folder!r} is on none of pvcs ({', '.join(roots) or 'there are none'}): add {_CLAIM}",)
+    astray = _astray(env) if env.get("pvc_nemo_run_dir") else ""
+    return (*filter(None, (astray,)), *(_not_kept(name) for name in _without_reference(env)))
+
+
+def _without_reference(env: Mapping[str, Any]) -> list[str]:
+    """Secrets the job is to have, and run:ai is not said to keep. A workload's own variables are shown to everyone."""
+    kept = env.get("secret_vars") or {}
+    listed = [*(env.get("secrets") or ()), *(name for name in env.get("env_vars") or {} if is_secret_name(name))]
+    if env.get("inputs") or env.get("outputs"):
+        listed += [name for name, other in S3_KEYS.items() if other not in kept]
+    return [name for name in dict.fromkeys(listed) if name not in kept]
+
+
+def _not_kept(name: str) -> str:
+    return (
+        f"secret {name} cannot travel to run:ai, which would show it: make a credential there (Credentials, generic "
+        f'secret) with the key {name}, and set secret_vars = {{ {name} = "my-credential/{name}" }}'
+    )
+
+
+def _astray(env: Mapping[str, Any]) -> str:
+    """Why the directory for jobs does not outlive a job's pods, '' where it does."""
+    folder = posixpath.normpath(str(env.get("pvc_nemo_run_dir") or "/"))
+    claim = claim_of(env.get("pvcs"), folder)
+    if claim is None:
+        roots = ", ".join(posixpath.normpath(str(claim["path"])) for claim in env.get("pvcs") or ())
+        return f"pvc_nemo_run_dir {folder!r} is on none of pvcs ({roots or 'there are none'}): add {_CLAIM}"
+    if not may_be_written(claim):
+        return f"pvc_nemo_run_dir {folder!r} is on claim {claim_name(claim)}, which is readOnly: use one to be written"
+    return ""

@@ -11,6 +11,9 @@ BACKEND = Backend(
     fields=FIELDS,
     target="nemo_runspec.backends.lepton.fields:make_target",
     target_type="nemo_runspec.backends.lepton.fields:LeptonTarget",
+    render="nemo_runspec.backends.lepton.render:render",
     executor="nemo_runspec.backends.lepton.executor:make_executor",
+    provider="nemo_runspec.backends.lepton.client:LeptonProvider",
+    preflight="nemo_runspec.backends.lepton.preflight:checks",
     run_dir_key="nemo_run_dir",
 )

@@ -5,28 +5,24 @@ The arguments of NeMo-Run's `LeptonExecutor` named here are those of 0.11.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import (
-    VARIABLE,
-    below,
-    control_characters,
-    flags,
-    lists,
-    raise_problems,
-    tables,
-    texts,
-)
-from nemo_runspec.errors import UserError
+from nemo_runspec.backends.checks import below, control_characters, flags, lists, raise_problems, texts
+from nemo_runspec.backends.lepton import rules
+from nemo_runspec.backends.lepton.spec import make_spec, merged
+from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
+from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values
+from nemo_runspec.duration import seconds
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
-_EXAMPLE = '{ path = "/data", mount_path = "/data", from = "node-nfs:my-volume" }'
+DEFAULT_TTL = "3d"
 
-FIELDS: tuple[Field, ...] = (
+_OWN: tuple[Field, ...] = (
     adopt("container_image", required=True, nemo_run="container_image"),
     Field(
         "nemo_run_dir",
@@ -41,22 +37,26 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "resource_shape",
         "str",
-        "Resource shape of a node, such as gpu.8xh100-sxm.",
+        "Resource shape of a node, such as gpu.8xh100-sxm; by default the workspace's only one with gpus_per_node.",
         default="",
         nemo_run="resource_shape",
     ),
-    Field("node_group", "str", "Node group, by name.", default="", nemo_run="node_group"),
+    Field("node_group", "str", "Node group, by name or id.", default="", nemo_run="node_group"),
     Field("node_reservation", "str", "Reservation, by id.", default="", nemo_run="node_reservation"),
     Field("shared_memory_size", "positive", "Shared memory in MiB.", default=65536, nemo_run="shared_memory_size"),
     adopt(
         "mounts",
         help="Storage of the job: { path, mount_path, from }, where from names the node group's volume, such as "
-        "node-nfs:my-volume. Joined with the recipe's own.",
+        "node-nfs:my-volume; it may be left out where there is one. With none at all, the node group's volume is "
+        "mounted where nemo_run_dir is. Joined with the recipe's own.",
         nemo_run="mounts",
     ),
-    Field("secret_vars", "table[str]", "Variable of the job = name of a Lepton secret.", nemo_run="secret_vars"),
     Field(
-        "image_pull_secrets", "list[str]", "Lepton secrets for registries.", default=[], nemo_run="image_pull_secrets"
+        "image_pull_secrets",
+        "list[str]",
+        "Lepton secrets for registries; by default one is made of NGC_KEY for an image of nvcr.io.",
+        default=[],
+        nemo_run="image_pull_secrets",
     ),
     Field(
         "pre_launch_commands",
@@ -77,6 +77,12 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("queue_priority", "str", "Priority class, such as mid-4000.", nemo_run="queue_priority"),
     Field(
+        "ttl",
+        "str",
+        "How long Lepton keeps a job that is over, its logs included, such as 3d; 10m at least.",
+        default=DEFAULT_TTL,
+    ),
+    Field(
         "head_resource_shape",
         "str",
         "Resource shape of a Ray cluster's head; by default resource_shape.",
@@ -87,7 +93,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "custom_spec",
         "table",
-        "Further keys of the job's spec. NeMo-Run 0.11.1 takes them and does not send them.",
+        "Further keys of the job's spec, merged into it last; what they replace is said.",
         nemo_run="custom_spec",
     ),
     Field(
@@ -100,48 +106,51 @@ FIELDS: tuple[Field, ...] = (
     adopt("packager", nemo_run="packager"),
 )
 
+_NEMO_RUN_HAS = frozenset({"secret_vars"})
+
+FIELDS: tuple[Field, ...] = (
+    *_OWN,
+    *(replace(field, nemo_run=field.name) if field.name in _NEMO_RUN_HAS else field for field in CLOUD_FIELDS),
+)
+
 EXCLUDED: Mapping[str, str] = {
     "env_vars": "the job script exports them",
     "launcher": "the job script holds the launcher's command line",
-    "retries": "NeMo-Run does not hand it to Lepton",
+    "retries": "NeMo-Run does not hand it to Lepton; nemotron submits an evicted job again itself",
     "experiment_id": "NeMo-Run's experiments set it",
     "job_dir": "NeMo-Run's experiments set it",
 }
 """Arguments of NeMo-Run's executor that no profile key fills, and why."""
 
 _TEXTS = ("container_image", "nemo_run_dir", "resource_shape", "node_group", "node_reservation", "head_resource_shape")
-_MOUNT_KEYS = frozenset({"path", "mount_path", "from", "mount_options"})
 
 
-@dataclass(frozen=True, slots=True)
-class LeptonTarget:
-    """A Lepton job beyond what every plan says. Required keys a profile lacks are empty.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeptonTarget(CloudTarget):
+    """A Lepton job beyond what every cloud job says. Required keys a profile lacks are empty.
 
     Args:
-        shared_memory_size: MiB.
-        mounts: tables with `path`, `mount_path` and mostly `from`.
-        secret_vars: variable → name of the workspace's secret; never a value.
-        warnings: what is odd but not wrong.
+        shared_memory_size: MiB. ttl: seconds.
+        mounts: tables with `path`, `mount_path` and mostly `from`; as the profile gives them.
+        mounted_at: where the node group's volume is mounted, where the profile gives no mounts at all; else ''.
+        node_group: an id or a name.
     """
 
-    container_image: str
     nemo_run_dir: str
     resource_shape: str = ""
     node_group: str = ""
     node_reservation: str = ""
     head_resource_shape: str = ""
     shared_memory_size: int = 65536
+    ttl: int = 259200
     mounts: tuple[dict[str, Any], ...] = ()
-    secret_vars: dict[str, str] = field(default_factory=dict)
+    mounted_at: str = ""
     image_pull_secrets: tuple[str, ...] = ()
-    pre_launch_commands: tuple[str, ...] = ()
     can_be_preempted: bool = False
     can_preempt: bool = False
     queue_priority: str | None = None
     ray_version: str | None = None
-    custom_spec: dict[str, Any] = field(default_factory=dict)
     launched_from_cluster: bool = False
-    warnings: tuple[str, ...] = ()
 
 
 def make_target(request: TargetRequest) -> LeptonTarget:
@@ -152,54 +161,80 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     """
     env = request.env
     mounts = list(env.get("mounts") or ())
-    problems = [*control_characters(env, _TEXTS), *_mount_problems(mounts)]
-    problems += [
-        UserError(f"secret_vars: {name!r} is not the name of a variable", remedy='such as { HF_TOKEN = "my-secret" }')
-        for name in env.get("secret_vars") or {}
-        if not VARIABLE.fullmatch(name)
-    ]
+    problems = [*control_characters(env, _TEXTS), *rules.problems(env, request.name), *cloud_problems(env)]
     raise_problems("lepton", problems)
-    return LeptonTarget(
+    at = "" if mounts else mounting_point(env.get("nemo_run_dir") or "")
+    target = LeptonTarget(
         mounts=tuple(dict(mount) for mount in mounts),
+        mounted_at=at,
+        shared=bool(at) or _on_a_mount(env, mounts),
         shared_memory_size=env.get("shared_memory_size") or 65536,
+        ttl=seconds(str(env.get("ttl") or DEFAULT_TTL)),
         queue_priority=env.get("queue_priority") or None,
         ray_version=env.get("ray_version") or None,
-        warnings=tuple(_warnings(env, mounts)),
         **texts(env, *_TEXTS, unset=""),
-        **tables(env, "secret_vars", "custom_spec"),
-        **lists(env, "image_pull_secrets", "pre_launch_commands"),
+        **lists(env, "image_pull_secrets"),
         **flags(env, "can_be_preempted", "can_preempt", "launched_from_cluster"),
+        **cloud_values(env),
+    )
+    return replace(
+        target, warnings=(*_mount_warnings(env, mounts, at), *_group_warnings(env), *_custom_warnings(env, target))
     )
 
 
-def _mount_problems(mounts: list[Any]) -> list[UserError]:
-    problems = []
-    for number, mount in enumerate(mounts):
-        wrong = _wrong_with(mount)
-        if wrong:
-            problems.append(UserError(f"mounts[{number}] {wrong}: {mount!r}", remedy=f"write mounts = [{_EXAMPLE}]"))
-    return problems
+def mounting_point(folder: str) -> str:
+    """Where the node group's volume is mounted so that a folder lies on it: `/mnt/NAME`, else the folder itself.
+
+    Empty where it cannot be mounted there.
+    """
+    if not folder.startswith("/"):
+        return ""
+    parts = posixpath.normpath(folder).split("/")
+    place = "/".join(parts[:3]) if parts[1] == "mnt" else "/".join(parts)
+    kernel = place.startswith(("/proc/", "/sys/", "/dev/"))
+    return "" if place in rules.RESERVED_MOUNTS or place == "/mnt" or kernel else place
 
 
-def _wrong_with(mount: Any) -> str | None:
-    if not isinstance(mount, Mapping):
-        return "is not a mount of executor 'lepton'"
-    unknown = sorted(set(mount) - _MOUNT_KEYS)
-    if unknown:
-        return f"has an unknown key {unknown[0]!r}"
-    for key in ("path", "mount_path"):
-        if not isinstance(mount.get(key), str) or not mount[key].startswith("/"):
-            return f"needs an absolute {key}"
-    return None
+def _on_a_mount(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:
+    folder = env.get("nemo_run_dir")
+    return bool(folder) and any(below(str(folder), mount["mount_path"].rstrip("/") or "/") for mount in mounts)
 
 
-def _warnings(env: Mapping[str, Any], mounts: list[Any]) -> list[str]:
+def _mount_warnings(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]], at: str) -> list[str]:
     found = [
-        f"mounts[{number}] names no volume: Lepton wants from, such as node-nfs:my-volume"
+        f"mounts[{number}] names no volume: the node group's only one is taken; else write from, such as "
+        "node-nfs:my-volume"
         for number, mount in enumerate(mounts)
         if not mount.get("from")
     ]
     folder = env.get("nemo_run_dir")
-    if folder and not any(below(folder, mount["mount_path"]) for mount in mounts):
+    if folder and at:
+        found.append(f"nemo_run_dir {folder!r} is on none of mounts: the node group's volume will be mounted at {at}")
+    elif folder and not _on_a_mount(env, mounts):
         found.append(f"nemo_run_dir {folder!r} is on none of mounts: what a job writes there is lost when it ends")
     return found
+
+
+def _ray_warnings(env: Mapping[str, Any]) -> list[str]:
+    given = [key for key in ("ray_version", "head_resource_shape") if env.get(key)]
+    if not given:
+        return []
+    return [f"{', '.join(given)}: only for scripts that use NeMo-Run themselves; here Ray runs on the job's own nodes"]
+
+
+def _group_warnings(env: Mapping[str, Any]) -> list[str]:
+    """What Lepton takes only with a node group: queues and reservations are a node group's own."""
+    keys = ("queue_priority", "can_preempt", "can_be_preempted", "node_reservation")
+    given = [key for key in keys if env.get(key)]
+    return (
+        [f"{', '.join(given)}: Lepton takes this only with a node_group"] if given and not env.get("node_group") else []
+    )
+
+
+def _custom_warnings(env: Mapping[str, Any], target: LeptonTarget) -> list[str]:
+    """What `custom_spec` replaces of the job's spec, each key by its path."""
+    if not target.custom_spec:
+        return []
+    spec = make_spec(target, env.get("nodes") or 1, env.get("secrets") or (), ())
+    _, replaced = merged(spec, target.custom_spec)
+    return [f"custom_spec replaces {path} of the job's spec" for path in replaced]

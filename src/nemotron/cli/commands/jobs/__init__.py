@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs import act, complete, listing, logs, remote, remove, show, status
+from nemotron.cli.commands.jobs import act, cloud, complete, listing, logs, remote, remove, show, status
 from nemotron.cli.text import literal
 
 _JOB = "A job's name, the beginning or the last part of it, or 'last'; where that is a sweep, its newest job."
@@ -42,12 +42,32 @@ _WAIT = (
     "The jobs go on in both cases."
 )
 
-_CANCEL = (
+_STOP = (
     "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are. A sweep starts no more runs.\n\n"
+    "What their platforms keep of them stays: their records, logs and events there. "
     "Exit code: 0 when all are over, 2 where one could not be ended."
 )
 
-_RETRY = "Runs a job again: its stored plan on its stored package, under a new name.\n\nExit code: that of the new run."
+_CANCEL = (
+    "Ends jobs as 'stop' does. What a cloud keeps of them is then deleted there, and said line by line.\n\n"
+    "A job's log is fetched first, and its record here stays. A job that has succeeded or failed stays as it is. "
+    "Exit code: 0 when all are over, 2 where one could not be ended."
+)
+
+_EVENTS = "What a job's platform has written down about it, the oldest first."
+
+_REPLICAS = "The pods of a job: where each runs, and why one does not yet."
+
+_DIAGNOSE = (
+    "Why a job has failed, or does not start: kind, cause, what shows it, what to do, exit code.\n\n"
+    "Kinds: user code, out of memory, image, capacity, credentials, node, eviction, storage; on Slurm some more."
+)
+
+_RETRY = (
+    "Runs a job again: its stored plan on its stored package, under a new name.\n\n"
+    "Of a sweep, only the runs that have failed or are lost; they take the places of the old ones in it. "
+    "Exit code: that of the new run, of several the first that is not 0."
+)
 
 _RM = (
     "Removes jobs that are over: their records, logs and files. What they have put elsewhere stays.\n\n"
@@ -82,8 +102,12 @@ def make(help_text: str) -> Command:
             option("--timeout", "Wait no longer than this, such as 10m.", value="TIME"),
             as_json,
         ),
+        command("events", _EVENTS, cloud.events, _job(), as_json),
+        command("replicas", _REPLICAS, cloud.replicas, _job(), as_json),
+        command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
+        command("stop", _STOP, act.stop, _jobs(), _grace(), as_json),
         command("cancel", _CANCEL, act.cancel, _jobs(), _grace(), as_json),
-        command("retry", _RETRY, act.retry, _job()),
+        command("retry", _RETRY, act.retry, argument("job", _JOB_OR_SWEEP, complete=complete.jobs_and_groups)),
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),

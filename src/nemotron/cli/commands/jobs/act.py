@@ -1,12 +1,15 @@
-"""`nemotron jobs wait | cancel | retry`."""
+"""`nemotron jobs wait | stop | cancel | retry`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.reference import LAST
+from nemo_runspec.processes import user_name
+from nemotron.cli.commands.jobs.cloud import forget
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json
 from nemotron.cli.commands.jobs.say import say
@@ -61,8 +64,17 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     return next((code for code in (codes[entry.name] for entry in meant) if code), 0)
 
 
+def stop(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
+    """Ends jobs and sweeps, several at the same time. What their platforms keep of them stays."""
+    return _end(jobs, grace, as_json, "stop")
+
+
 def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
-    """Ends jobs and sweeps, several at the same time."""
+    """As `stop`; then what clouds keep of the jobs is deleted, and that is said line by line."""
+    return _end(jobs, grace, as_json, "cancel")
+
+
+def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.request import CancelRequest
     from nemo_runspec.jobs.select import seconds_in
@@ -75,26 +87,35 @@ def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
     for each in sweeps:
-        stop(overview.sweep_store, each.name, CancelRequest(seconds, "nemotron jobs cancel"))
+        stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"))
     records = [store.by_name(entry.name) for entry in overview.with_members(meant)]
-    done = _cancel_all(store, records, seconds)
+    done = _cancel_all(store, records, seconds, f"nemotron jobs {command} ({user_name()})")
     wait_for_end(overview.sweep_store, [each.name for each in sweeps], seconds + _MARGIN)
     ended = [result for result in done if not isinstance(result, UserError)]
     after = Overview(store) if sweeps else overview
     sweeps_now = [sweep_now(after, each.name) for each in sweeps]
-    _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, as_json)
+    deleted = forget(store, ended) if command == "cancel" else {}
+    _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, deleted, as_json)
     _raise_first([result for result in done if isinstance(result, UserError)])
     return 0 if all(record.over for record in ended) and all(each.status.over for each in sweeps_now) else 2
 
 
 def retry(job: str) -> int:
-    """Runs a job again; the exit code of the new run."""
+    """Runs a job again, or the failed runs of a sweep; the exit code of the new run, or of the first that failed."""
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.sweeps.overview import find_job
+    from nemo_runspec.sweeps.overview import Overview
     from nemotron.cli.again import retry as run_again
 
     store = JobStore()
-    return run_again(store, _now(store, find_job(store, job)))
+    overview = Overview(store)
+    if job == LAST or not overview.members(job):
+        entry = overview.one(job)
+        if not entry.is_sweep:
+            return run_again(store, _now(store, store.by_name(entry.name)))
+        job = entry.name
+    from nemotron.cli.sweep_again import retry_sweep
+
+    return retry_sweep(store, job, _said)
 
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:
@@ -128,15 +149,23 @@ def _print_cancelled(
     sweeps: Sequence[SweepNow],
     before: Sequence[JobRecord],
     ended: Sequence[JobRecord],
+    deleted: Mapping[str, Sequence[str]],
     as_json: bool,
 ) -> None:
     if as_json:
-        print_json([*map(sweep_json, sweeps), *map(to_json, ended)])
+        print_json([*map(sweep_json, sweeps), *(_with_deleted(record, deleted) for record in ended)])
         return
     for record, old in zip(ended, before, strict=True):
         print(_said(record, _already(old.over)))
+        for line in deleted.get(record.name, ()):
+            print(one_line(f"{record.name}: deleted: {line}"))
     for found, was in zip(sweeps, sweeps_before, strict=True):
         print(sweep_said(found, _already(was.status.over)))
+
+
+def _with_deleted(record: JobRecord, deleted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    told = {"deleted": list(deleted[record.name])} if record.name in deleted else {}
+    return {**to_json(record), **told}
 
 
 def _already(over: bool) -> str:
@@ -150,21 +179,23 @@ def _raise_first(problems: Sequence[UserError]) -> None:
         raise problems[0]
 
 
-def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float) -> list[JobRecord | UserError]:
+def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float, by: str) -> list[JobRecord | UserError]:
     from concurrent.futures import ThreadPoolExecutor
 
     remote = [record for record in records if record.handle and not record.over]
-    done = _cancel_remote(store, remote, grace) if remote else {}
+    done = _cancel_remote(store, remote, grace, by) if remote else {}
     with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
         return list(pool.map(lambda record: done.get(record.name) or _cancel_one(store, record, grace), records))
 
 
-def _cancel_remote(store: JobStore, records: Sequence[JobRecord], grace: float) -> dict[str, JobRecord | UserError]:
+def _cancel_remote(
+    store: JobStore, records: Sequence[JobRecord], grace: float, by: str
+) -> dict[str, JobRecord | UserError]:
     """Jobs of other machines, those of one machine together."""
     from nemo_runspec.remote.control import cancel as end
 
     try:
-        return {record.name: record for record in end(store, records, grace=grace, say=say)}
+        return {record.name: record for record in end(store, records, grace=grace, say=say, by=by)}
     except UserError as error:
         return {record.name: error for record in records}
 

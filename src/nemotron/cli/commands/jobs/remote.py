@@ -85,13 +85,16 @@ class _Quiet:
     """Says only what keeps the log from coming."""
 
     def __init__(self) -> None:
-        self._state = self._trouble = ""
+        self._state = self._trouble = self._overdue = ""
 
     def seen(self, record: JobRecord, seen: Seen) -> None:
-        """A job that waits has no log."""
+        """A job that waits has no log; one that waits for too long may never have one."""
         if record.state != self._state and record.state in ("queued", "starting"):
             say(f"{record.name} is {record.state}; its log will be shown once there is one")
-        self._state = record.state
+        overdue = str(seen.facts.get("overdue") or "")
+        if overdue and overdue != self._overdue:
+            say(f"{record.name} is {record.state} {overdue}; why: nemotron jobs diagnose {record.name}")
+        self._state, self._overdue = record.state, overdue
 
     def trouble(self, text: str) -> None:
         """The platform cannot be asked."""

@@ -77,7 +77,9 @@ def _id(record: JobRecord) -> str:
     """What the platform calls it, where it is, and when it was last asked."""
     if not record.handle:
         return ""
-    where = str(record.handle.get("host") or record.host)
+    from nemo_runspec.remote.display import place_of
+
+    where = place_of(record)
     found = [str(record.handle.get("id") or "none yet"), f"on {where}", f"in {record.handle.get('job_dir')}"]
     if record.facts.get("nodes"):
         found.insert(1, f"on {record.facts['nodes']}")
@@ -88,7 +90,7 @@ def _id(record: JobRecord) -> str:
 
 def _print_scripts(folder: Path) -> int:
     """The scripts that the job was sent with, as they lie in its folder."""
-    found = sorted(folder.glob("*.sh"))
+    found = [*sorted(folder.glob("*.sh")), *folder.glob("job.json")]
     if not found:
         raise UserError("this job has no scripts", where=str(folder))
     for path in found:
@@ -106,9 +108,19 @@ def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:
         (word, record.reason or record.cause),
         *[(key, str(record.diagnosis.get(word) or "")) for key, word in _DIAGNOSIS.items()],
         ("time", took(record)),
+        *_attempts(record),
         ("attempt", _attempt(record.facts)),
         ("metrics", numbers(record.metrics)),
     ]
+
+
+def _attempts(record: JobRecord) -> list[tuple[str, str]]:
+    """The attempts that failed and were followed by another, with why, and where they ran."""
+    rows = []
+    for number, each in enumerate(record.handle.get("tried") or (), 1):
+        where = f", on {each['nodes']}" if each.get("nodes") else ""
+        rows.append((f"attempt {number}", f"{each.get('kind')}: {each.get('what')} ({each.get('id')}{where})"))
+    return rows
 
 
 def _attempt(facts: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ def _say_trouble(text: str) -> None:
 def _row(record: JobRecord, seen: Seen | None) -> tuple[str, ...]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
-    remark = "; ".join(filter(None, (_place(facts, record.state), _why(record))))
+    remark = "; ".join(filter(None, (_place(facts, record.state), _why(record, facts))))
     return (
         record.name,
         record.state + code,
@@ -64,8 +64,13 @@ def _row(record: JobRecord, seen: Seen | None) -> tuple[str, ...]:
     )
 
 
-def _why(record: JobRecord) -> str:
-    return str(record.diagnosis.get("what") or record.reason or record.cause)
+def _why(record: JobRecord, facts: dict[str, Any]) -> str:
+    """Why it failed, or waits: whether for too long, how many of its replicas do not any more, what for."""
+    why = str(record.diagnosis.get("what") or record.reason or record.cause)
+    if record.over or record.state == "running":
+        return why
+    waiting = (facts.get("overdue"), facts.get("replicas"), facts.get("waiting") or why)
+    return "; ".join(str(text) for text in waiting if text)
 
 
 def _place(facts: dict[str, Any], state: str) -> str:

@@ -111,7 +111,8 @@ def in_words(runs: Mapping[str, int]) -> str:
 def _runs(sweep: Sweep, members: Sequence[Entry]) -> Counter[str]:
     known = {entry.name: entry.state for entry in members}
     planned = [known.pop(member.name, member.state) for member in sweep.members]
-    return Counter([*planned, *known.values()])
+    again = {name for member in sweep.members for name in member.before}  # their places are taken
+    return Counter([*planned, *(state for name, state in known.items() if name not in again)])
 
 
 def _remark(found: SweepNow) -> str:

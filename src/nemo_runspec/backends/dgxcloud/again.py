@@ -1,0 +1,66 @@
+"""Submits a job that failed through no fault of its own once more, exactly as it was sent, but for what must differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.payload import as_text
+from nemo_runspec.backends.dgxcloud.render import PAYLOAD
+from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, VARIABLES, Spec
+from nemo_runspec.backends.dgxcloud.submit import submit
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Handle
+
+_HOSTNAME = "kubernetes.io/hostname"
+"""The label by which Kubernetes knows a machine."""
+
+
+def again(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Submits it once more; the new handle.
+
+    Args:
+        avoid: machines it is not to run on. `folder`: with the workload that was sent.
+
+    Raises:
+        UserError: what was sent is not there any more; or run:ai refuses it.
+    """
+    attempt = int(handle.get("attempt") or 0) + 1
+    payload = sent(folder)
+    payload["name"] = f"{handle['name']}-r{attempt}"
+    spec = payload["spec"]
+    for variable in spec.get(VARIABLES) or ():
+        if variable.get("name") == ATTEMPT:
+            variable["value"] = str(attempt)
+    if avoid:
+        without(spec, avoid)
+    first = {key: value for key, value in handle.items() if key not in ("id", "stopped_by")}
+    return submit(api, {**first, "workload": payload["name"], "attempt": attempt}, as_text(payload))
+
+
+def sent(folder: Path) -> dict[str, Any]:
+    """The workload as it was sent the first time.
+
+    Raises:
+        UserError: it is not there, or is no such thing.
+    """
+    file = folder / PAYLOAD
+    try:
+        payload = json.loads(file.read_text(encoding="utf-8"))
+        return {**payload, "spec": dict(payload["spec"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError("the workload that was sent is not there any more", where=str(file)) from None
+
+
+def without(spec: Spec, nodes: Sequence[str]) -> None:
+    """Adds to a spec that it must not run on these machines; every alternative of its own affinity gets the rule."""
+    rule = {"key": _HOSTNAME, "operator": "NotIn", "values": list(nodes)}
+    terms = (spec.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms") or [{}]
+    spec["nodeAffinityRequired"] = {
+        "nodeSelectorTerms": [
+            {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), rule]} for term in terms
+        ]
+    }

@@ -1,0 +1,264 @@
+"""run:ai's REST API as far as it is used here: plain answers, every list to its end, one token for this process.
+
+Paths and parameters are those of run:ai's published API, 2.24 (`run-ai-docs.nvidia.com/api`), relative to `base_url`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
+
+Row = dict[str, Any]
+
+TRAININGS, DISTRIBUTED, WORKSPACES = "trainings", "distributed", "workspaces"
+"""The kinds of workloads: one node, several nodes, and helpers."""
+
+PAGE = 500
+"""Rows of a list per request: the most that run:ai gives."""
+
+_OF_THREAD = threading.local()
+"""Connections of this thread, by their address: a connection is asked by one thread at a time."""
+
+_FORBIDDEN = "give the application a role with that permission in the project (run:ai: Access, Access rules)"
+
+
+class RunaiApi:
+    """One run:ai control plane, and its cluster's API server where one is named.
+
+    Args:
+        base_url: such as `https://example.com/api/v1`. `kube_url`: '' where there is none.
+        token: shared by all that are the same application. `patience`: seconds for a question whose trouble may pass.
+
+    Raises of every method: `Refused` (4xx), `Unreachable` (no answer), `NotKnown` (a POST that may have been done),
+    `UserError` (the credentials are not accepted).
+    """
+
+    def __init__(self, base_url: str, token: Token, kube_url: str = "", *, patience: float = 60.0) -> None:
+        self.web = Web(base_url, "run:ai", headers=self._headers, patience=patience)
+        kube = Web(kube_url, "the cluster's API server", headers=self._headers, patience=patience) if kube_url else None
+        self.kube = kube
+        self._token = token
+        self._used = ""
+        self._projects: dict[str, Row] = {}
+
+    def projects(self) -> list[Row]:
+        """All projects the application sees."""
+        return list(self._pages("/org-unit/projects", "projects"))
+
+    def project(self, name: str) -> Row:
+        """The project of exactly this name; asked for once.
+
+        Raises:
+            UserError: there is none; the error names those there are.
+        """
+        if name in self._projects:
+            return self._projects[name]
+        there = self.projects()
+        found = [row for row in there if row.get("name") == name]
+        if len(found) == 1:
+            self._projects[name] = found[0]
+            return found[0]
+        if found:
+            raise UserError(f"run:ai has {len(found)} projects '{name}', on several clusters", where=self.web.base)
+        names = sorted(str(row.get("name")) for row in there)
+        raise UserError(
+            f"run:ai has no project '{name}'; there are: {', '.join(names) or 'none that this application sees'}",
+            where=self.web.base,
+            remedy=did_you_mean(name, names) or "set project_name to one of them",
+        )
+
+    def clusters(self) -> list[Row]:
+        """The clusters of the control plane."""
+        return self._list("/clusters", "clusters")
+
+    def node_pools(self) -> list[Row]:
+        """The node pools of all clusters."""
+        return self._list("/node-pools", "nodepools")
+
+    def claims(self, project_id: str = "") -> list[Row]:
+        """The data sources that are persistent volume claims: `meta` and `spec` of run:ai's assets."""
+        return self._list("/asset/datasource/pvc", "entries", _of_project(project_id))
+
+    def credentials(self, project_id: str = "") -> list[Row]:
+        """The credentials run:ai keeps, as `meta` and `spec`; it gives no values away."""
+        return self._list("/asset/credentials", "entries", _of_project(project_id))
+
+    def create(self, kind: str, payload: Mapping[str, Any]) -> Row:
+        """Submits a workload; the answer has `workloadId`. `NotKnown` too where the answer makes no sense."""
+        reply = self._ask("POST", f"/workloads/{kind}", body=payload)
+        try:
+            return _row(reply.json())
+        except UserError as error:
+            raise NotKnown(f"run:ai: {error.what}", where=error.where) from None
+
+    def detail(self, id: str) -> Row:
+        """One workload of any kind: `phase`, `conditions`, `pendingSchedulingMessages`."""
+        return _row(self._ask("GET", f"/workloads/{id}").json())
+
+    def workload(self, kind: str, id: str) -> Row:
+        """One workload with its spec; its phase is `actualPhase` here."""
+        return _row(self._ask("GET", f"/workloads/{kind}/{id}").json())
+
+    def workloads(self, filters: Sequence[str] = (), *, deleted: bool = False) -> Iterator[Row]:
+        """Workloads of all kinds, the newest first; further pages are asked for as they are needed.
+
+        Args:
+            filters: such as `projectName==team`, all of which must hold.
+            deleted: those that were deleted, instead of those that are there.
+        """
+        params: dict[str, Any] = {"sortBy": "createdAt", "sortOrder": "desc"}
+        if filters:
+            params["filterBy"] = ",".join(filters)
+        if deleted:
+            params["deleted"] = "true"
+        return self._pages("/workloads", "workloads", params)
+
+    def suspend(self, kind: str, id: str) -> None:
+        """Stops a workload; run:ai keeps its record. Twice is as once."""
+        self._ask("POST", f"/workloads/{kind}/{id}/suspend", repeatable=True)
+
+    def delete(self, kind: str, id: str) -> None:
+        """Deletes a workload and its record."""
+        self._ask("DELETE", f"/workloads/{kind}/{id}", repeatable=True)
+
+    def events(self, id: str) -> list[Row]:
+        """What the cluster has written down about a workload, the newest first."""
+        return list(self._pages(f"/workloads/{id}/events", "events"))
+
+    def history(self, id: str) -> list[Row]:
+        """The phases a workload went through."""
+        return list(self._pages(f"/workloads/{id}/history", "records"))
+
+    def pods(self, id: str) -> list[Row]:
+        """The pods of a workload."""
+        return self._list(f"/workloads/{id}/pods", "pods")
+
+    def kube_pods(self, namespace: str, selector: str = "") -> list[Row]:
+        """The pods of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
+        params = {"labelSelector": selector} if selector else None
+        return _rows(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params).json(), "items")
+
+    def kube_events(self, namespace: str, selector: str = "") -> list[Row]:
+        """The events of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
+        params = {"fieldSelector": selector} if selector else None
+        return _rows(self._ask_kube(f"/api/v1/namespaces/{namespace}/events", params).json(), "items")
+
+    def kube_log(self, namespace: str, pod: str, params: Mapping[str, Any]) -> bytes:
+        """The log of a pod's container. Only with a `kube_url`.
+
+        Args:
+            params: of `GET …/pods/NAME/log` of the Kubernetes API: `container`, `timestamps`, `sinceTime`, …
+        """
+        return self._ask_kube(f"/api/v1/namespaces/{namespace}/pods/{pod}/log", params).body
+
+    def _list(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        """A list that comes whole."""
+        return _rows(self._ask("GET", path, params=params).json(), key)
+
+    def _pages(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Row]:
+        """Every row once. A page says where the `next` one begins; the last says nothing, or brings nothing new."""
+        offset, known = 0, dict[str, Row]()
+        while True:
+            answer = self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset}).json()
+            new = {name: row for row in _rows(answer, key) if (name := _identity(row)) not in known}
+            yield from new.values()
+            known |= new
+            following = answer.get("next") if isinstance(answer, dict) else None
+            if not isinstance(following, int) or following <= offset or not new:
+                return
+            offset = following
+
+    def _ask_kube(self, path: str, params: Mapping[str, Any] | None = None) -> Reply:
+        if self.kube is None:
+            raise UserError("the profile names no kube_apiserver_url")
+        return self._checked(self.kube, "GET", path, params=params)
+
+    def _ask(self, method: str, path: str, **more: Any) -> Reply:
+        return self._checked(self.web, method, path, **{"repeatable": method == "GET", **more})
+
+    def _checked(self, web: Web, method: str, path: str, **more: Any) -> Reply:
+        """One request; once more with a new token where the old one is not taken."""
+        try:
+            return web.reply(method, path, **more)
+        except Refused as error:
+            if error.status == 401:
+                self._token.refused(self._used)
+                return self._again(web, method, path, **more)
+            raise _in_words(error, method, path) from None
+
+    def _again(self, web: Web, method: str, path: str, **more: Any) -> Reply:
+        try:
+            return web.reply(method, path, **more)
+        except Refused as error:
+            raise _in_words(error, method, path) from None
+
+    def _headers(self) -> Mapping[str, str]:
+        self._used = self._token.value()
+        return {"Authorization": f"Bearer {self._used}"}
+
+
+def connect(handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> RunaiApi:
+    """The API a handle's job is on. Connections are shared by a thread, the token by the process.
+
+    Args:
+        handle: with `base_url`, `client_id`, `kube`, and where the secret is: `profile`, `env_file`.
+        secrets: of a submission, which may hold `client_secret`.
+
+    Raises:
+        UserError: there is no client secret to be found.
+    """
+    from nemo_runspec.backends.dgxcloud.credentials import client_secret
+
+    secret = client_secret(handle, secrets)
+    address = (str(handle["base_url"]), str(handle["client_id"]), secret, str(handle.get("kube") or ""))
+    known: dict[tuple[str, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
+    if address not in known:
+        known[address] = RunaiApi(address[0], shared_token(address[0], address[1], secret), address[3])
+    return known[address]
+
+
+@lru_cache(maxsize=32)
+def shared_token(base_url: str, client_id: str, secret: str) -> Token:
+    """The token of an application in this process."""
+    web = Web(base_url, "run:ai", headers=_nothing)
+    return Token(partial(fetch_token, web, client_id, secret))
+
+
+def _nothing() -> Mapping[str, str]:
+    return {}
+
+
+def _in_words(error: Refused, method: str, path: str) -> Refused:
+    if error.status == 401:
+        error.remedy = "make a new application in run:ai, and put its id and secret into the profile"
+    if error.status == 403:
+        error.what = f"run:ai does not let this application do {method} {path}: {error.what}"
+        error.remedy = _FORBIDDEN
+    return error
+
+
+def _of_project(id: str) -> dict[str, str] | None:
+    return {"projectId": id} if id else None
+
+
+def _rows(answer: Any, key: str) -> list[Row]:
+    """The rows of a list's answer: below `key`, below the usual other names, or the answer itself."""
+    if isinstance(answer, dict):
+        answer = next((answer[name] for name in (key, "entries", "items") if isinstance(answer.get(name), list)), [])
+    return [row for row in answer or () if isinstance(row, dict)]
+
+
+def _row(answer: Any) -> Row:
+    return answer if isinstance(answer, dict) else {}
+
+
+def _identity(row: Row) -> str:
+    meta = row.get("meta") or row.get("metadata") or {}
+    named = row.get("id") or row.get("workloadId") or meta.get("id") or meta.get("uid")
+    return str(named) if named else repr(row)

@@ -1,0 +1,229 @@
+"""run:ai's errands: what `remote.provider.CloudProvider` asks for, done over its REST API.
+
+NeMo-Run's `DGXCloudExecutor` 0.11.1 is not used for it: it calls a failed command a success, its cancel ends nothing,
+and it takes a pod for every 7 kB of code.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import (
+    Diagnosis,
+    Event,
+    Handle,
+    Parts,
+    Piece,
+    Prepared,
+    Replica,
+    Rest,
+    Say,
+    Seen,
+)
+from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.transport.web import Refused
+
+
+class DgxCloudProvider:
+    """One object without state; connections and the token are shared by the process."""
+
+    def check(self, plan: Plan) -> None:
+        """As `Provider.check`."""
+        from nemo_runspec.backends.dgxcloud.refusals import check
+
+        check(plan)
+
+    def place(self, plan: Plan) -> Handle:
+        """As `Provider.place`."""
+        from nemo_runspec.backends.dgxcloud.prepare import place_of
+
+        return place_of(plan)
+
+    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
+        """As `Provider.prepare`. The job's files travel in the workload, or are put where its pods fetch them."""
+        from nemo_runspec.backends.dgxcloud.prepare import asked, filled, loaded
+        from nemo_runspec.backends.dgxcloud.refusals import check_there, travels_not
+
+        plan = submission.plan
+        handle = self.place(plan)
+        api = connect(handle, submission.secrets)
+        for line in travels_not(plan):
+            say(f"warning: {line}")
+        check_there(api, plan, say)
+        facts, more = asked(api, plan, say)
+        rendering = filled(plan, facts, loaded(submission, parts, say))
+        return Prepared({**handle, **more}, rendering, plan, _by_hand(plan, rendering))
+
+    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
+        """As `CloudProvider.resolve`. The cargo stays a hole: making it may mean to send it."""
+        from nemo_runspec.backends.dgxcloud.prepare import asked
+        from nemo_runspec.backends.dgxcloud.render import render
+
+        plan = submission.plan
+        facts, _ = asked(connect(self.place(plan), submission.secrets), plan, say)
+        return render(plan, facts)
+
+    def submit(self, prepared: Prepared, say: Say) -> Handle:
+        """As `Provider.submit`. One request."""
+        from nemo_runspec.backends.dgxcloud.render import PAYLOAD
+        from nemo_runspec.backends.dgxcloud.submit import submit
+
+        text = next(file.text for file in prepared.rendering.files if file.name == PAYLOAD)
+        return submit(connect(prepared.handle), prepared.handle, text)
+
+    def host_of(self, handle: Handle) -> str:
+        """As `Provider.host_of`."""
+        return "|".join(str(handle.get(key) or "") for key in ("base_url", "client_id", "project", "kube"))
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
+        """As `Provider.look`. Of a job that is over, its log's end is looked at once for its exit code."""
+        from nemo_runspec.backends.dgxcloud.ended import with_end
+        from nemo_runspec.backends.dgxcloud.seen import look
+
+        if not handles:
+            return []
+        api = connect(handles[0])
+        pairs = zip(handles, look(api, handles), strict=True)
+        return [with_end(api, _with_id(handle, seen), seen) for handle, seen in pairs]
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        """As `Provider.stop`: suspends each, which ends its pods and keeps its record. TERM goes before KILL there."""
+        for handle in handles:
+            _suspend(connect(handle), handle)
+
+    def tail(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> Sequence[Piece]:
+        """As `Provider.tail`."""
+        from nemo_runspec.backends.dgxcloud.logs import tail
+        from nemo_runspec.backends.dgxcloud.told import platform_log
+        from nemo_runspec.cloud.told import shown
+
+        if not handle.get("id"):
+            return []
+        api = connect(handle)
+        return platform_log(api, handle, offsets) if platform else shown(tail(api, handle, offsets, limit))
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
+        """As `Provider.rest`. Up to six requests for a job that failed, fewer for others."""
+        from nemo_runspec.backends.dgxcloud.rest import rest_of
+
+        return [rest_of(connect(handle), handle, each) for handle, each in zip(handles, seen, strict=True)]
+
+    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+        """As `CloudProvider.diagnose`."""
+        from nemo_runspec.backends.dgxcloud.rest import diagnosis_of
+
+        return diagnosis_of(connect(handle), handle, seen)
+
+    def replicas(self, handle: Handle) -> Sequence[Replica]:
+        """As `CloudProvider.replicas`."""
+        from nemo_runspec.backends.dgxcloud.told import replicas_of
+
+        return replicas_of(connect(handle), handle)
+
+    def events(self, handle: Handle) -> Sequence[Event]:
+        """As `CloudProvider.events`."""
+        from nemo_runspec.backends.dgxcloud.told import events_of
+
+        return events_of(connect(handle), handle)
+
+    def remove(self, handle: Handle) -> None:
+        """As `Provider.remove`. Without a way to the claim nothing is removed, and that is said.
+
+        Raises:
+            UserError: the directory cannot be removed from here.
+        """
+        folder = Path(str(handle.get("here") or ""))
+        if handle.get("here"):
+            _remove(folder)
+        elif handle.get("id"):
+            raise UserError(
+                "the job's directory lies on a claim that this machine does not see",
+                where=str(handle["job_dir"]),
+                remedy="set run_dir_here where the claim's storage is mounted here too, or remove it from a pod",
+            )
+
+    def forget(self, handle: Handle) -> Sequence[str]:
+        """As `CloudProvider.forget`: deletes the workload; its files on the claim stay."""
+        id = str(handle.get("id") or "")
+        if not id:
+            return []
+        try:
+            connect(handle).delete(str(handle["kind"]), id)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return []
+        return [f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"]
+
+    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+        """As `CloudProvider.again`: a workload of another name, as the first one keeps its own."""
+        from nemo_runspec.backends.dgxcloud.again import again
+
+        return again(connect(handle), handle, avoid, folder)
+
+    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
+        """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""
+        from nemo_runspec.backends.dgxcloud.pods import pods_of
+
+        pods = pods_of(connect(handle), str(handle["id"])) if node else []
+        pod = next((pod.name for pod in pods if node in (pod.node, pod.name, str(pod.index))), None)
+        if node and pod is None:
+            there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in pods) or "none"
+            raise UserError(f"the job has no node '{node}'; there are: {there}")
+        which = ("--pod", pod) if pod else ()
+        name = str(handle.get("workload") or handle["name"])
+        words = ("runai", "workload", "exec", name, "--project", str(handle["project"]), *which)
+        return (*words, "--stdin", "--tty", "--", "bash")
+
+
+def _with_id(handle: Handle, seen: Seen) -> Handle:
+    """The handle of a job that was found by its name."""
+    return {**handle, "id": seen.facts["id"]} if not handle.get("id") and seen.facts.get("id") else handle
+
+
+def _suspend(api: RunaiApi, handle: Handle) -> None:
+    """Stops one workload. One that is over or gone is left as it is."""
+    from nemo_runspec.backends.dgxcloud.seen import find
+
+    row = None if handle.get("id") else find(api, handle)
+    id = str(handle.get("id") or (row or {}).get("id") or "")
+    if not id:
+        return
+    try:
+        api.suspend(str(handle["kind"]), id)
+    except Refused as error:
+        if error.status not in (404, 409):
+            raise
+
+
+def _remove(folder: Path) -> None:
+    if folder.parent.name != "jobs" or ".." in folder.parts:
+        raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
+    trash = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        folder.rename(trash)  # never half there under its own name
+        shutil.rmtree(trash)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"the job's files cannot be removed: {error.strerror}", where=str(folder)) from None
+
+
+def _by_hand(plan: Plan, rendering: Rendering) -> tuple[str, ...]:
+    target: DgxCloudTarget = plan.target
+    claim = claim_of(target.pvcs, plan.job_dir) or {}
+    return (
+        f"look:    its pods put the job's files to {plan.job_dir} on claim {claim_name(claim)}",
+        f"submit:  {' '.join(rendering.command)} with job.json as the body, and the application's token",
+        f"after:   nemotron jobs status {plan.name}, which finds the job by its name",
+    )

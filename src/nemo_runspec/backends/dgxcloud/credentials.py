@@ -1,0 +1,67 @@
+"""Where the client secret of a run:ai application is found: a submission's, the profile's own, the environment's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.errors import UserError
+
+VARIABLE = "RUNAI_CLIENT_SECRET"
+"""Looked at where neither a submission nor a profile has the secret."""
+
+KEY = "client_secret"
+"""The key of a profile, and the name of a plan's secret."""
+
+_GIVEN: dict[tuple[str, str], str] = {}
+"""Secrets of this process's submissions: one typed on the command line is nowhere else."""
+
+
+def client_secret(handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> str:
+    """The secret of a handle's application.
+
+    Args:
+        handle: with `base_url`, `client_id`, and `profile` and `env_file`, where the secret stood.
+        secrets: of a submission.
+
+    Raises:
+        UserError: it is nowhere; the error says what was looked at.
+    """
+    application = (_address(handle), str(handle.get("client_id")))
+    given = (secrets or {}).get(KEY)
+    if given:
+        _GIVEN[application] = given
+    found = given or _GIVEN.get(application)
+    if found:
+        return found
+    found, why = _in_profile(handle)
+    found = found or os.environ.get(VARIABLE, "").strip()
+    if found:
+        return found
+    raise UserError(
+        f"the client secret of run:ai application {handle.get('client_id')} is not at hand: {why}",
+        where=str(handle.get("env_file") or "") or None,
+        remedy=f"set {KEY} in the profile, or export {VARIABLE}=…",
+    )
+
+
+def _in_profile(handle: Mapping[str, Any]) -> tuple[str, str]:
+    """The secret as the profile has it now, and why there is none. Another application's secret is not handed out."""
+    from nemo_runspec.profiles.load import load_profile
+
+    name, file = handle.get("profile"), handle.get("env_file")
+    if not name:
+        return "", "the job was submitted without a profile"
+    try:
+        values = load_profile(str(name), Path(str(file)) if file else None)[0].values
+    except UserError as error:
+        return "", error.what.splitlines()[0]
+    if (_address(values), values.get("client_id")) != (_address(handle), handle.get("client_id")):
+        return "", f"profile '{name}' names another application by now"
+    return str(values.get(KEY) or ""), f"profile '{name}' has no {KEY}"
+
+
+def _address(values: Mapping[str, Any]) -> str:
+    return str(values.get("base_url") or "").rstrip("/")

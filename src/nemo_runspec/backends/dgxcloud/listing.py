@@ -1,0 +1,103 @@
+"""What run:ai has for a profile's application: `nemotron dgxcloud projects | pvcs | workloads | credentials`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
+
+PROFILE_NEEDED = True
+"""The address and the application are a profile's."""
+
+_NEWEST = 100
+"""Workloads that are listed."""
+
+
+def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None) -> RunaiApi:
+    """The control plane of a profile.
+
+    Raises:
+        UserError: the profile does not say which, or its client secret is nowhere.
+    """
+    for key in ("base_url", "client_id"):
+        if not env.get(key):
+            raise UserError(f"profile '{profile}' has no {key}", where=env_file)
+    given = {"client_secret": str(env["client_secret"])} if env.get("client_secret") else None
+    where = {"profile": profile, "env_file": env_file, "kube": env.get("kube_apiserver_url") or ""}
+    return connect({"base_url": env["base_url"], "client_id": env["client_id"], **where}, given)
+
+
+def _projects(asked: Asked) -> Iterator[Row]:
+    for row in asked.api.projects():
+        status = _table(row.get("status"))
+        yield {
+            "project": row.get("name"),
+            "id": row.get("id"),
+            "cluster": row.get("clusterId"),
+            "phase": status.get("phase") or "",
+            "namespace": status.get("namespace") or row.get("requestedNamespace") or "",
+        }
+
+
+def _pvcs(asked: Asked) -> Iterator[Row]:
+    for row in asked.api.claims(_project_id(asked)):
+        meta, spec = _table(row.get("meta")), _table(row.get("spec"))
+        yield {
+            "claim": spec.get("claimName") or meta.get("name"),
+            "scope": meta.get("scope") or "",
+            "project": meta.get("projectName") or meta.get("projectId") or "",
+            "read_only": bool(spec.get("readOnly")),
+            "path": spec.get("path") or "",
+        }
+
+
+def _workloads(asked: Asked) -> Iterator[Row]:
+    project = asked.env.get("project_name")
+    for row in islice(asked.api.workloads([f"projectName=={project}"] if project else []), _NEWEST):
+        yield {
+            "workload": row.get("name"),
+            "phase": row.get("phase") or row.get("actualPhase") or "",
+            "type": row.get("type") or "",
+            "project": row.get("projectName") or "",
+            "created": row.get("createdAt") or "",
+            "id": row.get("id") or row.get("workloadId"),
+        }
+
+
+def _credentials(asked: Asked) -> Iterator[Row]:
+    for row in asked.api.credentials(_project_id(asked)):
+        meta, spec = _table(row.get("meta")), _table(row.get("spec"))
+        kind = next((name for name in spec if isinstance(spec[name], Mapping)), meta.get("kind") or "")
+        yield {
+            "credential": meta.get("name"),
+            "kind": kind,
+            "scope": meta.get("scope") or "",
+            "keys": [str(key) for key in _table(spec.get(kind)).get("keys") or ()],
+        }
+
+
+def _project_id(asked: Asked) -> str:
+    """Assets are asked for by the profile's project, so that those of others do not stand between."""
+    named = asked.env.get("project_name")
+    return str(asked.api.project(str(named))["id"]) if named else ""
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_PROJECT = {"PROJECT": "project", "ID": "id", "PHASE": "phase", "NAMESPACE": "namespace", "CLUSTER": "cluster"}
+_CLAIM = {"CLAIM": "claim", "SCOPE": "scope", "PROJECT": "project", "READ ONLY": "read_only", "PATH": "path"}
+_WORKLOAD = {"WORKLOAD": "workload", "PHASE": "phase", "TYPE": "type", "CREATED": "created", "ID": "id"}
+_CREDENTIAL = {"CREDENTIAL": "credential", "KIND": "kind", "SCOPE": "scope", "KEYS": "keys"}
+
+LISTINGS = table_of(
+    Listing("projects", "Projects that the profile's application sees.", _PROJECT, _projects),
+    Listing("pvcs", "Persistent volume claims that jobs of the profile's project may mount.", _CLAIM, _pvcs),
+    Listing("workloads", f"Workloads of the profile's project, the {_NEWEST} newest.", _WORKLOAD, _workloads),
+    Listing("credentials", "Credentials that run:ai keeps, for secret_vars.", _CREDENTIAL, _credentials),
+)

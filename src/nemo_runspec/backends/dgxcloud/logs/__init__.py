@@ -1,0 +1,41 @@
+"""A job's logs, from wherever they can be had: files on the claim, pods of the cluster, or a copy on S3.
+
+run:ai's control plane has no logs (its published API, 2.24, offers none). So a job's log is read, in this order:
+from the claim, where this machine sees it; from the pods, where the profile names the cluster's API server; from S3,
+where a helper workload has put it once the job is over. Where none of these is set up, the log says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
+from nemo_runspec.remote.provider import Handle, Piece
+
+
+def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> Sequence[Piece]:
+    """What is new in the logs of a job's nodes; where they cannot be read, a line that says why, once.
+
+    Args:
+        offsets: by `Piece.path`. `limit`: bytes in all.
+
+    Raises:
+        UserError: run:ai or the cluster does not answer, or refuses.
+    """
+    if claim.seen_from_here(handle):
+        return claim.tail(handle, offsets, limit)
+    if api.kube is not None:
+        found = kube.tail(api, handle, offsets, limit)
+        if found is not None:
+            return found
+        if kube.is_whole(handle, offsets):
+            return []
+    return saved.tail(api, handle, offsets, limit) or notice.tail(handle, offsets)
+
+
+def last_words(api: RunaiApi, handle: Handle) -> bytes:
+    """The end of the logs of a job's nodes, end markers included; empty where there is no quick way to them."""
+    if claim.seen_from_here(handle):
+        return claim.last_words(handle)
+    return kube.last_words(api, handle) if api.kube is not None else b""

@@ -1,0 +1,165 @@
+"""A copy of a job's logs on S3, made by one helper workload once the job is over and its log is asked for.
+
+The helper mounts the job's claims, packs `logs/node-*.log` and puts them to an address that holds for an hour, so that
+no key travels. It is deleted then; the copy stays.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.backends.dgxcloud.api import TRAININGS, RunaiApi
+from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
+from nemo_runspec.backends.dgxcloud.logs.notice import said
+from nemo_runspec.backends.dgxcloud.seen import find, state_of, workload_name
+from nemo_runspec.backends.dgxcloud.spec import BOOT, base_spec
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.transport.web import Refused, Web
+
+if TYPE_CHECKING:
+    from nemo_runspec.cloud.bucket import Bucket
+
+_HOLDS = 3600
+"""Seconds that the helper's address, and the one the copy is read from, hold."""
+
+_PATIENCE, _PAUSE = 300.0, 2.0
+"""Seconds that the helper may take in all, and between two looks at it."""
+
+_FAILED = "saved"
+"""The path of the piece that says why there is no copy."""
+
+_NO_KEYS = "this job's log can be fetched from S3 once it has ended, with ACCESS_KEY and SECRET_KEY in the environment"
+
+_PROGRAM = """\
+set -eo pipefail
+url=$NEMOTRON_PUT file=/tmp/nemotron-logs.tar.gz
+unset NEMOTRON_PUT NEMOTRON_BOOT
+cd "$NEMOTRON_JOB_DIR"
+tar -czf "$file" logs
+if command -v curl > /dev/null; then
+  printf 'url = "%s"\\n' "$url" | curl -fsS --retry 5 -T "$file" -K -
+else
+  printf %s "$url" | python3 -c 'import sys, urllib.request as u
+u.urlopen(u.Request(sys.stdin.read(), open(sys.argv[1], "rb").read(), method="PUT"), timeout=300)' "$file"
+fi
+"""
+
+
+def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
+    """New bytes of the copy, which is made where there is none; nothing where S3 is not set up or the job goes on.
+
+    A copy that cannot be made is said once, and keeps nobody from how the job ended.
+    """
+    if not handle.get("logs_url") or offsets.get(_FAILED):
+        return []
+    bucket = _bucket(handle)
+    if bucket is None:
+        return [said(_FAILED, (_NO_KEYS,))]
+    if not is_over(state_of(api, handle)):
+        return []
+    try:
+        content = _content(api, handle, bucket)
+    except UserError as error:
+        if getattr(error, "transient", False):
+            raise
+        where = f"they are in {handle['job_dir']}/logs on the claim"
+        return [said(_FAILED, (f"the logs could not be fetched ({error.what}); {where}",))]
+    return _pieces(handle, content, offsets, limit)
+
+
+def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
+    """The workload of the helper: one pod without GPUs, with the job's image, which its nodes have.
+
+    Args:
+        address: where it puts the logs; it holds for this one object and for an hour.
+    """
+    variables = {BOOT: _PROGRAM, "NEMOTRON_JOB_DIR": str(handle["job_dir"]), "NEMOTRON_PUT": address}
+    spec = base_spec(
+        image=str(handle["image"]),
+        nodes=1,
+        gpus=0,
+        pvcs=handle["pvcs"],
+        framework="",
+        variables=[{"name": name, "value": value} for name, value in variables.items()],
+    )
+    name = _helper(handle)["name"]
+    return {"name": name, "projectId": handle["project_id"], "clusterId": handle["cluster_id"], "spec": spec}
+
+
+def _content(api: RunaiApi, handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
+    url = str(handle["logs_url"])
+    if bucket.head(url) is None:
+        _run_helper(api, handle, bucket.presign(url, _HOLDS, "PUT"))
+    web = Web("", "the S3 service", headers=dict)
+    body = web.reply("GET", bucket.presign(url, _HOLDS), repeatable=True).body
+    with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as tar:
+        files = {member.name: tar.extractfile(member) for member in tar if member.name.endswith(".log")}
+        return {name: file.read() for name, file in sorted(files.items()) if file is not None}
+
+
+def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Runs the helper to its end and deletes it. One that another process has started is waited for.
+
+    Raises:
+        UserError: it failed, or took too long.
+    """
+    helper = _helper(handle)
+    try:
+        id = str(api.create(TRAININGS, helper_payload(handle, address)).get("workloadId"))
+    except Refused:
+        found = find(api, helper)
+        if found is None:
+            raise
+        id = str(found["id"])
+    end, state = time.monotonic() + _PATIENCE, "submitting"
+    while not is_over(state) and time.monotonic() < end:
+        sleep(_PAUSE)
+        state = state_of(api, {**helper, "id": id})
+    api.delete(TRAININGS, id)
+    if state != "succeeded":
+        raise UserError(f"the helper workload {helper['name']} {'failed' if is_over(state) else 'took too long'}")
+
+
+def _helper(handle: Handle) -> dict[str, Any]:
+    """The helper as a job of its own."""
+    return {**handle, "name": f"{workload_name(handle)}-logs", "workload": "", "id": ""}
+
+
+def _bucket(handle: Handle) -> Bucket | None:
+    from nemo_runspec.cloud.bucket import from_environment
+    from nemo_runspec.cloud.fields import CloudTarget
+
+    place = handle.get("s3") or {}
+    target = CloudTarget(
+        container_image="", s3_endpoint=place.get("endpoint") or "", s3_region=place.get("region") or ""
+    )
+    return from_environment(target)
+
+
+def _pieces(handle: Handle, files: Mapping[str, bytes], offsets: Mapping[str, int], limit: int) -> list[Piece]:
+    """New bytes. What was read from the pods, while they were there, is not said again."""
+    found = []
+    for name, content in files.items():
+        start = offsets.get(name)
+        if start is None:
+            start = _after_lines(content, lines_taken(handle, offsets, _node_of(name)))
+        part = content[start : start + max(0, limit)]
+        limit -= len(part)
+        if part:
+            found.append(Piece(name, start, part, start + len(part) < len(content)))
+    return found
+
+
+def _after_lines(content: bytes, count: int) -> int:
+    return min(len(content), sum(len(line) + 1 for line in content.split(b"\n")[:count]))
+
+
+def _node_of(name: str) -> int:
+    number = name.rpartition("-")[2].partition(".")[0]
+    return int(number) if number.isdigit() else 0

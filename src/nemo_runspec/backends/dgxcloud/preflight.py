@@ -1,0 +1,260 @@
+"""Whether a DGX Cloud profile, or a job, is going to work: run:ai is asked; nothing is made there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, make_target
+from nemo_runspec.backends.dgxcloud.payload import credential_of
+from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
+from nemo_runspec.cloud import preflight as cloud
+from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.web import Refused, Web
+
+_PATIENCE = 20.0
+"""Seconds that a question of the doctor's may take in all."""
+
+_KEPT = "run:ai (Credentials, Docker registry)"
+
+
+def checks(question: Question) -> Iterator[Check]:
+    """Everything, each check as soon as it is known. About six requests."""
+    env = question.env
+    target = make_target(TargetRequest("nemotron-doctor", "batch", "", "torchrun", env))
+    source = "the profile" if env.get(KEY) else VARIABLE
+    secret = str(env.get(KEY) or os.environ.get(VARIABLE, "").strip())
+    if secret:
+        yield from _of_platform(target, env, secret, source)
+    else:
+        yield failed(
+            "credentials", "no client secret is found here", f"set {KEY} in the profile, or export {VARIABLE}=…"
+        )
+        yield skipped("run:ai", "not checked: there is no client secret")
+    yield cloud.image_check(target.container_image, _KEPT)
+    yield from cloud.storage_checks(target)
+    yield from cloud.transport_checks(target, str(env.get("packager") or "none"))
+
+
+def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = None) -> list[Check]:
+    """What is wrong with a submission; empty where nothing is. Few requests: one for the projects (more where there are
+    more than a page of them), one for claims, each only where it is needed; and one for each address on S3.
+
+    `failed`: it cannot work; `Check.error` is the refusal to raise. `warning`: it may work, or will wait.
+
+    Args:
+        project: the plan's, where it was asked for already.
+
+    Raises:
+        UserError: there is no such project. Unreachable: as the API.
+    """
+    wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, project)
+    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target)]
+    return [check for check in found if check.verdict in ("failed", "warning")]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job asks of run:ai. `gpus`: per node, None where nobody says. `given`: its project, if known."""
+
+    api: RunaiApi
+    target: DgxCloudTarget
+    nodes: int
+    gpus: int | None
+    given: Mapping[str, Any] | None = None
+
+    @cached_property
+    def project(self) -> Mapping[str, Any]:
+        """The project it names. Raises `UserError` where there is no such project."""
+        return self.given if self.given is not None else self.api.project(self.target.project_name)
+
+    @property
+    def project_id(self) -> str:
+        """Its id."""
+        return str(self.project.get("id") or "")
+
+
+def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any], secret: str, source: str) -> Iterator[Check]:
+    """What run:ai says. The token is a new one: one that this process has may be good where the secret is not."""
+    wanted = Wanted(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+    reached = list(_reached(wanted, source))
+    yield from reached
+    if any(check.verdict == "failed" for check in reached):
+        yield skipped("the rest of run:ai", "not checked: it does not answer as it should")
+    else:
+        yield from _all(wanted)
+
+
+def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
+    web = Web(target.base_url, "run:ai", headers=dict, patience=_PATIENCE)
+    token = Token(partial(fetch_token, web, target.client_id, secret))
+    return RunaiApi(target.base_url, token, target.kube_apiserver_url, patience=_PATIENCE)
+
+
+def _reached(wanted: Wanted, source: str) -> Iterator[Check]:
+    """Whether the API answers, the application is accepted, and sees the project."""
+    credentials, target = f"client_id {wanted.target.client_id}, client_secret of {source}", wanted.target
+    try:
+        project = wanted.project
+    except Unreachable as error:
+        yield ok("credentials", f"found: {credentials}; whether they are accepted is not known")
+        yield of_error("run:ai", error)
+    except Refused as error:
+        verdict = "is not accepted" if error.status == 401 else "may not see projects"
+        yield failed("credentials", f"{credentials}: {verdict} (HTTP {error.status}): {error.what}", error.remedy or "")
+    except UserError as error:
+        yield from _not_found(error, credentials, target)
+    else:
+        yield ok("credentials", f"{credentials}: accepted")
+        yield ok("run:ai", f"{target.base_url} answers")
+        yield from _project(project, target)
+
+
+def _not_found(error: UserError, credentials: str, target: DgxCloudTarget) -> Iterator[Check]:
+    """Either the token was refused, or there is no such project."""
+    if "project" in error.what:
+        yield ok("credentials", f"{credentials}: accepted")
+        yield ok("run:ai", f"{target.base_url} answers")
+        yield of_error("project", error)
+    else:
+        yield of_error("credentials" if "credentials" in error.what else "run:ai", error)
+
+
+def _project(project: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[Check]:
+    status = _table(project.get("status"))
+    phase = str(status.get("phase") or "")
+    said = f"{target.project_name} (id {project.get('id')})"
+    if phase.lower() in ("", "ready"):
+        yield ok("project", said)
+    else:
+        message = str(status.get("phaseMessage") or "")
+        yield warning("project", f"{said} is {phase}{f': {message}' if message else ''}", "wait, or ask its admin")
+
+
+def _all(wanted: Wanted) -> Iterator[Check]:
+    for name, look in _every().items():
+        yield from cloud.told(name, partial(look, wanted))
+
+
+def _before(wanted: Wanted) -> Iterator[Check]:
+    """What nobody else looks at before a submission: whether there is room, and the claims."""
+    for name in ("room", "pvcs"):
+        yield from cloud.told(name, partial(_every()[name], wanted), patient=True)
+
+
+def _every() -> Mapping[str, Callable[[Wanted], Iterable[Check]]]:
+    """What is looked at, in the order in which it is shown."""
+    return {
+        "room": _room, "pvcs": _claims, "pvc_nemo_run_dir": _run_dir, "secret_vars": _secrets, "cluster": _cluster,
+    }  # fmt: skip
+
+
+def _room(wanted: Wanted) -> Iterator[Check]:
+    """What the project may use, as run:ai counts it: beyond its quota a workload waits for what others leave."""
+    if wanted.gpus is None:
+        yield skipped("room", "not known: gpus_per_node is the recipe's")
+        return
+    asked = wanted.nodes * wanted.gpus
+    quota, limit, used = quota_of(wanted.project)
+    if quota is None or asked == 0:
+        yield skipped("room", "run:ai does not say the project's quota") if asked else ok("room", "no GPU is asked for")
+        return
+    seen = f"{asked} GPUs wanted; the project has {quota:g}, of which {used:g} are in use"
+    if limit is not None and asked > limit:
+        yield failed("room", f"{seen}, and may never have more than {limit:g}", "ask for less, or for another project")
+    elif used + asked > quota:
+        mend = "wait, or ask for less; retries in the profile submits a job again whose nodes were taken"
+        yield warning("room", f"{seen}: the job may wait, and may lose its nodes to others", mend)
+    else:
+        yield ok("room", seen)
+
+
+def quota_of(project: Mapping[str, Any]) -> tuple[float | None, float | None, float]:
+    """GPUs: the project's quota, its limit (None: none), and what it uses now, over all node pools.
+
+    `resources[].gpu.{deserved,limit}` and `status.quotaStatus.allocated.gpu` of run:ai's API, 2.24; a limit of -1 is
+    none.
+    """
+    pools = [_table(_table(pool).get("gpu")) for pool in project.get("resources") or ()]
+    deserved = [number for pool in pools if (number := _number(pool.get("deserved"))) is not None]
+    limits = [_number(pool.get("limit")) for pool in pools]
+    bounded = [limit for limit in limits if limit is not None and limit >= 0]
+    allocated = _table(_table(_table(project.get("status")).get("quotaStatus")).get("allocated"))
+    quota = sum(deserved) if deserved else None
+    return quota, sum(bounded) if bounded and len(bounded) == len(limits) else None, _number(allocated.get("gpu")) or 0
+
+
+def _claims(wanted: Wanted) -> Iterator[Check]:
+    """A claim that run:ai does not know would be made anew, and empty, or keep the pods from starting."""
+    named = [claim_name(claim) for claim in wanted.target.pvcs if not claim.get("claimInfo")]
+    if not named:
+        return
+    there = {name for row in wanted.api.claims(wanted.project_id) for name in _names_of(row)}
+    missing = [name for name in named if name not in there]
+    if missing:
+        have = ", ".join(sorted(there)) or "none"
+        mend = "correct pvcs, where they are misspelt; a claim made by hand in the cluster is not listed"
+        yield warning("pvcs", f"run:ai lists no claim {', '.join(missing)}; it lists: {have}", mend)
+    else:
+        yield ok("pvcs", f"{', '.join(named)}: listed")
+
+
+def _run_dir(wanted: Wanted) -> Iterator[Check]:
+    folder = wanted.target.pvc_nemo_run_dir
+    if wanted.target.shared:
+        yield ok("pvc_nemo_run_dir", f"{folder} is on a claim that may be written")
+    else:
+        yield failed("pvc_nemo_run_dir", f"{folder} is on no claim that may be written", "put it on one of pvcs")
+
+
+def _secrets(wanted: Wanted) -> Iterator[Check]:
+    references = wanted.target.secret_vars.values()
+    if not references:
+        return
+    rows = wanted.api.credentials(wanted.project_id)
+    there = {str(_table(row.get("meta")).get("name") or row.get("name")) for row in rows}
+    mend = "make it in run:ai (Credentials, generic secret) for the project, or correct secret_vars"
+    yield cloud.names_check("secret_vars", map(credential_of, references), there, "credential of run:ai", mend)
+
+
+def _cluster(wanted: Wanted) -> Iterator[Check]:
+    """The cluster's own API: the only way to logs of pods from outside."""
+    if wanted.api.kube is None:
+        yield skipped("cluster", "no kube_apiserver_url is set: logs come from the volume, through a helper workload")
+        return
+    status = _table(wanted.project.get("status"))
+    namespace = str(status.get("namespace") or f"runai-{wanted.target.project_name}")
+    try:
+        wanted.api.kube_pods(namespace)
+    except UserError as error:
+        mend = "see kube_apiserver_url; without it logs come from the volume"
+        yield warning("cluster", f"its API does not answer as it should: {error.what}", mend)
+    else:
+        yield ok("cluster", f"{wanted.target.kube_apiserver_url} shows the pods of {namespace}")
+
+
+def _names_of(row: Row) -> Iterator[str]:
+    """The names by which an asset may be meant: its own, and its claim's."""
+    for part, key in (("meta", "name"), ("spec", "claimName"), ("spec", "existingPvcName")):
+        if found := _table(row.get(part)).get(key):
+            yield str(found)
+    for key in ("name", "claimName"):
+        if row.get(key):
+            yield str(row[key])
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _table(value: Any) -> Row:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,122 @@
+"""What is asked of run:ai for a plan, and the workload made of the answers: for a submission, and for a look at one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
+from nemo_runspec.backends.dgxcloud.payload import CARGO, CLUSTER, PROJECT, Hole, cargo_variables, kind_of
+from nemo_runspec.backends.dgxcloud.render import PAYLOAD, render
+from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Parts, Say
+from nemo_runspec.supervise.layout import job_files
+from nemo_runspec.supervise.submission import Submission
+
+INLINE_TOTAL = 300_000
+"""Characters of job files in the workload itself, at most: Kubernetes keeps objects of about 1 MB."""
+
+
+def place_of(plan: Plan) -> dict[str, Any]:
+    """A job's handle, as far as it is known before anything is asked. Plain JSON without a secret."""
+    from nemo_runspec.cloud.pod import declared_outputs, versions
+
+    target: DgxCloudTarget = plan.target
+    return {
+        "name": plan.name,
+        "job_dir": plan.job_dir,
+        "base_url": target.base_url,
+        "client_id": target.client_id,
+        "project": target.project_name,
+        "kind": kind_of(plan.resources.nodes),
+        "kube": target.kube_apiserver_url,
+        "here": here_of(plan),
+        **_way_to_logs(plan),
+        "nodes": plan.resources.nodes,
+        "attempt": 0,
+        "attempts": target.retries + 1,
+        "avoid_failed_nodes": target.avoid_failed_nodes,
+        "deadlines": deadlines_of(target),
+        "outputs": declared_outputs(plan),
+        "versions": versions(plan),
+        "profile": plan.profile,
+        "env_file": plan.env_file,
+    }
+
+
+def deadlines_of(target: DgxCloudTarget) -> dict[str, Any]:
+    """How long a job may wait in each phase, in seconds, and what is done then."""
+    return {
+        "queue": target.queue_timeout,
+        "pull": target.pull_timeout,
+        "start": target.start_timeout,
+        "action": target.on_timeout,
+    }
+
+
+def here_of(plan: Plan) -> str:
+    """The job's directory as this machine sees it, '' where it does not."""
+    target: DgxCloudTarget = plan.target
+    return str(Path(target.run_dir_here).expanduser() / "jobs" / plan.name) if target.run_dir_here else ""
+
+
+def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[Hole, Any], dict[str, Any]]:
+    """What fills the holes of a plan but its cargo, and what the job's handle gains by it. One or two requests.
+
+    Raises:
+        UserError: there is no such project or credential.
+    """
+    target: DgxCloudTarget = plan.target
+    project = api.project(target.project_name)
+    id, cluster = str(project.get("id")), str(project.get("clusterId"))
+    namespace = (project.get("status") or {}).get("namespace") or project.get("requestedNamespace")
+    facts = {PROJECT: id, CLUSTER: cluster, **secret_facts(api, target.secret_vars.values(), id, say)}
+    more = {"project_id": id, "cluster_id": cluster, **({"namespace": str(namespace)} if namespace else {})}
+    return facts, more
+
+
+def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
+    """The variables with the job's files, or where its pods fetch them; what travels otherwise is sent.
+
+    Raises:
+        UserError: no way fits; the error names all of them and what each would need.
+    """
+    from nemo_runspec.cloud.cargo import load, words
+    from nemo_runspec.cloud.transports import offer_of
+
+    plan = submission.plan
+    texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}
+    offer = offer_of(plan, submission.secrets, inline_word=plan.target.max_args_chars, inline_total=INLINE_TOTAL)
+    return cargo_variables(words(load(plan, texts, parts, offer, say)))
+
+
+def filled(plan: Plan, facts: Mapping[Hole, Any], variables: list[Any]) -> Rendering:
+    """The texts as they are sent: nothing is left open.
+
+    Raises:
+        UserError: a hole is left, which nothing has filled.
+    """
+    rendering = render(plan, {**facts, CARGO: variables})
+    if rendering.holes:
+        raise UserError(f"the workload is not complete: {'; '.join(rendering.holes)}")
+    return rendering
+
+
+def _way_to_logs(plan: Plan) -> dict[str, Any]:
+    """Where a helper puts the job's logs, and what it needs for that."""
+    target: DgxCloudTarget = plan.target
+    base = target.output_url or target.code_url
+    if not base:
+        return {}
+    place = {"endpoint": target.s3_endpoint, "region": target.s3_region}
+    return {
+        "logs_url": f"{base.rstrip('/')}/{plan.name}/logs.tar.gz",
+        "s3": {name: value for name, value in place.items() if value},
+        "image": target.container_image,
+        "pvcs": [dict(claim) for claim in target.pvcs],
+    }

@@ -1,0 +1,53 @@
+"""What keeps a plan from being submitted to run:ai, before and after it is asked; and what does not travel with it."""
+
+from __future__ import annotations
+
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.credentials import KEY
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Say
+
+
+def check(plan: Plan) -> None:
+    """Refuses a plan that cannot be submitted. No network.
+
+    Raises:
+        UserError: the first thing that is wrong.
+    """
+    from nemo_runspec.cloud.transports import problem_at_plan_time
+
+    target: DgxCloudTarget = plan.target
+    if not target.base_url.startswith(("https://", "http://")):
+        raise UserError(f"base_url {target.base_url!r} is no URL", remedy="such as https://example.com/api/v1")
+    if plan.launch.kind == "ray":
+        raise UserError("Ray is not built for DGX Cloud in this release; nothing was submitted")
+    problem = problem_at_plan_time(plan)
+    if problem:
+        raise UserError(problem)
+
+
+def travels_not(plan: Plan) -> list[str]:
+    """A line for each secret that was found here and does not go with the job: run:ai keeps none of that name."""
+    kept = set(plan.target.secret_vars)
+    found = [secret.name for secret in plan.secrets if secret.name not in kept | {KEY} and secret.origin != "missing"]
+    return [
+        f"{name} was found here and does not travel: the job runs without it. To give it one, keep it in run:ai "
+        f'(Credentials, generic secret) and set secret_vars = {{ {name} = "my-credential/{name}" }}'
+        for name in found
+    ]
+
+
+def check_there(api: RunaiApi, plan: Plan, say: Say) -> None:
+    """What run:ai would refuse is refused before anything is sent; what is odd is said.
+
+    Raises:
+        UserError: the first thing that is wrong.
+    """
+    from nemo_runspec.backends.dgxcloud.preflight import fast_checks
+
+    for found in fast_checks(api, plan):
+        if found.verdict == "failed":
+            raise found.error()
+        say(f"warning: {found.seen}")

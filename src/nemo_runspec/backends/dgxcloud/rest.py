@@ -1,0 +1,41 @@
+"""What is left of a job that is over: its metrics, its outputs, and why it failed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.logs import last_words
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+
+
+def rest_of(api: RunaiApi, handle: Handle, seen: Seen) -> Rest:
+    """What its nodes' last words say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
+    from nemo_runspec.cloud.marker import metrics_of, outputs_of
+
+    words = _words(api, handle)
+    found = Rest(metrics_of(words), outputs_of(words))
+    if seen.state in ("succeeded", "cancelled"):
+        return found
+    return replace(found, diagnosis=_verdict(api, handle, seen, words))
+
+
+def diagnosis_of(api: RunaiApi, handle: Handle, seen: Seen) -> Diagnosis | None:
+    """Why a job failed, or does not start; None where nothing is wrong."""
+    return _verdict(api, handle, seen, _words(api, handle))
+
+
+def _verdict(api: RunaiApi, handle: Handle, seen: Seen, words: bytes) -> Diagnosis | None:
+    from nemo_runspec.backends.dgxcloud.diagnose import diagnose
+
+    return diagnose(api, handle, seen, words)
+
+
+def _words(api: RunaiApi, handle: Handle) -> bytes:
+    """The nodes' last words; what cannot be read now changes nothing about how a job ended."""
+    if handle.get("id"):
+        with suppress(UserError):
+            return last_words(api, handle)
+    return b""

@@ -1,0 +1,202 @@
+"""What run:ai says of jobs, in the words that all platforms share: one list for many, more detail for a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.states import EXIT_CODES, PHASES, Meaning, meaning
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.transport.web import Refused
+
+_FEW = 2
+"""Jobs up to this number are asked about one by one: a list would be the whole project's."""
+
+_DELETED = 4 * PAGE
+"""Deleted workloads that are looked through at most, the newest first."""
+
+_PULLING: Mapping[str, str] = {
+    "Pulling": "pull", "BackOff": "pull", "ErrImagePull": "pull", "ImagePullBackOff": "pull", "Failed": "pull",
+    "Pulled": "start", "Created": "start", "Started": "start", "FailedMount": "start", "FailedAttachVolume": "start",
+    "FailedCreatePodSandBox": "start",
+}  # fmt: skip
+"""Reasons of Kubernetes' events, and which deadline runs after one."""
+
+
+def workload_name(handle: Handle) -> str:
+    """The name run:ai knows a job by; that of a further attempt is longer than the job's."""
+    return str(handle.get("workload") or handle["name"])
+
+
+def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
+    """How jobs are, in the order of the handles: no requests but a list's for many, up to three each for a few.
+
+    Raises:
+        UserError: run:ai does not answer, or refuses.
+    """
+    if len(handles) <= _FEW:
+        return [_one(api, handle) for handle in handles]
+    rows = _listed(api.workloads([_project(handles[0])]), handles)
+    left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
+    rows |= _listed(islice(api.workloads([_project(left[0])], deleted=True), _DELETED), left) if left else {}
+    return [seen_of(handle, rows.get(_key(handle))) for handle in handles]
+
+
+def find(api: RunaiApi, handle: Handle) -> Row | None:
+    """The workload of a job's name, None where there is none. Several requests only where run:ai has many."""
+    name = workload_name(handle)
+    rows = api.workloads([f"name=={name}", _project(handle)])
+    return next((row for row in rows if row.get("name") == name), None)
+
+
+def state_of(api: RunaiApi, handle: Handle) -> str:
+    """Our word for how a job with an id is now, `lost` where run:ai has it no more. One request."""
+    row = _detail(api, str(handle["id"]))
+    return "lost" if row is None else meaning(str(row.get("phase") or "")).state
+
+
+def seen_of(handle: Handle, row: Row | None, waiting: str = "", waits: str = "", nodes: str = "") -> Seen:
+    """A row of run:ai's as `Seen`.
+
+    Args:
+        row: of a list or a detail; None where there is no such workload any more.
+        waiting: why it waits, `waits`: for what, `nodes`: where it runs, as far as that was asked.
+    """
+    if row is None:
+        return _missing(handle)
+    phase = str(row.get("phase") or row.get("actualPhase") or "")
+    found = _after_deletion(handle, row, meaning(phase))
+    over = is_over(found.state)
+    said = str(row.get("phaseMessage") or "") or found.said
+    return Seen(
+        found.state,
+        "" if found.state == "succeeded" else waiting or said,
+        exit_code=EXIT_CODES.get(found.state),
+        facts=_facts(handle, row, phase, waits or found.waits, waiting or said if found.waits else "", nodes),
+        started=moment(row.get("startedAt") or row.get("createdAt")),
+        ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
+        detail=row,
+    )
+
+
+def _one(api: RunaiApi, handle: Handle) -> Seen:
+    row = _detail(api, str(handle["id"])) if handle.get("id") else find(api, handle)
+    if row is None:
+        return seen_of(handle, next(_deleted(api, handle), None) if handle.get("id") else None)
+    known = meaning(str(row.get("phase") or ""))
+    waiting, waits = _why(api, row, known) if known.waits else ("", "")
+    nodes = nodes_of(api, row) if known.state == "running" or is_over(known.state) else ""
+    return seen_of(handle, row, waiting, waits, nodes)
+
+
+def nodes_of(api: RunaiApi, row: Row) -> str:
+    """The machines of a workload's pods, in the pods' order; '' where run:ai does not say."""
+    from nemo_runspec.backends.dgxcloud.pods import pods_of
+
+    with suppress(Refused):
+        return ",".join(pod.node for pod in pods_of(api, str(row.get("id") or row.get("workloadId"))) if pod.node)
+    return ""
+
+
+def _detail(api: RunaiApi, id: str) -> Row | None:
+    try:
+        return api.detail(id)
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+def _deleted(api: RunaiApi, handle: Handle) -> Iterator[Row]:
+    rows = api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=True)
+    return (row for row in rows if row.get("id") == handle["id"])
+
+
+def _why(api: RunaiApi, row: Row, known: Meaning) -> tuple[str, str]:
+    """Why it waits, in run:ai's or the cluster's words, and which deadline runs."""
+    for message in row.get("pendingSchedulingMessages") or ():
+        said = message.get("userMessage") or message.get("reason") or message.get("phaseReason")
+        if said:
+            return str(said), known.waits
+    try:
+        events = api.events(str(row.get("id")))
+    except UserError:
+        return "", known.waits
+    waits = known.waits
+    if known.state == "starting":
+        waits = next((_PULLING[reason] for event in events if (reason := str(event.get("reason"))) in _PULLING), waits)
+    warning = next((event for event in events if event.get("type") == "Warning"), None)
+    return (f"{warning.get('reason')}: {warning.get('message')}" if warning else ""), waits
+
+
+def _listed(rows: Iterable[Row], handles: Sequence[Handle]) -> dict[str, Row]:
+    """The rows of these handles; no further page is asked for once all are found."""
+    wanted = {_key(handle) for handle in handles}
+    found: dict[str, Row] = {}
+    for row in rows:
+        for key in {str(row.get("id")), f"name={row.get('name')}"} & wanted:
+            found[key] = row
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _key(handle: Handle) -> str:
+    return str(handle.get("id") or f"name={workload_name(handle)}")
+
+
+def _project(handle: Handle) -> str:
+    return f"projectId=={handle['project_id']}" if handle.get("project_id") else f"projectName=={handle['project']}"
+
+
+def _after_deletion(handle: Handle, row: Row, found: Meaning) -> Meaning:
+    """A workload that was deleted while it ran ended by that; one that was over before keeps its end."""
+    if not row.get("deletedAt") or is_over(found.state):
+        return found
+    if handle.get("stopped_by"):
+        return Meaning("cancelled", "", "deleted from run:ai")
+    return Meaning("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
+
+
+def _missing(handle: Handle) -> Seen:
+    if not handle.get("id"):
+        return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+    if handle.get("stopped_by"):
+        return Seen("cancelled", "deleted from run:ai", exit_code=EXIT_CODES["cancelled"], facts={"id": handle["id"]})
+    return Seen("lost", "run:ai has it no more; how it ended is not known", facts={"id": handle["id"]})
+
+
+def _facts(handle: Handle, row: Row, phase: str, waits: str, waiting: str, nodes: str) -> dict[str, Any]:
+    attempts = int(handle.get("attempts") or 1)
+    facts = {
+        "id": row.get("id") or row.get("workloadId"),
+        "nodes": nodes,
+        "attempt": int(handle.get("attempt") or 0),
+        "attempts": attempts if attempts > 1 else None,
+        "waiting": waiting,
+        "platform_state": phase,
+        "replicas": _replicas(row) if phase in PHASES and not is_over(PHASES[phase].state) else "",
+    }
+    kept = {name: value for name, value in facts.items() if value not in (None, "")}
+    return {**kept, "phase": waits}
+
+
+def _replicas(row: Row) -> str:
+    wanted = row.get("requestedPods") or {}
+    number = wanted.get("number") if isinstance(wanted, dict) else None
+    return f"{row.get('runningPods') or 0} of {number} ready" if isinstance(number, int) and number > 1 else ""
+
+
+def moment(text: Any) -> float | None:
+    """Seconds since 1970 of a date of the API (ISO 8601)."""
+    if not text:
+        return None
+    with suppress(ValueError):
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+    return None

@@ -1,0 +1,109 @@
+"""A workload's `spec` as nemotron writes it, and what a profile's `custom_spec` makes of it. Pure.
+
+Keys and their meaning are those of run:ai's published API, 2.24 (`POST /api/v1/workloads/trainings`, `…/distributed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.redact import is_secret_name
+
+Spec = dict[str, Any]
+
+VARIABLES = "environmentVariables"
+
+BOOT, CARGO, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_CARGO_", "NEMOTRON_POD_ATTEMPT"
+"""Variables of the workload: the program that is run; what it fetches, in pieces; how often it was tried before."""
+
+OWN_VARIABLES = (BOOT, ATTEMPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A spec with further keys in it. `replaced`: dotted names of those that were there with another value."""
+
+    spec: Spec
+    replaced: tuple[str, ...] = ()
+
+
+def base_spec(
+    *, image: str, nodes: int, gpus: int, pvcs: Iterable[Mapping[str, Any]], framework: str, variables: list[Any]
+) -> Spec:
+    """The spec of a job: run once, by bash, whatever else becomes of it.
+
+    `backoffLimit` is 6 where nothing is said, and a container that failed is then run again. With several nodes one is
+    the master, which works as the others do; only then does Kubeflow tell the pods who they are.
+    """
+    spec: Spec = {
+        "command": "/bin/bash",
+        "args": "-c 'eval \"$NEMOTRON_BOOT\"'",
+        "image": image,
+        VARIABLES: variables,
+        "compute": {**({"gpuDevicesRequest": gpus} if gpus else {}), "largeShmRequest": True},
+        "storage": {"pvc": [claim_entry(claim) for claim in pvcs]},
+        "restartPolicy": "Never",
+        "backoffLimit": 0,
+    }
+    if nodes > 1:
+        spec |= {"distributedFramework": framework, "numWorkers": nodes - 1}
+    return spec
+
+
+def claim_entry(claim: Mapping[str, Any]) -> Spec:
+    """A claim of the profile in the API's own words.
+
+    `existingPvc` is false where nothing is said: a misspelt name would then make a new, empty volume.
+    """
+    named = {"claimName": claim.get("claimName") or claim.get("name"), "path": claim["path"]}
+    usual = {"existingPvc": not claim.get("claimInfo"), "readOnly": bool(claim.get("readOnly"))}
+    only_name = {"name"} if not claim.get("claimName") else set()
+    return {**named, **usual, **{key: value for key, value in claim.items() if key not in only_name}}
+
+
+def merge(spec: Spec, custom: Mapping[str, Any]) -> Merged:
+    """The spec with `custom` in it: tables key by key, variables by their names, all else as it is given."""
+    replaced: list[str] = []
+    return Merged(_merge(spec, custom, "", replaced), tuple(replaced))
+
+
+def plain_secrets(custom: Mapping[str, Any]) -> list[UserError]:
+    """Variables of a `custom_spec` that would show a secret to everyone who sees the workload."""
+    return [
+        UserError(
+            f"custom_spec.{VARIABLES}: {entry['name']} holds a secret, which everyone who sees the workload would see",
+            remedy=f'keep it in run:ai, and set secret_vars = {{ {entry["name"]} = "my-credential/{entry["name"]}" }}',
+        )
+        for entry in _entries(custom.get(VARIABLES))
+        if is_secret_name(str(entry.get("name"))) and entry.get("value")
+    ]
+
+
+def _merge(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, replaced: list[str]) -> Spec:
+    merged = dict(old)
+    for key, value in new.items():
+        before, name = old.get(key), f"{prefix}{key}"
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            merged[key] = _merge(before, value, f"{name}.", replaced)
+        elif name == VARIABLES:
+            merged[key] = _join(before or [], value, replaced)
+        else:
+            merged[key] = value
+            replaced += [name] if key in old and before != value else []
+    return merged
+
+
+def _join(old: list[Any], new: Any, replaced: list[str]) -> list[Any]:
+    """Variables of both, each name once; what is no variable, such as a hole, stays where it is."""
+    given = {str(entry.get("name")): entry for entry in _entries(new)}
+    known = {str(entry.get("name")) for entry in _entries(old)}
+    replaced += [f"{VARIABLES}.{name}" for name in given if name in known]
+    kept = [given.get(str(entry.get("name")), entry) if isinstance(entry, Mapping) else entry for entry in old]
+    return [*kept, *(entry for name, entry in given.items() if name not in known)]
+
+
+def _entries(value: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,44 @@
+"""run:ai's phases in the words that all platforms share.
+
+The phases are those of run:ai's published API, 2.24 (`phase` of a workload).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a phase is. `waits`: which of the deadlines runs, `queue`, `pull`, `start` or ''; `said`: in words."""
+
+    state: str
+    waits: str = ""
+    said: str = ""
+
+
+PHASES: Mapping[str, Meaning] = {
+    "Creating": Meaning("queued", "queue", "run:ai is creating it"),
+    "Resuming": Meaning("queued", "queue", "run:ai is starting it again"),
+    "Pending": Meaning("queued", "queue", "waiting for resources"),
+    "Initializing": Meaning("starting", "pull", "its pods are being made ready"),
+    "Running": Meaning("running"),
+    "Updating": Meaning("running", "", "run:ai is changing it"),
+    "Degraded": Meaning("running", "", "degraded: not all of its pods are well"),
+    "Stopping": Meaning("running", "", "stopping"),
+    "Terminating": Meaning("running", "", "being ended"),
+    "Deleting": Meaning("running", "", "being deleted"),
+    "Stopped": Meaning("cancelled", "", "stopped"),
+    "Failed": Meaning("failed"),
+    "Completed": Meaning("succeeded"),
+    "Unknown": Meaning("unknown", "", "run:ai does not know its phase"),
+}
+
+EXIT_CODES: Mapping[str, int] = {"succeeded": 0, "cancelled": 143, "failed": 1}
+"""Where nothing better is known."""
+
+
+def meaning(phase: str) -> Meaning:
+    """What a phase is; a word that is not known here stays unknown and is said as it is."""
+    return PHASES.get(phase) or Meaning("unknown", "", f"run:ai calls it {phase!r}" if phase else "run:ai says nothing")

@@ -1,0 +1,72 @@
+"""Submits a workload once, however often a request breaks: its name is unique, and run:ai takes a name once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.seen import find, workload_name
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Handle
+from nemo_runspec.transport.web import NotKnown, Refused
+
+_PAUSES = (1.0, 3.0, 10.0)
+"""Seconds before each further try, once it is not known whether one came through."""
+
+
+def submit(api: RunaiApi, handle: Handle, text: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
+    """Posts the workload; the handle with its id.
+
+    A name is asked for only where a workload may be there already: after a request that broke, and after a refusal,
+    which may be that of a second request for a workload whose first one came through.
+
+    Args:
+        text: the payload as it was shown.
+
+    Raises:
+        UserError: run:ai refuses it. NotKnown: it is still not known whether it was submitted.
+    """
+    payload = json.loads(text)
+    for pause in (*_PAUSES, None):
+        try:
+            return {**handle, "id": _posted(api, handle, payload)}
+        except NotKnown:
+            found = find(api, handle)
+            if found is not None:
+                return {**handle, "id": str(found["id"])}
+            if pause is None:
+                raise
+            sleep(pause)
+    raise AssertionError("unreachable")
+
+
+def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
+    try:
+        answer = api.create(str(handle["kind"]), payload)
+    except Refused as error:
+        found = find(api, handle) if error.status in (400, 409, 422) else None
+        if found is None:
+            raise _explained(error) from None
+        return str(found["id"])
+    id = answer.get("workloadId") or answer.get("id")
+    if id:
+        return str(id)
+    found = find(api, handle)
+    if found is None:
+        raise UserError(f"run:ai took {workload_name(handle)} and does not say its id", where=api.web.base)
+    return str(found["id"])
+
+
+def _explained(error: Refused) -> Refused:
+    """Every single thing that run:ai finds wrong with a workload, in its own words."""
+    body = error.body if isinstance(error.body, dict) else {}
+    issues = [each for each in body.get("complianceIssues") or () if isinstance(each, dict)]
+    if issues:
+        said = "; ".join(f"{each.get('field')}: {each.get('details')}" for each in issues)
+        error.what = f"run:ai refuses the workload (HTTP {error.status}): {said}"
+        error.args = (error.what,)
+    error.remedy = error.remedy or "the workload as it was sent is job.json in the job's folder; see custom_spec, pvcs"
+    return error

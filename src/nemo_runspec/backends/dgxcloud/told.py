@@ -1,0 +1,87 @@
+"""What run:ai tells of a job's pods and events, for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
+from nemo_runspec.backends.dgxcloud.seen import moment
+from nemo_runspec.remote.provider import Event, Handle, Piece, Replica
+
+_EVENTS = "events"
+
+_WAITING: Mapping[str, str] = {
+    "Pending": "not running yet",
+    "Failed": "failed",
+    "Unknown": "its machine does not answer",
+}
+"""Kubernetes' phases of a pod that are a problem."""
+
+
+def replicas_of(api: RunaiApi, handle: Handle) -> list[Replica]:
+    """The pods of a job, by their ranks, each with the last warning about it. Two requests."""
+    if not handle.get("id"):
+        return []
+    warnings = _warnings(api.events(str(handle["id"])))
+    return [_replica(pod, warnings.get(pod.name)) for pod in pods_of(api, str(handle["id"]))]
+
+
+def events_of(api: RunaiApi, handle: Handle) -> list[Event]:
+    """What the cluster has written down about a job, the oldest first. One request per 500 of them."""
+    if not handle.get("id"):
+        return []
+    return [_event(row) for row in _oldest_first(api.events(str(handle["id"])))]
+
+
+def platform_log(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
+    """New events as lines of a log; the cursor is the last one's time in nanoseconds, and which of that time it was."""
+    known = offsets.get(_EVENTS, 0)
+    rows = _oldest_first(api.events(str(handle["id"])))
+    keyed = list(zip(_cursors(rows), rows, strict=True))
+    new = [(cursor, row) for cursor, row in keyed if cursor > known]
+    text = "".join(_line(_event(row)) for _, row in new)
+    return [Piece(_EVENTS, known, text.encode(), next=new[-1][0])] if new else []
+
+
+def _cursors(rows: list[Row]) -> list[int]:
+    found: list[int] = []
+    for row in rows:
+        least = int((moment(row.get("createdAt")) or 0) * 1_000) * 1_000_000
+        found.append(max(least, found[-1] + 1) if found else least)
+    return found
+
+
+def _oldest_first(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (str(row.get("createdAt") or ""), str(row.get("id") or "")))
+
+
+def _event(row: Row) -> Event:
+    about = row.get("involvedObject") or {}
+    return Event(
+        moment(row.get("createdAt")),
+        str(row.get("type") or "Normal"),
+        str(row.get("reason") or ""),
+        str(row.get("message") or ""),
+        f"{about.get('kind') or ''} {about.get('name') or ''}".strip(),
+    )
+
+
+def _line(event: Event) -> str:
+    when = "-" if event.time is None else datetime.fromtimestamp(event.time, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{when} {event.kind} {event.reason} {event.about}: {event.message}\n"
+
+
+def _warnings(rows: list[Row]) -> dict[str, Row]:
+    """The newest warning about each object, by its name."""
+    warned = [row for row in _oldest_first(rows) if row.get("type") == "Warning"]
+    return {str((row.get("involvedObject") or {}).get("name")): row for row in warned}
+
+
+def _replica(pod: Pod, warning: Row | None) -> Replica:
+    problem = _WAITING.get(pod.phase, "")
+    message = str(warning.get("message") or "") if warning and problem else ""
+    if warning and problem:
+        problem = f"{problem}: {warning.get('reason')}"
+    return Replica(pod.name, pod.index, pod.node, pod.phase, message, problem)

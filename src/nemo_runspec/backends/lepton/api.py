@@ -1,0 +1,263 @@
+"""Lepton's HTTP API, as far as jobs need it: one method per endpoint, plain dictionaries, nothing taken for granted.
+
+A client of ours instead of the `leptonai` package, for these reasons. NeMo-Run 0.11.1 needs `leptonai.api.v1`, which
+ends with leptonai 0.27.3, so that is the newest that can be installed beside it; importing any part of it takes a
+second; it drops `readiness_issue`, the one field that says why a job waits; it has neither failure-analysis nor
+imagepullsecrets; its log stream fails on a character that is split between two chunks; and it never tries again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from nemo_runspec.backends.lepton.credentials import Login, find_login
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
+
+PAGE = 500
+"""Jobs per page, as Lepton's own client asks for them."""
+
+LOG_LINES = 5000
+"""Lines that one answer of `/logs` holds at most."""
+
+ALL = "alive_and_archive"
+
+Json = dict[str, Any]
+
+
+class LeptonApi:
+    """One workspace. Lists that are not there are empty, an object that is not there is None.
+
+    Every method raises `transport.web.Refused` for what Lepton refuses, `transport.base.Unreachable` where it does not
+    answer; those that change something raise `transport.web.NotKnown` where it is not known whether they did.
+
+    Args:
+        patience: seconds in all for a question whose trouble may pass.
+
+    Attributes:
+        web: counts the requests as `web.calls`.
+    """
+
+    def __init__(self, login: Login, *, timeout: float = 30.0, patience: float = 60.0) -> None:
+        self.login = login
+        headers = {"Authorization": f"Bearer {login.token}", **({"Origin": login.origin} if login.origin else {})}
+        self.web = Web(login.url, "Lepton", headers=lambda: headers, timeout=timeout, patience=patience)
+
+    def workspace(self) -> Json:
+        """The workspace: the cheapest proof that the token is accepted."""
+        return _table(self._get("/workspace"))
+
+    def job(self, id: str) -> Json | None:
+        """A job, alive or archived; None where there is none of that id."""
+        return _table(self._found(f"/jobs/{_word(id)}", {"job_query_mode": ALL})) or None
+
+    def jobs(self, *, name: str = "", mode: str = ALL) -> Iterator[Json]:
+        """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text."""
+        known: set[str] = set()
+        page = 1
+        while True:
+            params = {"job_query_mode": mode, "page": page, "page_size": PAGE, **({"q": name} if name else {})}
+            new = [job for job in _listed(self._get("/jobs", params), "jobs") if id_of(job) not in known]
+            if not new:  # an empty page is the end; so is one that was there before
+                return
+            yield from new
+            known |= {id_of(job) for job in new}
+            page += 1
+
+    def create(self, payload: Mapping[str, Any]) -> Json:
+        """Makes a job; what Lepton answers, its id in it. Never repeated by itself."""
+        return _table(self._post("/jobs", payload))
+
+    def stop(self, id: str) -> None:
+        """Asks a job to stop; its record stays. One that is over, or gone, is left as it is."""
+        self._quietly("PATCH", f"/jobs/{_word(id)}", body={"spec": {"stopped": True}})
+
+    def delete(self, id: str) -> bool:
+        """Deletes a job and its record; False where there was none."""
+        return self._quietly("DELETE", f"/jobs/{_word(id)}", params={"job_query_mode": ALL})
+
+    def replicas(self, id: str) -> list[Json]:
+        """The pods of a job, those of earlier starts too; empty where the job is not there."""
+        return _listed(self._found(f"/jobs/{_word(id)}/replicas", {"job_query_mode": ALL}), "replicas")
+
+    def events(self, id: str) -> list[Json]:
+        """What the platform has written down about a job."""
+        return _listed(self._found(f"/jobs/{_word(id)}/events"), "events")
+
+    def failure_analysis(self, id: str) -> Json | None:
+        """Lepton's own analysis of a failed job, None where it has none."""
+        return _table(self._found(f"/jobs/{_word(id)}/failure-analysis")) or None
+
+    def logs(self, id: str, start: int, end: int, *, replica: str = "", limit: int = LOG_LINES) -> list[Json]:
+        """The newest lines of a time, at most `limit`: `streams` of `{"stream": labels, "values": [[ns, line], …]}`.
+
+        Args:
+            start, end: nanoseconds since 1970; the end is not included.
+        """
+        params = {
+            "job": id, "start": start, "end": end, "timestamps": "true", "direction": "backward", "limit": limit,
+            "q": "", "job_query_mode": ALL, **({"replica": replica} if replica else {}),
+        }  # fmt: skip
+        answer = self._found("/logs", params)
+        return _listed((_table(answer).get("data") or {}) if isinstance(answer, Mapping) else {}, "result")
+
+    def node_groups(self) -> list[Json]:
+        """The dedicated node groups: `metadata.{id,name}`, `spec.volumes`, `status.{ready_nodes,quota_enabled}`."""
+        return _listed(self._get("/dedicated-node-groups"), "dedicated_node_groups")
+
+    def node_group(self, named: str) -> Json:
+        """The node group with that id, else that name.
+
+        Raises:
+            UserError: there is none; the remedy names those there are.
+        """
+        groups = self.node_groups()
+        for matches in (id_of, name_of):
+            found = [group for group in groups if matches(group) == named]
+            if found:
+                return found[0]
+        have = ", ".join(sorted(f"{name_of(group)} ({id_of(group)})" for group in groups)) or "none"
+        raise UserError(f"node_group: there is no node group '{named}'", remedy=f"node groups there are: {have}")
+
+    def nodes(self, group: str, *, idle: bool = False) -> list[Json]:
+        """The nodes of a group, by its id: `spec.unschedulable`, `spec.resource.gpu.{allocated,total}`."""
+        params = {"idle": "true"} if idle else None
+        return _listed(self._found(f"/dedicated-node-groups/{_word(group)}/nodes", params), "nodes")
+
+    def reservations(self, group: str) -> list[Json]:
+        """The reservations of a group, by its id."""
+        return _listed(self._found(f"/dedicated-node-groups/{_word(group)}/reservations"), "reservations")
+
+    def storage_permissions(self, volume: str, group: str) -> list[Json]:
+        """What may be mounted of a volume: `path_prefix`, `allowed_users`, `subfolder_policy`."""
+        path = f"/storage-permission/{_word(volume)}"
+        return _listed(self._found(path, {"nodegroup_id": group}), "permissions")
+
+    def shapes(self, group: str = "", *, purpose: str = "job") -> list[Json]:
+        """Resource shapes, of a node group by its id: `metadata.id`, `spec.{accelerator_num,listable_in,…}`."""
+        params = {"purpose": purpose, **({"node_groups": group} if group else {})}
+        return _listed(self._get("/shapes", params), "shapes")
+
+    def secrets(self) -> list[str]:
+        """Names of the workspace's secrets."""
+        found = _listed(self._get("/usersecrets"), "secrets", words=True)
+        return [str(each.get("name") or name_of(each) or id_of(each)) for each in found]
+
+    def create_secret(self, name: str, value: str) -> None:
+        """Makes a secret; one that is there already is an error of Lepton's (409). Doing it twice does no harm."""
+        self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True)
+
+    def delete_secret(self, name: str) -> bool:
+        """Deletes a secret; False where there was none."""
+        return self._quietly("DELETE", f"/usersecrets/{_word(name)}")
+
+    def image_pull_secrets(self) -> list[str]:
+        """Names of the workspace's secrets for registries."""
+        return [name_of(each) or id_of(each) for each in _listed(self._get("/imagepullsecrets"), "imagepullsecrets")]
+
+    def create_image_pull_secret(self, name: str, server: str, user: str, password: str) -> None:
+        """Makes a secret for a registry."""
+        spec = {"registry_server": server, "username": user, "password": password}
+        body = {"metadata": {"id": name, "name": name}, "spec": spec}
+        self._post("/imagepullsecrets", body, repeatable=True)
+
+    def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        try:
+            return _read(self.web.reply("GET", path, params=params, repeatable=True), Unreachable)
+        except Refused as error:
+            raise self._explained(error) from None
+
+    def _found(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """What is there, None where there is no such thing."""
+        try:
+            return self._get(path, params)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Any:
+        try:
+            return _read(self.web.reply("POST", path, body=body, repeatable=repeatable), NotKnown)
+        except Refused as error:
+            raise self._explained(error) from None
+
+    def _quietly(self, method: str, path: str, *, params: Any = None, body: Any = None) -> bool:
+        """A change of something that may be gone meanwhile: False where it is."""
+        try:
+            self.web.reply(method, path, params=params, body=body, repeatable=True)
+        except Refused as error:
+            if error.status != 404:
+                raise self._explained(error) from None
+            return False
+        return True
+
+    def _explained(self, error: Refused) -> Refused:
+        """With what to do about a token that is not accepted."""
+        if error.status in (401, 403):
+            error.what = f"{error.what}; the token is from {self.login.source}, the workspace is {self.login.workspace}"
+            error.args = (error.what,)
+            error.remedy = "renew it (lep workspace login, or export LEPTON_WORKSPACE_TOKEN=…); jobs go on meanwhile"
+        return error
+
+
+def connect(handle: Mapping[str, Any] | None = None, *, patience: float = 60.0) -> LeptonApi:
+    """The workspace that a job is in, or the current one. Nothing is asked yet. Raises `UserError` without a login."""
+    return LeptonApi(find_login(handle), patience=patience)
+
+
+def id_of(thing: Mapping[str, Any]) -> str:
+    """The platform's own id of something it listed, '' where it has none."""
+    metadata = _table(thing.get("metadata"))
+    return str(metadata.get("id") or thing.get("id") or metadata.get("name") or "")
+
+
+def name_of(thing: Mapping[str, Any]) -> str:
+    """The name somebody gave it, '' where it has none."""
+    return str(_table(thing.get("metadata")).get("name") or thing.get("name") or "")
+
+
+def section(thing: Mapping[str, Any] | None, *path: str) -> Json:
+    """A table within tables, empty where any of them is missing: `section(job, "status")`."""
+    found: Any = thing
+    for key in path:
+        found = _table(found).get(key)
+    return _table(found)
+
+
+def rows(thing: Mapping[str, Any] | None, *path: str) -> list[Json]:
+    """A list of tables within tables, empty where it is missing: `rows(group, "spec", "volumes")`."""
+    found = section(thing, *path[:-1]).get(path[-1])
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _read(reply: Reply, otherwise: type[Unreachable]) -> Any:
+    """The JSON of an answer. What is none was said by something before Lepton, a gateway or a proxy."""
+    try:
+        return reply.json()
+    except UserError as error:
+        raise otherwise(error.what, where=error.where, remedy="see LEPTON_WORKSPACE_URL, or try again later") from None
+
+
+def _table(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any, key: str, *, words: bool = False) -> list[Json]:
+    """A list of tables, bare or below a key; the only list there is where that key is missing."""
+    found: Any = value
+    if isinstance(value, Mapping):
+        lists: Sequence[Any] = [item for item in value.values() if isinstance(item, list)]
+        found = value.get(key) if isinstance(value.get(key), list) else (lists[0] if len(lists) == 1 else [])
+    items = found if isinstance(found, list) else []
+    if words:
+        items = [{"name": item} if isinstance(item, str) else item for item in items]
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _word(text: str) -> str:
+    """One part of a path."""
+    return quote(str(text), safe="")

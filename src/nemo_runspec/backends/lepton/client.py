@@ -1,0 +1,288 @@
+"""Lepton's errands: what `remote.provider.CloudProvider` asks for, done with the modules beside this one."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.lepton.api import LeptonApi
+from nemo_runspec.backends.lepton.credentials import Login, find_login
+from nemo_runspec.backends.lepton.fields import LeptonTarget
+from nemo_runspec.backends.lepton.states import is_over, word_of
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Prepared, Replica, Rest, Say, Seen
+from nemo_runspec.supervise.submission import Submission
+
+INLINE_WORD, INLINE_TOTAL = 100_000, 500_000
+"""Characters of one word of the container's command, and of all: Linux takes no argument of 131,072 bytes or more."""
+
+_TO_END = 20.0
+"""Seconds that Lepton has to stop a job before it is deleted."""
+
+_ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
+_EVENTS = "events"
+
+_kept = threading.local()
+
+
+class LeptonProvider:
+    """One object without state; connections are shared by a thread."""
+
+    def check(self, plan: Plan) -> None:
+        """As `Provider.check`: there is a login, nothing would be lost, the code has a way to the job."""
+        from nemo_runspec.backends.lepton.resolve import refuse_loss
+        from nemo_runspec.cloud.transports import problem_at_plan_time
+
+        try:
+            find_login()
+        except UserError as error:
+            remedy = f"{error.remedy}; --dry-run shows the plan without one"
+            raise UserError(f"{error.what}; nothing was submitted", where=error.where, remedy=remedy) from None
+        refuse_loss(plan)
+        problem = problem_at_plan_time(plan)
+        if problem:
+            raise UserError(problem)
+
+    def place(self, plan: Plan) -> Handle:
+        """As `Provider.place`."""
+        from nemo_runspec.cloud.pod import declared_outputs, versions
+
+        target: LeptonTarget = plan.target
+        login = find_login()
+        return {
+            "name": plan.name,
+            "job_dir": plan.job_dir,
+            "workspace": login.workspace,
+            "url": login.url,
+            "nodes": plan.resources.nodes,
+            "attempt": 0,
+            "attempts": target.retries + 1,
+            "avoid_failed_nodes": target.avoid_failed_nodes,
+            "deadlines": {
+                "queue": target.queue_timeout,
+                "pull": target.pull_timeout,
+                "start": target.start_timeout,
+                "action": target.on_timeout,
+            },
+            "outputs": declared_outputs(plan),
+            "versions": versions(plan),
+            "profile": plan.profile,
+            "env_file": plan.env_file,
+            "here": f"{target.run_dir_here.rstrip('/')}/jobs/{plan.name}" if target.run_dir_here else "",
+            "secrets": [],
+        }
+
+    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
+        """As `Provider.prepare`: asks what is not known yet, makes the secrets, packs the files or sends them."""
+        from nemo_runspec.backends.lepton.render import PAYLOAD, render
+        from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
+        from nemo_runspec.backends.lepton.secrets import make_secrets
+        from nemo_runspec.backends.lepton.spec import CARGO
+
+        handle = self.place(submission.plan)
+        api = _api(handle)
+        group = group_of(api, submission.plan.target)
+        _check_there(api, submission.plan, group, say)
+        facts = platform_facts(api, submission.plan, submission.secrets, group)
+        plan = settled(submission.plan, facts)
+        if plan is not submission.plan:
+            say("warning: the node group has no volume: what the job writes is lost when it ends")
+        facts[CARGO] = _cargo(plan, submission, parts, render(plan, facts, api.login.url), say)
+        make_secrets(api, plan, submission.secrets, say)
+        rendering = render(plan, facts, api.login.url)
+        if rendering.holes:
+            raise UserError(f"not all of the job is known: {rendering.holes[0]}", remedy="nemotron doctor shows why")
+        by_hand = (f"look:    {PAYLOAD} in the job's folder is the request's body", f"submit:  {_curl(api, plan.name)}")
+        return Prepared(handle, rendering, plan, by_hand)
+
+    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
+        """As `CloudProvider.resolve`: all but the files themselves, which are packed when it is submitted."""
+        from nemo_runspec.backends.lepton.render import render
+        from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
+
+        api = _api(self.place(submission.plan))
+        facts = platform_facts(api, submission.plan, submission.secrets, group_of(api, submission.plan.target))
+        return render(settled(submission.plan, facts), facts, api.login.url)
+
+    def submit(self, prepared: Prepared, say: Say) -> Handle:
+        """As `Provider.submit`. Two requests: whether it is there, and the job itself."""
+        import json
+
+        from nemo_runspec.backends.lepton.render import PAYLOAD
+        from nemo_runspec.backends.lepton.submit import submit_once
+
+        text = next(file.text for file in prepared.rendering.files if file.name == PAYLOAD)
+        return submit_once(_api(prepared.handle), prepared.handle, json.loads(text), say)
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
+        """As `Provider.look`. Lepton tells nobody's place in a queue."""
+        from nemo_runspec.backends.lepton.seen import look
+
+        return look(_api(handles[0]), handles) if handles else []
+
+    def host_of(self, handle: Handle) -> str:
+        """As `Provider.host_of`: the workspace."""
+        return f"lepton|{handle.get('workspace')}|{handle.get('url')}"
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        """As `Provider.stop`. Their records stay, unless a job does not stop when it is told to `hard`."""
+        ids = [id for each in handles if (id := self._id(each))]
+        for id in ids:
+            _api(handles[0]).stop(id)
+        if hard and ids:
+            _end(_api(handles[0]), ids)
+
+    def tail(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> Sequence[Piece]:
+        """As `Provider.tail`; what the platform itself has written are its events."""
+        from nemo_runspec.backends.lepton.logs import tail
+        from nemo_runspec.cloud.told import shown
+
+        if not handle.get("id"):
+            return []
+        return self._event_log(handle, offsets) if platform else shown(tail(_api(handle), handle, offsets, limit))
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
+        """As `Provider.rest`. Secrets stay: jobs that have the same ones share them."""
+        return [self._rest(handle, each) for handle, each in zip(handles, seen, strict=True)]
+
+    def remove(self, handle: Handle) -> None:
+        """As `Provider.remove`, where the directory is mounted here too; else it stays on the job's volume."""
+        folder = Path(str(handle.get("here") or ""))
+        if handle.get("here") and folder.parent.name == "jobs" and ".." not in folder.parts and folder.is_dir():
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                raise UserError(f"the job's files cannot be removed: {error.strerror}", where=str(folder)) from None
+
+    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
+        """Raises `UserError`: Lepton's API opens no shell in a job."""
+        raise UserError(
+            f"{handle['name']}: Lepton opens no shell in a job from outside",
+            remedy="its dashboard has a terminal for each replica; nemotron jobs replicas shows them",
+        )
+
+    def replicas(self, handle: Handle) -> Sequence[Replica]:
+        """As `CloudProvider.replicas`."""
+        from nemo_runspec.backends.lepton.replicas import replicas_of
+
+        id = self._id(handle)
+        return replicas_of(_api(handle), id) if id else []
+
+    def events(self, handle: Handle) -> Sequence[Event]:
+        """As `CloudProvider.events`."""
+        from nemo_runspec.backends.lepton.replicas import read_event
+
+        id = self._id(handle)
+        found = [read_event(each) for each in _api(handle).events(id)] if id else []
+        return sorted(found, key=lambda event: event.time or 0.0)
+
+    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+        """As `CloudProvider.diagnose`."""
+        from nemo_runspec.backends.lepton.diagnose import diagnose
+        from nemo_runspec.backends.lepton.logs import newest
+
+        id = self._id(handle)
+        if not id:
+            return None
+        known = {**handle, "id": id}
+        log = seen.detail.log if seen.detail is not None else newest(_api(handle), known, 1000)
+        found: Diagnosis | None = diagnose(_api(handle), known, seen, log)
+        return found
+
+    def forget(self, handle: Handle) -> Sequence[str]:
+        """As `CloudProvider.forget`: the job with its logs and events."""
+        id = self._id(handle)
+        if not id or not _api(handle).delete(id):
+            return []
+        return [f"job {id} of the Lepton workspace {handle.get('workspace')}, with its logs and events"]
+
+    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+        """As `CloudProvider.again`."""
+        from nemo_runspec.backends.lepton.again import again
+
+        return again(_api(handle), handle, avoid, folder)
+
+    def _id(self, handle: Handle) -> str:
+        """The job's id, looked for by its name where the handle has none; '' where there is no such job."""
+        from nemo_runspec.backends.lepton.api import id_of
+        from nemo_runspec.backends.lepton.submit import find
+
+        if handle.get("id"):
+            return str(handle["id"])
+        job = find(_api(handle), handle)
+        return "" if job is None else id_of(job)
+
+    def _rest(self, handle: Handle, seen: Seen) -> Rest:
+        from nemo_runspec.cloud.marker import metrics_of, outputs_of
+
+        if seen.detail is None:
+            return Rest()
+        log: bytes = seen.detail.log
+        diagnosis = self.diagnose(handle, seen) if seen.state == "failed" else None
+        return Rest(metrics_of(log), outputs_of(log), diagnosis)
+
+    def _event_log(self, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
+        events, start = self.events(handle), offsets.get(_EVENTS, 0)
+        lines = [_event_line(event) for event in events[start:]]
+        return [Piece(_EVENTS, start, "".join(lines).encode(), next=len(events))] if lines else []
+
+
+def _api(handle: Handle) -> LeptonApi:
+    """The workspace's API, one per thread, so that its connection is used again."""
+    login = find_login(handle)
+    apis: dict[Login, LeptonApi] = _kept.__dict__.setdefault("apis", {})
+    return apis.setdefault(login, LeptonApi(login))
+
+
+def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, say: Say) -> None:
+    """What Lepton would refuse, or let wait for ever, is refused before anything is made there; what is odd is said."""
+    from nemo_runspec.backends.lepton.preflight import fast_checks
+
+    for check in fast_checks(api, plan, group):
+        if check.verdict == "failed":
+            raise check.error()
+        if check.verdict == "warning":
+            say(f"warning: {check.seen}")
+
+
+def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Rendering, say: Say) -> list[str]:
+    """The words of the container's command that carry the job's files, or say where they are fetched."""
+    from nemo_runspec.backends.lepton.render import PAYLOAD
+    from nemo_runspec.cloud.cargo import load, words
+    from nemo_runspec.cloud.transports import offer_of
+    from nemo_runspec.supervise.layout import job_files
+
+    texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}
+    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD, inline_total=INLINE_TOTAL)
+    return list(words(load(plan, texts, parts, offer, say)))
+
+
+def _end(api: LeptonApi, ids: Sequence[str]) -> None:
+    """Waits for jobs that were told to stop; those that do not even begin to are deleted."""
+    end = time.monotonic() + _TO_END
+    left = {id: job for id in ids if (job := api.job(id)) is not None and not is_over(job)}
+    while left and time.monotonic() < end:
+        time.sleep(1.0)
+        left = {id: job for id in left if (job := api.job(id)) is not None and not is_over(job)}
+    for id, job in left.items():
+        if word_of(job) not in _ENDING:
+            api.delete(id)
+
+
+def _event_line(event: Event) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.time)) if event.time is not None else "-"
+    many = f" (x{event.count})" if event.count > 1 else ""
+    return f"{when}  {event.kind}  {event.reason}  {event.about}  {event.message}".rstrip() + f"{many}\n"
+
+
+def _curl(api: LeptonApi, name: str) -> str:
+    token = '-H "Authorization: Bearer $LEPTON_WORKSPACE_TOKEN"'
+    return f"curl {token} -H 'Content-Type: application/json' -d @{name}/job.json {api.login.url}/jobs"

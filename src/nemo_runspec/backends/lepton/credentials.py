@@ -1,0 +1,107 @@
+"""Who we are to Lepton: variables of the environment, else the login file of Lepton's own client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.errors import UserError
+
+GATEWAY = "https://gateway.dgxc-lepton.nvidia.com/api/v2/workspaces"
+TOKENS = ("LEPTON_WORKSPACE_TOKEN", "LEPTON_AUTH_TOKEN")
+_SET = "export LEPTON_WORKSPACE_ID=… and LEPTON_WORKSPACE_TOKEN=…, or log in with: lep workspace login"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A workspace and its token. `source`: where the token was found, for a person. `origin`: a header, '' for none."""
+
+    workspace: str
+    url: str
+    token: str = field(repr=False)
+    origin: str = ""
+    source: str = ""
+
+
+def find_login(handle: Mapping[str, Any] | None = None) -> Login:
+    """The login for a job's workspace, or for the one that is current.
+
+    The order is that of Lepton's own client: `LEPTON_WORKSPACE_ID` (`id` or `id:token`), `LEPTON_WORKSPACE_TOKEN` or
+    `LEPTON_AUTH_TOKEN`, `LEPTON_WORKSPACE_URL`, each before what `workspace_info.yaml` says.
+
+    Raises:
+        UserError: there is none, or not for the workspace of the job.
+    """
+    named, _, inline = os.environ.get("LEPTON_WORKSPACE_ID", "").strip().partition(":")
+    record = _record()
+    wanted = str((handle or {}).get("workspace") or "")
+    workspace = wanted or named or str(record.get("current_workspace") or "")
+    if not workspace:
+        raise UserError("no Lepton workspace is named", remedy=_SET)
+    stored = _stored(record, workspace)
+    ours = workspace == named or not named
+    token, source = _token(workspace, inline if workspace == named else "", stored, ours=ours)
+    if not token:
+        raise UserError(f"no token for the Lepton workspace '{workspace}'", where=str(record_file()), remedy=_SET)
+    url = str((handle or {}).get("url") or "") or (os.environ.get("LEPTON_WORKSPACE_URL", "").strip() if ours else "")
+    url = (url or str(stored.get("url") or "") or f"{GATEWAY}/{workspace}").rstrip("/")
+    return Login(workspace, url, token, _origin(url, stored), source)
+
+
+def known_workspace() -> tuple[str, str]:
+    """Id and URL of the current workspace, each '' where it is not known. Nothing is asked, nothing is raised."""
+    try:
+        login = find_login()
+    except UserError:
+        return "", ""
+    return login.workspace, login.url
+
+
+def record_file() -> Path:
+    """The login file of Lepton's own client."""
+    folder = os.environ.get("LEPTON_CACHE_DIR")
+    return (Path(folder) if folder else Path.home() / ".cache" / "lepton") / "workspace_info.yaml"
+
+
+def _token(workspace: str, inline: str, stored: Mapping[str, Any], *, ours: bool) -> tuple[str, str]:
+    if inline:
+        return inline, "LEPTON_WORKSPACE_ID"
+    for name in TOKENS if ours else ():
+        if os.environ.get(name, "").strip():
+            return os.environ[name].strip(), name
+    return str(stored.get("auth_token") or ""), f"{record_file()} ({workspace})"
+
+
+def _origin(url: str, stored: Mapping[str, Any]) -> str:
+    named = os.environ.get("LEPTON_WORKSPACE_ORIGIN_URL") or stored.get("workspace_origin_url")
+    if named:
+        return str(named)
+    scheme, _, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    return f"{scheme}://{host}" if "dgxc" in host else ""
+
+
+def _stored(record: Mapping[str, Any], workspace: str) -> Mapping[str, Any]:
+    found = (record.get("workspaces") or {}).get(workspace)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _record() -> Mapping[str, Any]:
+    """The login file's content; empty where there is none. Raises `UserError` where it cannot be read."""
+    file = record_file()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"Lepton's login file cannot be read: {error}", where=str(file), remedy=_SET) from None
+    import yaml
+
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise UserError("Lepton's login file is no YAML", where=str(file), remedy=_SET) from None
+    return content if isinstance(content, Mapping) else {}

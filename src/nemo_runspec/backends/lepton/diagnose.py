@@ -1,0 +1,118 @@
+"""Why a Lepton job failed or does not start: its replicas, events and failure analysis, joined with its log's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from nemo_runspec.backends.lepton.api import LeptonApi, section
+from nemo_runspec.backends.lepton.states import seconds_of
+from nemo_runspec.cloud.marker import read_ends
+from nemo_runspec.cloud.meanings import Advice
+from nemo_runspec.cloud.verdicts import Analysis, Asking, Case, Word
+from nemo_runspec.cloud.verdicts import diagnose as verdict_on
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+
+ADVICE = Advice(
+    "Lepton",
+    {
+        "image": "see container_image in the profile: its name and tag",
+        "image login": "see that NGC_KEY is valid (of it the secret for nvcr.io is made), or name a good one in "
+        "image_pull_secrets; and that the image's name and tag are right: nemotron doctor PROFILE asks the registry",
+        "capacity": "wait, or take another resource_shape or node_group: nemotron lepton shapes, nemotron lepton "
+        "node-groups; on_timeout = \"stop\" ends a job that waits for longer than queue_timeout",
+        "eviction": "nemotron jobs retry starts it again, retries in the profile does so by itself; a node_group of "
+        "one's own is shared with nobody",
+        "node": "nemotron jobs retry starts it again; retries and avoid_failed_nodes in the profile do so by "
+        "themselves; where it comes back, take another node_group, and see mounts",
+        "storage": "see mounts in the profile: nemotron lepton volumes, nemotron lepton permissions VOLUME",
+        "credentials": "see secret_vars and secrets in the profile: nemotron lepton secrets",
+    },
+)  # fmt: skip
+
+
+def diagnose(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Diagnosis | None:
+    """The verdict on a job; None where nothing is wrong. At most three requests, any of which may fail.
+
+    Args:
+        log_tail: the end of the logs of all its nodes, end markers included.
+    """
+    return verdict_on(case_of(api, handle, seen, log_tail))
+
+
+def case_of(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case:
+    """All that Lepton says of a job, joined with what is known already. It may be asked of one that succeeded, too."""
+    id, over = str(handle.get("id") or ""), is_over(seen.state)
+    asking = Asking()
+    replicas = asking.of("replicas", api.replicas, id) if id else []
+    events = asking.of("events", api.events, id) if id and seen.state != "running" else []
+    analysis = asking.of("failure analysis", api.failure_analysis, id) if id and over else {}
+    return Case(
+        state=seen.state,
+        advice=ADVICE,
+        reason=" ".join(filter(None, (seen.reason, str(seen.facts.get("overdue") or "")))),
+        replicas=tuple(replica_words(replicas or (), now=not over)),
+        events=tuple(event_words(events or ())),
+        analysis=analysis_of(analysis or {}),
+        ends=tuple(read_ends(log_tail).values()),
+        tail=log_tail or b"\n".join(_lines((analysis or {}).get("log_streams"))),
+        unasked=tuple(asking.unanswered),
+    )
+
+
+def replica_words(replicas: Iterable[Mapping[str, Any]], *, now: bool) -> Iterator[Word]:
+    """What is wrong with replicas: `status.readiness_issue`, one or several."""
+    for replica in replicas:
+        status = section(replica, "status")
+        node = section(status, "node")
+        issues = status.get("readiness_issue") or ()
+        for issue in [issues] if isinstance(issues, (Mapping, str)) else issues:
+            said = _said(issue, "reason", "message")
+            if said:
+                yield Word(said, str(node.get("name") or node.get("id") or ""), now)
+
+
+def event_words(events: Sequence[Mapping[str, Any]]) -> Iterator[Word]:
+    """What was written down, the oldest first."""
+    for event in sorted(events, key=lambda each: seconds_of(each.get("last_observed_time")) or 0.0):
+        about = event.get("regarding")
+        node = str(about.get("name") or "") if isinstance(about, Mapping) and about.get("kind") == "Node" else ""
+        said = _said(event, "reason", "message", "note")
+        if said:
+            yield Word(said, node)
+
+
+def analysis_of(found: Mapping[str, Any]) -> Analysis:
+    """Lepton's failure analysis: a class such as ERR_PROGRAM, what to do, and events of the nodes."""
+    events = found.get("job_failure_by_node_event")
+    words = tuple(
+        Word(_said(event, "node_event_name", "message"), _node_of(event))
+        for event in (events if isinstance(events, list) else ())
+        if isinstance(event, Mapping)
+    )
+    return Analysis(str(found.get("err_class") or ""), str(found.get("suggestion") or ""), words)
+
+
+def _node_of(event: Mapping[str, Any]) -> str:
+    node = event.get("node_name") or event.get("node_id") or event.get("node") or ""
+    return str(section(event, "node").get("name") or "") if isinstance(node, Mapping) else str(node)
+
+
+def _said(thing: Any, *keys: str) -> str:
+    """`reason: message`, of what there is of them."""
+    if not isinstance(thing, Mapping):
+        return str(thing or "").strip()
+    return ": ".join(dict.fromkeys(str(thing[key]).strip() for key in keys if thing.get(key)))
+
+
+def _lines(streams: Any) -> Iterator[bytes]:
+    """The texts of whatever shape Lepton gives its log snippets."""
+    if isinstance(streams, str):
+        yield streams.encode()
+    elif isinstance(streams, Mapping):
+        for each in streams.values():
+            yield from _lines(each)
+    elif isinstance(streams, (list, tuple)):
+        for each in streams:
+            yield from _lines(each)

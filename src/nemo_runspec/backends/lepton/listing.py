@@ -1,0 +1,141 @@
+"""What a Lepton workspace has: `nemotron lepton shapes | node-groups | …`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
+
+PROFILE_NEEDED = False
+"""A login is enough; a profile's `node_group` says which group's things are meant."""
+
+
+def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None) -> LeptonApi:
+    """The current workspace. Raises `UserError` without a login."""
+    return connect()
+
+
+def _groups(asked: Asked) -> list[dict[str, Any]]:
+    """The profile's node group, else all."""
+    named = str(asked.env.get("node_group") or "")
+    return [asked.api.node_group(named)] if named else asked.api.node_groups()
+
+
+def _shapes(asked: Asked) -> Iterator[Row]:
+    named = str(asked.env.get("node_group") or "")
+    for shape in asked.api.shapes(id_of(asked.api.node_group(named)) if named else "", purpose="job"):
+        spec = section(shape, "spec")
+        yield {
+            "shape": id_of(shape),
+            "gpus": spec.get("accelerator_fraction") or spec.get("accelerator_num") or 0,
+            "type": spec.get("accelerator_type") or "",
+            "cpus": spec.get("cpu"),
+            "memory_gb": round(float(spec.get("memory_in_mb") or 0) / 1024),
+            "for": spec.get("listable_in") or [],
+        }
+
+
+def _node_groups(asked: Asked) -> Iterator[Row]:
+    for group in asked.api.node_groups():
+        yield {
+            "name": name_of(group),
+            "id": id_of(group),
+            "gpu": section(group, "spec").get("gpu_product") or "",
+            "ready_nodes": section(group, "status").get("ready_nodes"),
+            "quota_enabled": bool(section(group, "status").get("quota_enabled")),
+            "volumes": [str(volume.get("name")) for volume in rows(group, "spec", "volumes")],
+        }
+
+
+def _nodes(asked: Asked) -> Iterator[Row]:
+    for group in _groups(asked):
+        for node in asked.api.nodes(id_of(group)):
+            gpu = section(node, "spec", "resource", "gpu")
+            total, taken = float(gpu.get("total") or 0), float(gpu.get("allocated") or 0)
+            closed = bool(section(node, "spec").get("unschedulable"))
+            yield {
+                "node": id_of(node),
+                "group": name_of(group) or id_of(group),
+                "state": "takes no jobs" if closed else "open",
+                "gpus": int(total),
+                "free": 0 if closed else max(0, int(total - taken)),
+                "jobs": [str(each.get("name") or id_of(each)) for each in rows(node, "status", "workloads")],
+            }
+
+
+def _reservations(asked: Asked) -> Iterator[Row]:
+    for group in _groups(asked):
+        for each in asked.api.reservations(id_of(group)):
+            yield {
+                "reservation": id_of(each),
+                "group": name_of(group) or id_of(group),
+                "phase": section(each, "status").get("phase") or "",
+                "nodes": len(section(each, "spec").get("nodes") or ()),
+            }
+
+
+def _volumes(asked: Asked) -> Iterator[Row]:
+    from nemo_runspec.backends.lepton.mounts import source_of
+
+    for group in _groups(asked):
+        for volume in rows(group, "spec", "volumes"):
+            yield {
+                "volume": volume.get("name"),
+                "group": name_of(group) or id_of(group),
+                "from": source_of(volume),
+                "size_gb": volume.get("size_in_gb"),
+                "mounted_at": volume.get("default_mount_path") or "",
+                "path": volume.get("from_path") or "",
+            }
+
+
+def _permissions(asked: Asked) -> Iterator[Row]:
+    groups = _groups(asked)
+    names = {id_of(group): {str(volume.get("name")) for volume in rows(group, "spec", "volumes")} for group in groups}
+    there = set().union(*names.values())
+    if asked.argument not in there:
+        have = ", ".join(sorted(there)) or "none"
+        raise UserError(f"there is no volume '{asked.argument}'", remedy=f"volumes there are: {have}")
+    for group in groups:
+        if asked.argument not in names[id_of(group)]:
+            continue
+        for each in asked.api.storage_permissions(asked.argument, id_of(group)):
+            yield {
+                "path": each.get("path_prefix"),
+                "group": name_of(group) or id_of(group),
+                "users": each.get("allowed_users") or [],
+                "subfolders": each.get("subfolder_policy") or "",
+            }
+
+
+def _secrets(asked: Asked) -> Iterator[Row]:
+    yield from ({"secret": name, "kind": "variable"} for name in asked.api.secrets())
+    yield from ({"secret": name, "kind": "registry"} for name in asked.api.image_pull_secrets())
+
+
+_SHAPE = {"SHAPE": "shape", "GPUS": "gpus", "TYPE": "type", "CPUS": "cpus", "GB": "memory_gb", "FOR": "for"}
+_GROUP = {"NAME": "name", "ID": "id", "GPU": "gpu", "NODES": "ready_nodes", "QUOTA": "quota_enabled"}
+_NODE = {"NODE": "node", "GROUP": "group", "STATE": "state", "GPUS": "gpus", "FREE": "free", "JOBS": "jobs"}
+_RESERVATION = {"RESERVATION": "reservation", "GROUP": "group", "PHASE": "phase", "NODES": "nodes"}
+_VOLUME = {"VOLUME": "volume", "GROUP": "group", "FROM": "from", "GB": "size_gb", "AT": "mounted_at", "PATH": "path"}
+_PERMISSION = {"PATH": "path", "GROUP": "group", "SUBFOLDERS": "subfolders", "USERS": "users"}
+
+LISTINGS = table_of(
+    Listing("shapes", "Resource shapes for jobs: their GPUs, CPUs and memory.", _SHAPE, _shapes),
+    Listing("node-groups", "Node groups: their nodes and volumes.", {**_GROUP, "VOLUMES": "volumes"}, _node_groups),
+    Listing("nodes", "Nodes: their GPUs, how many of them are free, and what runs there.", _NODE, _nodes),
+    Listing("reservations", "Reservations of nodes.", _RESERVATION, _reservations),
+    Listing("volumes", "Volumes that jobs may mount, with the 'from' of a mount.", _VOLUME, _volumes),
+    Listing(
+        "permissions",
+        "Folders of a volume that jobs may mount.",
+        _PERMISSION,
+        _permissions,
+        argument="volume",
+        argument_help="The volume's name, as 'volumes' shows it.",
+    ),
+    Listing("secrets", "Names of the secrets the workspace keeps.", {"SECRET": "secret", "KIND": "kind"}, _secrets),
+)

@@ -1,0 +1,188 @@
+"""The log of a job's nodes: what is new in it, every line once, in order, however the server cuts its answers.
+
+Lepton keeps lines by time and answers with the newest of a time, at most 5,000. A cursor is the last line's time and
+how many lines of that very time are taken already; a time whose lines do not fit into an answer is halved.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
+from nemo_runspec.remote.provider import Handle, Piece
+
+Line = tuple[int, str]
+"""Nanoseconds since 1970, and the line without its end."""
+
+_SECOND = 1_000_000_000
+_MARGIN = 600 * _SECOND
+"""How far the platform's clock and ours may be apart."""
+
+_WIDEST = 7 * 86400 * _SECOND
+"""The longest time that is asked for at once: servers of logs have such limits."""
+
+_TAKEN = 1_000_000
+_TOTAL = 10**26
+_END = re.compile(r"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a log was read: the time of its last line, how many of that time, and how many since the last end."""
+
+    time: int = 0
+    taken: int = 0
+    total: int = 0
+
+    @classmethod
+    def read(cls, number: int) -> Cursor:
+        """Out of the number that is kept: `time * 1,000,000 + taken`, and above those the total."""
+        total, rest = divmod(number, _TOTAL)
+        return cls(rest // _TAKEN, rest % _TAKEN, total)
+
+    @property
+    def number(self) -> int:
+        """What is kept."""
+        return self.total * _TOTAL + self.time * _TAKEN + self.taken
+
+
+def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
+    """What is new, a piece for each pod. One request for a job of one node, one more per node for others.
+
+    Args:
+        offsets: by pod, what the last piece's `next` was. `limit`: bytes in all; a line is never cut.
+    """
+    pieces, left = [], limit
+    for replica in _pods(api, handle, offsets):
+        path = replica or str(handle["id"])
+        piece = _tail_of(api, handle, replica, path, offsets.get(path, 0), left)
+        if piece is not None:
+            pieces.append(piece)
+            left -= len(piece.content)
+        if left <= 0:
+            break
+    return pieces
+
+
+def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None) -> bytes:
+    """The last lines of all of a job's nodes together, in the order of their times. One request.
+
+    Args:
+        ended: when the job was over, in seconds since 1970, where that is known.
+    """
+    until = _now() if ended is None else min(_now(), int(ended * _SECOND) + 6 * _MARGIN)
+    begin = min(max(_begin(handle), until - _WIDEST), until - 1)
+    streams = api.logs(str(handle["id"]), begin, until, limit=min(lines, LOG_LINES))
+    return b"".join(_encoded(line) for line in read_lines(streams))
+
+
+def read_lines(streams: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """The lines of an answer, the oldest first; those of one time in the order in which they were written."""
+    found: list[Line] = []
+    for stream in streams:
+        values = stream.get("values")
+        lines = [line for value in values if (line := _line(value)) is not None] if isinstance(values, list) else []
+        if lines and lines[0][0] >= lines[-1][0]:  # the newest first, as it was asked for
+            lines.reverse()
+        found += lines
+    return sorted(found, key=lambda line: line[0])
+
+
+def _pods(api: LeptonApi, handle: Handle, offsets: Mapping[str, int]) -> list[str]:
+    """Ids of the pods whose logs are asked for one by one; one '' where the job has a single log.
+
+    A job of one node has: its log is then that of each of its starts, one after the other. So has one whose pods the
+    platform does not know, or did not when it was asked first.
+    """
+    if int(handle.get("nodes") or 1) == 1 or str(handle["id"]) in offsets:
+        return [""]
+    from nemo_runspec.backends.lepton.replicas import replicas_of
+
+    listed = [replica.id for replica in replicas_of(api, str(handle["id"])) if replica.id]
+    gone = [path for path in offsets if path not in listed and "|" not in path and path.startswith(f"{handle['id']}-")]
+    return [*gone, *listed] or [""]
+
+
+def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: int, limit: int) -> Piece | None:
+    cursor = Cursor.read(offset)
+    taken: list[Line] = []
+    size, more = 0, False
+    for line in _after(api, str(handle["id"]), replica, cursor, _begin(handle)):
+        if size >= limit:
+            more = True
+            break
+        taken.append(line)
+        size += len(line[1]) + 1
+    if not taken:
+        return None
+    content, total = _counted(taken, cursor.total)
+    return Piece(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
+
+
+def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) -> Iterator[Line]:
+    """The lines after a cursor, as they are asked for."""
+    at, end, skip = cursor.time or begin, _now(), cursor.taken
+    width = min(end - at, _WIDEST)
+    while at < end:
+        until = min(at + max(1, width), end)
+        lines = read_lines(api.logs(id, at, until, replica=replica))
+        if len(lines) >= LOG_LINES and until - at > 1:
+            # Only the newest came. As many lines as these fit into one answer: that is how long the next time may be.
+            width = max(1, min((until - at) // 2, (until - lines[0][0]) * 3 // 4))
+            continue
+        for line in lines:
+            if line[0] == cursor.time and skip > 0:
+                skip -= 1
+            else:
+                yield line
+        at, width = until, (width if len(lines) > LOG_LINES // 2 else min(2 * width, _WIDEST))
+
+
+def _counted(lines: Sequence[Line], total: int) -> tuple[bytes, int]:
+    """The lines as bytes, with a line of ours where some are missing; and how many there are since the last end."""
+    parts = []
+    for _, text in lines:
+        parts.append(_encoded((0, text)))
+        total += 1
+        end = _END.match(text)
+        if end:
+            lost = int(end[2]) - total + 1
+            if lost > 0:
+                parts.append(f"nemotron: Lepton has lost {lost} or more lines of node {end[1]}'s log\n".encode())
+            total = 0
+    return b"".join(parts), total
+
+
+def _moved(cursor: Cursor, lines: Sequence[Line], total: int) -> Cursor:
+    last = lines[-1][0]
+    same = sum(1 for line in lines if line[0] == last)
+    return Cursor(last, same + (cursor.taken if cursor.time == last else 0), total)
+
+
+def _line(value: Any) -> Line | None:
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        return None
+    try:
+        return int(value[0]), str(value[1])
+    except (TypeError, ValueError):
+        return None
+
+
+def _encoded(line: Line) -> bytes:
+    text = line[1] if line[1].endswith("\n") else f"{line[1]}\n"
+    return text.encode("utf-8", "replace")
+
+
+def _begin(handle: Handle) -> int:
+    """When the job may have written its first line: when it was submitted, else a week ago."""
+    since = handle.get("since")
+    start = int(float(since) * _SECOND) - _MARGIN if since else time.time_ns() - _WIDEST
+    return max(1, start)
+
+
+def _now() -> int:
+    return time.time_ns() + _MARGIN

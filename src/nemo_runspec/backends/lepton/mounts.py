@@ -1,0 +1,120 @@
+"""What a job's storage is on the platform: the volume of a mount that does not name one, and of no mount at all.
+
+A volume belongs to a node group; which of its folders may be mounted, its storage permissions say.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.backends.checks import below
+from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, rows
+from nemo_runspec.backends.lepton.fields import LeptonTarget
+from nemo_runspec.backends.lepton.spec import MOUNT, source_hole
+from nemo_runspec.errors import UserError
+
+_PREFERRED = ("lustre", "filestore")
+"""Parts of a volume's name, the best first: parallel file systems before others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Storage of a node group. `prefixes`: the folders of it that may be mounted."""
+
+    name: str
+    source: str
+    prefixes: tuple[str, ...]
+
+
+def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What fills the holes of a payload's mounts.
+
+    Args:
+        group: the node group the job is to run in; None where the profile names none.
+
+    Raises:
+        UserError: no volume, or more than one, can be meant; or none of its folders may be mounted.
+    """
+    missing = [number for number, mount in enumerate(target.mounts) if not mount.get("from")]
+    if not missing and not target.mounted_at:
+        return {}
+    found = group or _only_group(api, needed=bool(missing))
+    volumes = volumes_of(api, found) if found is not None else []
+    if target.mounted_at:
+        return {MOUNT: _found(volumes, target.mounted_at, _called(found))}
+    return {source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing}
+
+
+def volumes_of(api: LeptonApi, group: Mapping[str, Any]) -> list[Volume]:
+    """The volumes of a node group, the likeliest for a job's files first."""
+    found = []
+    for volume in rows(group, "spec", "volumes"):
+        name = str(volume.get("name") or "")
+        permissions = api.storage_permissions(name, id_of(group))
+        prefixes = tuple(str(each["path_prefix"]) for each in permissions if each.get("path_prefix"))
+        found.append(Volume(name, source_of(volume), prefixes))
+    return sorted(found, key=_rank)
+
+
+def source_of(volume: Mapping[str, Any]) -> str:
+    """`from` of a mount of this volume, such as `node-nfs:lustre`."""
+    kind = str(volume.get("from") or "nfs")
+    return "node-local" if kind == "local" else f"node-{kind}:{volume.get('name')}"
+
+
+def _rank(volume: Volume) -> int:
+    """Smaller is better; what lies on one node's own disk comes last."""
+    if volume.source == "node-local":
+        return len(_PREFERRED) + 1
+    name = volume.name.lower()
+    return next((rank for rank, word in enumerate(_PREFERRED) if word in name), len(_PREFERRED))
+
+
+def _only_group(api: LeptonApi, *, needed: bool) -> Mapping[str, Any] | None:
+    """The workspace's only node group; None where there is not one and it is not needed."""
+    groups = api.node_groups()
+    if len(groups) == 1:
+        return groups[0]
+    if not needed:
+        return None
+    names = ", ".join(sorted(name_of(group) or id_of(group) for group in groups)) or "none"
+    raise UserError("mounts: whose volume is meant is not known", remedy=f"set node_group, or from: {names}")
+
+
+def _found(volumes: Sequence[Volume], place: str, group: str) -> list[dict[str, Any]]:
+    """The mount of a profile without any: none where there is no volume at all."""
+    shared = [volume for volume in volumes if volume.source != "node-local"]
+    if not shared:
+        return []
+    named = [volume for volume in shared if posixpath.basename(place) == volume.name]
+    allowed = [volume for volume in (*named, *shared) if volume.prefixes]
+    if not allowed:
+        names = ", ".join(volume.name for volume in shared)
+        raise UserError(
+            f"mounts: you have no permission for any volume of {group} ({names})",
+            remedy="ask the workspace's administrator for one, or name mounts",
+        )
+    return [{"path": allowed[0].prefixes[0], "mount_path": place, "from": allowed[0].source}]
+
+
+def _source(volumes: Sequence[Volume], number: int, path: str, group: str) -> str:
+    if len(volumes) == 1 and not volumes[0].prefixes and volumes[0].source == "node-local":
+        return volumes[0].source
+    fitting = [volume for volume in volumes if any(below(path, prefix) for prefix in volume.prefixes)]
+    if len(fitting) == 1:
+        return fitting[0].source
+    if fitting:
+        sources = ", ".join(volume.source for volume in fitting)
+        raise UserError(f"mounts[{number}]: {path} is on {len(fitting)} volumes of {group}", remedy=f"from: {sources}")
+    have = ", ".join(f"{prefix} of {volume.source}" for volume in volumes for prefix in volume.prefixes) or "none"
+    raise UserError(
+        f"mounts[{number}]: you have no permission for {path} on a volume of {group}",
+        remedy=f"permissions you have: {have}",
+    )
+
+
+def _called(group: Mapping[str, Any] | None) -> str:
+    return f"node group '{name_of(group) or id_of(group)}'" if group is not None else "the workspace"

@@ -1,0 +1,290 @@
+"""Whether a Lepton profile, or a job, is going to work: the workspace is asked; nothing is made there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.checks import below
+from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, section
+from nemo_runspec.backends.lepton.fields import LeptonTarget, make_target
+from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, volumes_of
+from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
+from nemo_runspec.cloud import preflight as cloud
+from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.transport.web import Refused
+
+_PATIENCE = 20.0
+"""Seconds that a question of the doctor's may take in all."""
+
+_KEPT = "image_pull_secrets of the workspace"
+
+_PHASES: Mapping[str, tuple[Callable[..., Check], str]] = {
+    "reserv": (ok, ""),
+    "waiting": (warning, "it is not in force yet: the job will wait for it"),
+    "pending": (warning, "it is not approved yet: the job will wait for it"),
+    "expired": (failed, "set node_reservation to one in force, or take it out"),
+    "rejected": (failed, "set node_reservation to one in force, or take it out"),
+}
+"""What a reservation's phase begins with, whatever its case."""
+
+
+def checks(question: Question) -> Iterator[Check]:
+    """Everything, each check as soon as it is known. About ten requests."""
+    env = question.env
+    target = make_target(TargetRequest("nemotron-doctor", "batch", "", "torchrun", env))
+    try:
+        api = connect(patience=_PATIENCE)
+    except UserError as error:
+        yield of_error("credentials", error)
+        yield skipped("Lepton", "not checked: there is no login")
+    else:
+        reached = list(_reached(api))
+        yield from reached
+        wanted = Wanted(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+        if any(check.verdict == "failed" for check in reached):
+            yield skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
+        else:
+            yield from _all(wanted)
+    yield cloud.image_check(target.container_image, _KEPT)
+    yield from cloud.storage_checks(target)
+    yield from cloud.transport_checks(target, str(env.get("packager") or "none"))
+
+
+def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = None) -> list[Check]:
+    """What is wrong with a submission; empty where nothing is. Few requests: at most one each for the node groups, the
+    group's nodes, its shapes and its reservations, each only where the plan names one; and one for each address on S3.
+
+    `failed`: it cannot work; `Check.error` is the refusal to raise. `warning`: it may work, or will wait.
+
+    Args:
+        group: the plan's node group, where it was asked for already.
+
+    Raises:
+        Unreachable: as the API.
+    """
+    wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, group)
+    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target)]
+    return [check for check in found if check.verdict in ("failed", "warning")]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job asks of a workspace. `gpus`: per node, None where nobody says. `given`: its node group, if known."""
+
+    api: LeptonApi
+    target: LeptonTarget
+    nodes: int
+    gpus: int | None
+    given: Mapping[str, Any] | None = None
+
+    @cached_property
+    def group(self) -> Mapping[str, Any] | None:
+        """The node group it names, None where it names none. Raises `UserError` where there is no such group."""
+        if self.given is not None or not self.target.node_group:
+            return self.given
+        return self.api.node_group(self.target.node_group)
+
+    @cached_property
+    def shapes(self) -> Sequence[Mapping[str, Any]]:
+        """The shapes for jobs of that group, else of the workspace."""
+        return job_shapes(self.api, id_of(self.group) if self.group else "")
+
+    @property
+    def pod_gpus(self) -> int | None:
+        """GPUs that one pod takes of a machine: those of its shape."""
+        named = [shape for shape in self.shapes if id_of(shape) == self.target.resource_shape]
+        return int(gpus_of(named[0])) if named else self.gpus
+
+
+def _reached(api: LeptonApi) -> Iterator[Check]:
+    """Whether the token is accepted, and for this workspace."""
+    login = api.login
+    try:
+        told = api.workspace()
+    except Refused as error:
+        if error.status == 401:
+            seen = f"Lepton does not accept the token of {login.source} (HTTP 401): it is wrong, or has expired"
+            yield failed("credentials", seen, error.remedy or "")
+        elif error.status == 403:
+            seen = f"the token of {login.source} is not for workspace '{login.workspace}' (HTTP 403)"
+            yield failed("credentials", seen, "see LEPTON_WORKSPACE_ID, or take a token of that workspace")
+        else:
+            yield failed("workspace", error.what, "see LEPTON_WORKSPACE_ID and LEPTON_WORKSPACE_URL")
+    except UserError as error:
+        yield ok("credentials", f"found: {login.source}; whether they are accepted is not known")
+        yield of_error("workspace", error)
+    else:
+        yield ok("credentials", f"{login.source} is accepted")
+        state = str(told.get("workspace_state") or "")
+        yield ok("workspace", f"{login.workspace} at {login.url}{f', {state}' if state else ''}")
+
+
+def _all(wanted: Wanted) -> Iterator[Check]:
+    for name, look in _every().items():
+        yield from cloud.told(name, partial(look, wanted))
+
+
+def _before(wanted: Wanted) -> Iterator[Check]:
+    """What nobody else looks at before a submission: what the profile names, and whether there is room."""
+    names = ("shape", "room", "reservation") if wanted.target.resource_shape else ("room", "reservation")
+    for name in names:
+        yield from cloud.told(name, partial(_every()[name], wanted), patient=True)
+
+
+def _every() -> Mapping[str, Callable[[Wanted], Iterable[Check]]]:
+    """What is looked at, in the order in which it is shown."""
+    return {
+        "node group": _group, "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue,
+        "mounts": _mounts, "nemo_run_dir": _run_dir, "secrets": _secrets,
+    }  # fmt: skip
+
+
+def _group(wanted: Wanted) -> Iterator[Check]:
+    group = wanted.group
+    if group is None:
+        names = ", ".join(sorted(name_of(each) or id_of(each) for each in wanted.api.node_groups())) or "none"
+        yield ok("node group", f"none is named, so that Lepton chooses; there are: {names}")
+        return
+    ready = section(group, "status").get("ready_nodes")
+    yield ok("node group", f"{name_of(group)} ({id_of(group)}){f', {ready} nodes ready' if ready is not None else ''}")
+
+
+def _shape(wanted: Wanted) -> Iterator[Check]:
+    named = wanted.target.resource_shape
+    group = id_of(wanted.group) if wanted.group else ""
+    if not named:
+        if wanted.gpus is None:
+            yield skipped("shape", "none is named, and gpus_per_node is the recipe's", "set resource_shape")
+            return
+        yield ok("shape", f"{resolve_shape(wanted.api, wanted.gpus, group)} has {wanted.gpus} GPUs")
+        return
+    found = [shape for shape in wanted.shapes if id_of(shape) == named]
+    if not found:
+        where = "that node group" if group else "the workspace"
+        have = ", ".join(described(wanted.shapes)) or "none"
+        yield failed("shape", f"there is no resource_shape '{named}' for jobs in {where}", f"there are: {have}")
+    elif wanted.gpus is not None and gpus_of(found[0]) != wanted.gpus:
+        seen = f"{named} has {gpus_of(found[0]):g} GPUs, gpus_per_node is {wanted.gpus}"
+        yield warning("shape", seen, "name another resource_shape, or leave it out to take the one that fits")
+    else:
+        yield ok("shape", f"{named} has {gpus_of(found[0]):g} GPUs")
+
+
+def _room(wanted: Wanted) -> Iterator[Check]:
+    group = wanted.group
+    gpus = wanted.pod_gpus if wanted.target.resource_shape else wanted.gpus
+    if group is None or gpus is None:
+        yield skipped("room", "not known: no node group is named" if group is None else "not known: of how many GPUs")
+        return
+    rooms = [room_of(node) for node in wanted.api.nodes(id_of(group))]
+    known = [room for room in rooms if room is not None]
+    if not known and gpus:
+        yield skipped("room", f"Lepton does not say what the nodes of {name_of(group)} have")
+        return
+    yield cloud.room_check(f"node group {name_of(group)}", known, wanted.nodes, gpus)
+
+
+def room_of(node: Mapping[str, Any]) -> cloud.Room | None:
+    """GPUs of a machine, none of them on one that takes no jobs; None where that is not said."""
+    spec = section(node, "spec")
+    gpu = section(spec, "resource", "gpu") or section(node, "status", "resource", "gpu")
+    total, allocated = gpu.get("total"), gpu.get("allocated")
+    if not isinstance(total, (int, float)):
+        return None
+    used = allocated if isinstance(allocated, (int, float)) else 0
+    words = section(node, "status").get("status")
+    ready = not isinstance(words, list) or any(str(word).casefold() == "ready" for word in words)
+    usable = ready and not spec.get("unschedulable")
+    return cloud.Room(int(total), max(0, int(total - used))) if usable else cloud.Room(0, 0)
+
+
+def _reservation(wanted: Wanted) -> Iterator[Check]:
+    named, group = wanted.target.node_reservation, wanted.group
+    if not named:
+        return
+    if group is None:
+        yield failed("reservation", f"{named} needs the node group it is of", "set node_group in the profile")
+        return
+    there = wanted.api.reservations(id_of(group))
+    found = [each for each in there if named in (id_of(each), name_of(each))]
+    if not found:
+        have = ", ".join(id_of(each) for each in there) or "none"
+        yield failed("reservation", f"node group {name_of(group)} has no reservation {named}", f"there are: {have}")
+        return
+    phase = str(section(found[0], "status").get("phase") or found[0].get("phase") or "")
+    unknown = (warning, "this version does not know that phase")
+    verdict, mend = next((_PHASES[word] for word in _PHASES if phase.lower().startswith(word)), unknown)
+    yield verdict("reservation", f"{named}: {phase or 'no phase'}", *([mend] if mend else []))
+
+
+def _queue(wanted: Wanted) -> Iterator[Check]:
+    target = wanted.target
+    keys = [key for key in ("queue_priority", "can_preempt", "can_be_preempted") if getattr(target, key)]
+    if not keys:
+        return
+    quota = section(wanted.group, "status").get("quota_enabled") if wanted.group else None
+    if wanted.group is None or quota is False:
+        why = "no node group is named" if wanted.group is None else f"{name_of(wanted.group)} has no quota"
+        yield warning("queue", f"{', '.join(keys)} will do nothing: {why}", "take them out, or set node_group")
+    else:
+        yield ok("queue", ", ".join(f"{key} = {getattr(target, key)}" for key in keys))
+
+
+def _mounts(wanted: Wanted) -> Iterator[Check]:
+    """Permissions prove a mount; that a path is here on this machine would prove nothing."""
+    target, group = wanted.target, wanted.group
+    if not target.mounts and not target.mounted_at:
+        yield ok("mounts", "none")
+        return
+    filled = fill_mounts(wanted.api, target, group)
+    if target.mounted_at:
+        found = next(iter(filled.values()), None) or []
+        yield from (ok("mounts", f"{each['path']} of {each['from']} at {each['mount_path']}") for each in found)
+        if not found:
+            yield warning("mounts", "the node group has no volume to mount", "what a job writes is lost when it ends")
+        return
+    volumes = volumes_of(wanted.api, group) if group is not None else []
+    for mount in target.mounts:
+        yield _mount(mount, volumes, known=group is not None)
+
+
+def _mount(mount: Mapping[str, Any], volumes: Sequence[Volume], *, known: bool) -> Check:
+    path, source = str(mount["path"]), str(mount.get("from") or "")
+    shown = f"{path} at {mount['mount_path']}"
+    if source.startswith("node-local"):
+        return ok("mounts", f"{shown}: the node's own disk")
+    if not known:
+        return skipped("mounts", f"{shown}: not proved, as no node group is named", "set node_group in the profile")
+    fitting = [volume for volume in volumes if source in ("", volume.source)]
+    if not fitting:
+        have = ", ".join(volume.source for volume in volumes) or "none"
+        return failed("mounts", f"{shown}: the node group has no volume {source}", f"from is one of: {have}")
+    if any(below(path, prefix.rstrip("/") or "/") for volume in fitting for prefix in volume.prefixes):
+        return ok("mounts", f"{shown}: permitted on {fitting[0].source}")
+    have = ", ".join(prefix for volume in fitting for prefix in volume.prefixes) or "none"
+    return failed("mounts", f"{shown}: you have no permission for it on {fitting[0].source}", f"you have: {have}")
+
+
+def _run_dir(wanted: Wanted) -> Iterator[Check]:
+    target = wanted.target
+    if target.shared:
+        yield ok("nemo_run_dir", f"{target.nemo_run_dir} is on a mount")
+        return
+    seen = f"{target.nemo_run_dir} is on none of mounts: what a job writes there is lost when it ends"
+    yield warning("nemo_run_dir", seen, "put it below a mount_path; several nodes, or outputs, need that")
+
+
+def _secrets(wanted: Wanted) -> Iterator[Check]:
+    target, mend = wanted.target, "make it in the workspace, or correct the profile"
+    if target.secret_vars:
+        names = target.secret_vars.values()
+        yield cloud.names_check("secret_vars", names, wanted.api.secrets(), "secret of the workspace", mend)
+    if target.image_pull_secrets:
+        there = wanted.api.image_pull_secrets()
+        yield cloud.names_check("pull secrets", target.image_pull_secrets, there, "secret for registries", mend)

@@ -1,0 +1,145 @@
+"""The pods of a job: where they are, and in words why they do not run yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
+from nemo_runspec.remote.provider import Event, Replica
+
+_READY = frozenset({"", "Ready"})
+
+_REASONS: Mapping[str, str] = {
+    "InProgress": "starting",
+    "NoCapacity": "no capacity",
+    "Queueing": "no capacity",
+    "ConfigError": "its node cannot run it",
+    "SystemError": "the platform has ended it",
+    "RequireReadinessApproval": "waits for somebody's approval",
+    "Deleting": "being deleted",
+    "Deleted": "deleted",
+    "Failed": "it cannot be started",
+}
+"""Reasons of Lepton's `readiness_issue`, in our words; one that is not here is shown as it is."""
+
+_MESSAGES = (
+    (re.compile(r"pull.*(fail|denied|back ?-?off|error|unauthorized|40[134])|ImagePullBackOff|ErrImagePull", re.I),
+     "the image cannot be pulled"),
+    (re.compile(r"\bpulling\b|image pull", re.I), "pulling the image"),
+    (re.compile(r"mount point|FailedMount|mount.*fail", re.I), "its storage cannot be mounted"),
+    (re.compile(r"insufficient|no (?:available )?nodes?|unschedulable", re.I), "no capacity"),
+)  # fmt: skip
+"""What is more exact than the reason, where the message says it; the first that fits."""
+
+_INDEX = re.compile(r"-(\d+)-[a-z0-9]+$")
+_PULL_PROBLEMS = ("pulling the image", "the image cannot be pulled")
+_QUEUE_PROBLEMS = ("no capacity",)
+
+
+def replicas_of(api: LeptonApi, id: str) -> list[Replica]:
+    """The pods of a job, by their index; those of one index in the order of the platform."""
+    found = [read_replica(each, id) for each in api.replicas(id)]
+    return sorted(found, key=lambda replica: (replica.index is None, replica.index or 0))
+
+
+def read_replica(told: Mapping[str, Any], job: str) -> Replica:
+    """One pod, out of what the platform says about it."""
+    id = id_of(told)
+    status = section(told, "status")
+    node = section(status, "node")
+    reason, message = _issue(status.get("readiness_issue"))
+    return Replica(
+        id=id,
+        index=_index(id, job),
+        node=str(node.get("name") or node.get("id") or ""),
+        state=reason or "Ready",
+        message=message,
+        problem=_problem(reason, message),
+        group=str(node.get("node_group_id") or ""),
+    )
+
+
+def waiting_of(replicas: Sequence[Replica]) -> str:
+    """Why a job waits, in words: its commonest problem, with how many of its pods have it."""
+    troubled = [replica for replica in replicas if replica.problem]
+    if not troubled:
+        return ""
+    problems = [replica.problem for replica in troubled]
+    commonest = max(dict.fromkeys(problems), key=problems.count)
+    first = next(replica for replica in troubled if replica.problem == commonest)
+    many = f" ({problems.count(commonest)} of {len(replicas)} nodes)" if len(replicas) > 1 else ""
+    # What is only on its way is said in full by its own words; of a trouble, the platform's words are the news.
+    said = f": {first.message}" if first.message and first.message.lower() not in commonest.lower() else ""
+    return f"{commonest}{many}{said if commonest not in ('pulling the image', 'starting') else ''}"
+
+
+def phase_of(replicas: Sequence[Replica], otherwise: str) -> str:
+    """The deadline that counts for a job that starts: `pull`, `queue` or `start`."""
+    problems = {replica.problem for replica in replicas}
+    if problems & set(_PULL_PROBLEMS):
+        return "pull"
+    if problems & set(_QUEUE_PROBLEMS) and not any(replica.node for replica in replicas):
+        return "queue"
+    return otherwise
+
+
+def out_of_memory(replicas: Sequence[Replica]) -> bool:
+    """Whether the platform says that a pod was ended for want of memory."""
+    return any(re.search(r"OOM|out of memory", f"{each.state} {each.message}", re.I) for each in replicas)
+
+
+def read_event(told: Mapping[str, Any]) -> Event:
+    """One event, out of what the platform says about it."""
+    about = section(told, "regarding")
+    named = "/".join(str(about[key]) for key in ("kind", "name") if about.get(key))
+    count = told.get("count")
+    return Event(
+        time=_moment(told.get("last_observed_time")),
+        kind=str(told.get("type") or "Normal"),
+        reason=str(told.get("reason") or ""),
+        message=str(told.get("message") or told.get("note") or ""),
+        about=named,
+        count=count if isinstance(count, int) and count > 0 else 1,
+    )
+
+
+def _issue(told: Any) -> tuple[str, str]:
+    """Reason and message of what keeps a pod from being ready: one table, or a list whose last is the newest."""
+    issue = told[-1] if isinstance(told, list) and told else told
+    if not isinstance(issue, Mapping):
+        return "", ""
+    return str(issue.get("reason") or ""), " ".join(str(issue.get("message") or "").split())
+
+
+def _problem(reason: str, message: str) -> str:
+    if reason in _READY:
+        return ""
+    exact = next((words for pattern, words in _MESSAGES if pattern.search(f"{reason} {message}")), None)
+    if exact == "pulling the image" and reason == "Failed":
+        return "the image cannot be pulled"
+    return exact or _REASONS.get(reason, reason)
+
+
+def _index(id: str, job: str) -> int | None:
+    """The rank in `<job>-<index>-<random>`."""
+    rest = id.removeprefix(job) if job and id.startswith(f"{job}-") else id
+    match = _INDEX.search(rest)
+    return int(match[1]) if match else None
+
+
+def _moment(time: Any) -> float | None:
+    """Seconds since 1970 of an ISO time, or of a number in any part of a second."""
+    from datetime import datetime, timezone
+
+    from nemo_runspec.backends.lepton.states import seconds_of
+
+    if not isinstance(time, str):
+        return seconds_of(time)
+    text = re.sub(r"\.(\d{1,6})\d*", r".\1", time.strip().replace("Z", "+00:00"))
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()

@@ -1,0 +1,140 @@
+"""What Lepton's API refuses, found before it is asked: names, places of mounts, priorities. Pure.
+
+From the checks of its own client since version 0.47 and its reference pages; they are the server's too.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nemo_runspec.duration import seconds
+from nemo_runspec.errors import UserError
+
+SHORTEST_TTL = 600
+"""Seconds that Lepton keeps a finished job for by default; less would lose its end before it is read."""
+
+LONGEST_NAME = 36
+
+RESERVED_MOUNTS = frozenset({
+    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/media", "/opt", "/proc", "/run", "/sbin", "/srv", "/sys",
+    "/usr", "/usr/local", "/var",
+})  # fmt: skip
+"""Places nothing is mounted at; below most of them it may be."""
+
+_ALL_OF = ("/proc", "/sys", "/dev")
+"""Below these neither: they are the kernel's."""
+
+RESERVED_VARIABLES = frozenset({
+    "LEPTON_WORKSPACE_ID", "LEPTON_DEPLOYMENT_NAME", "LEPTON_JOB_NAME", "LEPTON_RESOURCE_ACCELERATOR_TYPE",
+    "LEPTON_WORKSPACE_ORIGIN_URL",
+})  # fmt: skip
+"""Variables that Lepton sets and lets nobody else set."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_PRIORITY = re.compile(r"low-[123]000|mid-[456]000|high-[789]000")
+_SECRET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MOUNT_KEYS = frozenset({"path", "mount_path", "from", "mount_options"})
+_EXAMPLE = '{ path = "/data", mount_path = "/data", from = "node-nfs:my-volume" }'
+_FROM = re.compile(r"node-local|node-[a-z]+:.+")
+
+
+def problems(env: Mapping[str, Any], name: str) -> list[UserError]:
+    """What Lepton would refuse of a merged profile; each begins with the key's name."""
+    mounts = list(env.get("mounts") or ())
+    return [*_name(name), *_mounts(mounts), *_ttl(env.get("ttl")), *_priority(env), *_secrets(env)]
+
+
+def readable_mounts(mounts: Sequence[Any]) -> bool:
+    """True where every mount is a table with the keys it needs, whatever Lepton thinks of its place."""
+    return all(_wrong_shape(mount) is None for mount in mounts)
+
+
+def _name(name: str) -> list[UserError]:
+    fine = _NAME.fullmatch(name) and len(name) <= LONGEST_NAME and not name.endswith(("-", "by-lepton"))
+    if not name or fine:
+        return []
+    rules = f"a small letter, then small letters, digits and dashes, at most {LONGEST_NAME}, no dash at the end"
+    return [UserError(f"name: Lepton takes no job named {name!r}", remedy=rules)]
+
+
+def _mounts(mounts: Sequence[Any]) -> list[UserError]:
+    found = []
+    for number, mount in enumerate(mounts):
+        wrong = _wrong_shape(mount) or _wrong_place(mount)
+        if wrong:
+            found.append(UserError(f"mounts[{number}] {wrong}: {mount!r}", remedy=f"write mounts = [{_EXAMPLE}]"))
+    if not found:
+        found += _same_place(mounts)
+    return found
+
+
+def _wrong_shape(mount: Any) -> str | None:
+    if not isinstance(mount, Mapping):
+        return "is not a mount of executor 'lepton'"
+    unknown = sorted(set(mount) - _MOUNT_KEYS)
+    if unknown:
+        return f"has an unknown key {unknown[0]!r}"
+    for key in ("path", "mount_path"):
+        if not isinstance(mount.get(key), str) or not mount[key].startswith("/"):
+            return f"needs an absolute {key}"
+    return None
+
+
+def _wrong_place(mount: Mapping[str, Any]) -> str | None:
+    place = posixpath.normpath(mount["mount_path"])
+    if place in RESERVED_MOUNTS or any(place.startswith(f"{above}/") for above in _ALL_OF):
+        return f"is at {place}, which Lepton keeps for the container itself"
+    source = mount.get("from")
+    if source is not None and not (isinstance(source, str) and _FROM.fullmatch(source)):
+        return "has a from that is neither node-local nor node-TYPE:VOLUME"
+    return None
+
+
+def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:
+    places = [posixpath.normpath(mount["mount_path"]) for mount in mounts]
+    twice = sorted({place for place in places if places.count(place) > 1})
+    return [
+        UserError(f"mounts: two of them are at {place}", remedy="leave one out, or mount it elsewhere")
+        for place in twice
+    ]
+
+
+def _ttl(text: Any) -> list[UserError]:
+    if not text:
+        return []
+    try:
+        enough = seconds(str(text)) >= SHORTEST_TTL
+    except ValueError:
+        return [UserError(f"ttl: {text!r} is no length of time", remedy="such as 3d or 12h")]
+    if enough:
+        return []
+    return [UserError(f"ttl: {text} is too short to see how a job ended", remedy="10m or more, such as 3d")]
+
+
+def _priority(env: Mapping[str, Any]) -> list[UserError]:
+    given = env.get("queue_priority")
+    if not given or _PRIORITY.fullmatch(str(given)):
+        return []
+    return [
+        UserError(
+            f"queue_priority: {given!r} is no priority class",
+            remedy="low-1000 to low-3000, mid-4000 to mid-6000, or high-7000 to high-9000, in steps of 1000",
+        )
+    ]
+
+
+def _secrets(env: Mapping[str, Any]) -> list[UserError]:
+    found = [
+        UserError(f"{key}: {name!r} is a variable that Lepton sets itself", remedy="give it another name")
+        for key in ("secret_vars", "secrets")
+        for name in env.get(key) or ()
+        if name in RESERVED_VARIABLES
+    ]
+    return found + [
+        UserError(f"secret_vars: {variable} names no secret: {name!r}", remedy="the name of a secret of the workspace")
+        for variable, name in (env.get("secret_vars") or {}).items()
+        if not isinstance(name, str) or not _SECRET.fullmatch(name)
+    ]

@@ -1,0 +1,208 @@
+"""What Lepton says of jobs, in the words that all platforms share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.backends.lepton import logs
+from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
+from nemo_runspec.backends.lepton.replicas import out_of_memory, phase_of, replicas_of, waiting_of
+from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_over, meaning_of, times_of, word_of
+from nemo_runspec.backends.lepton.submit import find
+from nemo_runspec.remote.provider import Handle, Replica, Seen
+
+if TYPE_CHECKING:
+    from nemo_runspec.cloud.marker import End
+
+FEW = 4
+"""So many jobs are asked about one by one, with their pods; more of them by the list of all, without."""
+
+_LATE_LOGS = (0.0, 0.5, 1.5, 3.0)
+"""Seconds before each question for the last words of jobs that are over: a log's last lines come late."""
+
+_LAST_LINES, _PER_NODE = 200, 40
+_OOM = 137
+_LATE = 120.0
+"""Seconds after a job's end in which lines of its log may still arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of a job that is over. `log`: its last lines; `ends`: how each node ended, by its number."""
+
+    job: Mapping[str, Any]
+    log: bytes
+    ends: Mapping[int, End]
+
+
+def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
+    """How jobs are, in the order of the handles: a request for each of a few, pages of the list for many.
+
+    One without an id is looked for by its name, and `Seen.gone` where there is no such job.
+
+    Raises:
+        UserError: Lepton does not answer, or refuses.
+    """
+    jobs = _jobs(api, handles)
+    over = {n for n, job in jobs.items() if is_over(job)}
+    told = _last_words(api, {n: (_known(handles[n], jobs[n]), jobs[n]) for n in over})
+    few = len(handles) <= FEW
+    return [
+        _over(api, _known(handle, jobs[n]), told[n], few=few)
+        if n in over
+        else _going(api, _known(handle, jobs[n]), jobs[n], few=few)
+        if n in jobs
+        else _missing(handle)
+        for n, handle in enumerate(handles)
+    ]
+
+
+def _jobs(api: LeptonApi, handles: Sequence[Handle]) -> dict[int, dict[str, Any]]:
+    """The jobs that there are, by the handle's number."""
+    found: dict[int, dict[str, Any]] = {}
+    ids = {n: str(handle["id"]) for n, handle in enumerate(handles) if handle.get("id")}
+    listed = _listed(api, ids.values()) if len(ids) > FEW else {}
+    left = [n for n, id in ids.items() if id not in listed]
+    found |= {n: listed[id] for n, id in ids.items() if id in listed}
+    if len(left) <= FEW:  # else the list has just been seen to its end
+        found |= {n: job for n in left if (job := api.job(ids[n])) is not None}
+    nameless = [n for n, handle in enumerate(handles) if not handle.get("id")]
+    return found | {n: job for n in nameless if (job := find(api, handles[n])) is not None}
+
+
+def _listed(api: LeptonApi, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The jobs of these ids, out of the lists: of those that are alive first, which are fewer."""
+    wanted, found = set(ids), dict[str, dict[str, Any]]()
+    for mode in ("alive_only", "alive_and_archive"):
+        for job in api.jobs(mode=mode):
+            if id_of(job) in wanted:
+                found[id_of(job)] = job
+            if len(found) == len(wanted):
+                return found
+        if len(wanted) - len(found) <= FEW:
+            break
+    return found
+
+
+def _known(handle: Handle, job: Mapping[str, Any]) -> Handle:
+    """The handle with the id that was found, and with when the job was made."""
+    since = handle.get("since") or times_of(job)[0]
+    return {**handle, "id": id_of(job), **({"since": since} if since else {})}
+
+
+def _missing(handle: Handle) -> Seen:
+    if not handle.get("id"):
+        return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+    facts = _facts(handle, "", ())
+    if handle.get("stopped_by"):
+        return Seen("cancelled", f"cancelled by {handle['stopped_by']}", exit_code=CANCELLED, facts=facts)
+    return Seen(
+        "lost", f"Lepton has no job {handle['id']} any more: somebody deleted it, or its ttl is over", facts=facts
+    )
+
+
+def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, few: bool) -> Seen:
+    meaning = meaning_of(job)
+    replicas = replicas_of(api, str(handle["id"])) if few else []
+    facts = _facts(handle, word_of(job), replicas)
+    if meaning.state != "running":
+        waiting = waiting_of(replicas)
+        facts["phase"] = phase_of(replicas, meaning.phase) if meaning.phase == "start" else meaning.phase
+        facts |= {"waiting": waiting} if waiting else {}
+    ready = section(job, "status").get("ready")
+    if isinstance(ready, int) and not isinstance(ready, bool):
+        facts["replicas"] = f"{ready} of {int(handle.get('nodes') or 1)} ready"
+    started = times_of(job)[0] if meaning.state == "running" else None
+    return Seen(meaning.state, facts.get("waiting") or meaning.reason, facts=facts, started=started)
+
+
+def _facts(handle: Handle, word: str, replicas: Sequence[Replica]) -> dict[str, Any]:
+    nodes = dict.fromkeys(replica.node for replica in replicas if replica.node)
+    attempts = int(handle.get("attempts") or 1)
+    facts = {
+        "id": handle.get("id"),
+        "nodes": ",".join(nodes),
+        "attempt": int(handle.get("attempt") or 0),
+        "attempts": attempts if attempts > 1 else None,
+        "platform_state": word,
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _last_words(api: LeptonApi, jobs: Mapping[int, tuple[Handle, dict[str, Any]]]) -> dict[int, Told]:
+    """The ends of logs of jobs that are over, asked for again as long as a node's own end is missing there."""
+    from nemo_runspec.cloud.marker import read_ends
+
+    told: dict[int, Told] = {}
+    left = set(jobs)
+    for pause in _LATE_LOGS:
+        if not left:
+            break
+        time.sleep(pause)
+        for n in sorted(left):
+            handle, job = jobs[n]
+            nodes = int(handle.get("nodes") or 1)
+            text = logs.newest(api, handle, max(_LAST_LINES, _PER_NODE * nodes), ended=times_of(job)[1])
+            told[n] = Told(job, text, read_ends(text))
+            if len(told[n].ends) >= nodes or not _worth_waiting(job):
+                left.discard(n)
+    return told
+
+
+def _worth_waiting(job: Mapping[str, Any]) -> bool:
+    """A job that was stopped may have had no pods at all, and one of long ago has no late lines."""
+    ended = times_of(job)[1]
+    return meaning_of(job).state != "cancelled" and ended is not None and time.time() - ended < _LATE
+
+
+def _over(api: LeptonApi, handle: Handle, told: Told, *, few: bool) -> Seen:
+    from nemo_runspec.cloud.marker import decisive
+
+    meaning = _by_ends(meaning_of(told.job), told, int(handle.get("nodes") or 1))
+    replicas = replicas_of(api, str(handle["id"])) if few or meaning.state == "failed" else []
+    started, ended = times_of(told.job)
+    code, signal, reason = _how(handle, meaning, decisive(told.ends), replicas)
+    return Seen(
+        meaning.state,
+        reason,
+        exit_code=code,
+        signal=signal,
+        facts=_facts(handle, word_of(told.job), replicas),
+        started=started,
+        ended=ended,
+        detail=told,
+    )
+
+
+def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:
+    """What the nodes themselves say counts where the platform does not say how a job ended."""
+    if meaning.state != "lost" or not told.ends:
+        return meaning
+    if any(end.exit_code for end in told.ends.values()):
+        return Meaning("failed")
+    return Meaning("succeeded") if len(told.ends) >= nodes else meaning
+
+
+def _how(
+    handle: Handle, meaning: Meaning, end: End | None, replicas: Sequence[Replica]
+) -> tuple[int | None, int | None, str]:
+    """Exit code, signal and reason of a job that is over."""
+    from nemo_runspec.cloud.marker import to_marker
+    from nemo_runspec.script.markers import cause
+
+    if meaning.state == "succeeded":
+        return 0, None, ""
+    if meaning.state == "cancelled":
+        by = f"cancelled by {handle['stopped_by']}" if handle.get("stopped_by") else meaning.reason
+        return CANCELLED, None, by
+    if meaning.state == "lost":
+        return None, None, meaning.reason
+    if end is not None and end.exit_code:
+        marker = to_marker(end)
+        return end.exit_code, marker.signal, cause(marker)
+    if out_of_memory(replicas):
+        return _OOM, None, "out of memory, as Lepton says"
+    return 1, None, waiting_of(replicas) or "Lepton says that it failed"

@@ -1,0 +1,80 @@
+"""A job made on Lepton exactly once, however often a connection breaks or a process dies meanwhile.
+
+A job's name is unique and carries no id: Lepton adds four characters of its own to it. So the job is looked for by its
+name, and by the label that says which of our attempts it is, before it is made and after every doubt.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
+from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
+from nemo_runspec.backends.lepton.states import seconds_of
+from nemo_runspec.remote.provider import Handle, Say
+from nemo_runspec.transport.web import NotKnown
+
+_DOUBTS = (0.5, 2.0, 4.0)
+"""Seconds before each look for a job that may have been made."""
+
+_TRIES = 3
+
+
+def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
+    """Makes the job, unless it is there; the handle with its id.
+
+    Raises:
+        Refused: Lepton does not take it. Unreachable: it is not there as far as can be seen, or that is not known.
+    """
+    job = find(api, handle)
+    for number in range(_TRIES):
+        if job is not None:
+            break
+        try:
+            job = api.create(payload)
+        except NotKnown as trouble:
+            say(f"{handle['name']}: {trouble.what}; looking whether it was submitted")
+            job = _looked_for(api, handle)
+            if job is None and number == _TRIES - 1:
+                raise
+    assert job is not None
+    return {**handle, "id": id_of(job), "since": seconds_of(section(job, "metadata").get("created_at")) or time.time()}
+
+
+def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
+    """The job of this name and attempt; the oldest where a doubtful request has made two, of which the others are
+    deleted. One request."""
+    found = sorted((job for job in api.jobs(name=str(handle["name"])) if _is(job, handle)), key=_age)
+    for extra in found[1:]:
+        if section(extra, "metadata", "labels").get(JOB_LABEL) == handle["name"]:
+            api.delete(id_of(extra))
+    return found[0] if found else None
+
+
+def _looked_for(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
+    for pause in _DOUBTS:
+        time.sleep(pause)
+        job = find(api, handle)
+        if job is not None:
+            return job
+    return None
+
+
+def _is(job: Mapping[str, Any], handle: Handle) -> bool:
+    """Whether it is the handle's: its name, or the name Lepton made of it, and its attempt."""
+    name = str(handle["name"])
+    words = {name_of(job), id_of(job)}
+    if not any(re.fullmatch(rf"{re.escape(name)}(-[a-z0-9]{{4}})?", word) for word in words):
+        return False
+    if id_of(job) in (handle.get("earlier") or ()):
+        return False
+    labels = section(job, "metadata", "labels")
+    attempt = str(handle.get("attempt") or 0)
+    return labels.get(JOB_LABEL, name) == name and str(labels.get(ATTEMPT_LABEL, attempt)) == attempt
+
+
+def _age(job: Mapping[str, Any]) -> tuple[float, str]:
+    return seconds_of(section(job, "metadata").get("created_at")) or 0.0, id_of(job)

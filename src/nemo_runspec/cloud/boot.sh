@@ -1,0 +1,154 @@
+# Puts a job's files into its directory and starts pod.sh there, as process 1 of a container.
+# Arguments: JOB_DIR, "NODES SECONDS", then for each part "KIND DIGEST SIZE WAY COUNT" and COUNT words of its way.
+# Without arguments they are the variables NEMOTRON_CARGO_0, NEMOTRON_CARGO_1, ...
+#
+# Kubernetes rewrites "$$" and "$(NAME)" in commands and variables, so neither stands here: backquotes, and ((...)) only.
+# Comments and indentation do not travel. A word of any part is at most 100,000 characters, the kernel's limit 131,072.
+if [ $# -eq 0 ]; then
+  w=() n=0 v=NEMOTRON_CARGO_0
+  while [ -n "${!v+x}" ]; do
+    w+=("${!v}")
+    unset "$v"
+    ((n += 1))
+    v=NEMOTRON_CARGO_$n
+  done
+  set -- "${w[@]}"
+  unset w
+fi
+unset NEMOTRON_BOOT
+job=${1-} nodes=${2% *} patience=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} c=
+i=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-${RANK-}}}
+[ "$nodes" != 1 ] || i=0
+jobs=${job%/*} failed=$job.failed.$a
+read -r host < /proc/sys/kernel/hostname
+
+# CODE WHY: the last words; the others need not wait for node 0.
+fail() {
+  trap '' TERM INT
+  printf 'nemotron: %s\nnemotron-end: node=%s attempt=%s exit_code=%s signal= rank= oom=0 phase=start lines=1 node_name=%s reason=%s\n' "$2" "${i:-0}" "$a" "$1" "${NEMOTRON_NODE_NAME:-$host}" "$2"
+  [ "$i" != 0 ] || printf '%s\n' "$2" 2> /dev/null > "$failed"
+  [ -z "$t" ] || rm -rf "$t" "$g"
+  exit "${x:-$1}"
+} 2> /dev/null
+
+# FILE: it is the part, whole.
+whole() { [ "`sha256sum < "$1"`" = "$sha  -" ]; }
+
+need() {
+  for n; do command -v "$n" > /dev/null || fail 1 "the image has no $n, which the job's files need"; done
+}
+
+# COMMAND...: one that cannot fail without a word. tar does not say that the disk is full: writing does.
+try() {
+  e=`"$@" 2>&1` && return
+  [ ! -d "$t" ] || q=`printf %9999s 2>&1 > "$t/.part"`
+  fail 1 "$1 failed: ${q:-${e%%$'\n'*}}"
+}
+
+# URL FILE
+download() {
+  if command -v curl > /dev/null; then
+    printf 'url = "%s"\n' "$1" | curl -fsS --retry 5 --connect-timeout 30 -o "$2" -K -
+  elif command -v wget > /dev/null; then
+    wget -q -O "$2" "$1"
+  elif command -v python3 > /dev/null; then
+    printf %s "$1" | python3 -c 'import shutil,sys,urllib.request as u;shutil.copyfileobj(u.urlopen(sys.stdin.read(),timeout=60),open(sys.argv[1],"wb"))' "$2"
+  else
+    fail 1 "the image has no curl, wget or python3 to download with"
+  fi
+}
+
+# URL FILE: as often as makes sense.
+fetch() {
+  for n in 0 1 3; do
+    sleep "$n"
+    e=`download "$1" "$2" 2>&1` && whole "$2" && return
+    case $e in nemotron:*) printf '%s\n' "$e"; exit 9 ;; esac
+  done
+  rm -f "$2"
+  e=${e##*$'\n'}
+  fail 1 "the $kind package cannot be downloaded: ${e:-its digest is wrong}"
+}
+
+# URL COMMIT FOLDER TREE: a token is read by git's helper from the environment, and nothing ever asks.
+checkout() {
+  need git
+  g=$t/.git
+  export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true
+  try git init -q "$g"
+  try git -C "$g" -c credential.helper= -c credential.helper='!f() { [ -z "$GIT_TOKEN" ] || printf "username=x-access-token\npassword=%s\n" "$GIT_TOKEN"; }; f' fetch -q --depth 1 "$1" "$2"
+  [ "`git -C "$g" rev-parse "$2:$3"`" = "$4" ] || fail 1 "commit $2 is not what was planned"
+  git -C "$g" archive "$2:$3" | tar -xof - -C "$to" || fail 1 "the code cannot be unpacked"
+  rm -rf "$g"
+}
+
+# KIND DIGEST SIZE WAY COUNT WORD...
+part() {
+  kind=$1 sha=$2 to=$t way=$4
+  file=$packages/$sha.tar.gz
+  [ "$kind" = job ] || to=$t/code
+  try mkdir -p "$to"
+  shift 5
+  case $way in
+    git) checkout "$@"; return ;;
+    inline)
+      need base64
+      file=$t/.part
+      e=`{ printf %s "$@" | base64 -d > "$file"; } 2>&1`
+      ;;
+    s3)
+      if ! whole "$file"; then
+        fetch "$1" "$file.partial.${job##*/}"
+        try mv -f "$file.partial.${job##*/}" "$file"
+      fi
+      ;;
+    *) [ -f "$file" ] || fail 1 "the $kind package is not at $file: does run_dir_here name the same directory?" ;;
+  esac 2> /dev/null
+  whole "$file" || fail 1 "the $kind package did not arrive whole${e:+: $e}"
+  try tar -xzof "$file" -C "$to"
+  rm -f "$t/.part"
+}
+
+stage() {
+  trap - TERM INT
+  x=9
+  packages=${jobs%/*}/packages
+  need tar gzip sha256sum
+  try mkdir -p "$jobs" "$packages"
+  rm -rf "$job".partial.* "$failed"
+  [ ! -e "$job" ] || fail 1 "$job is there already, and holds no job"
+  try mkdir -m 700 "$t"
+  shift 2
+  while [ $# -gt 0 ]; do
+    set -- $1 "${@:2}"
+    part "${@:1:5+$5}"
+    shift "$5"
+    shift 5
+  done
+  try mv "$t" "$job"
+}
+
+trap '[ -z "$c" ] || kill -- "-$c"; fail 143 "the job was told to stop before it had started"' TERM INT
+case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
+n=0
+if [ -f "$job/pod.sh" ]; then :
+elif [ "$i" = 0 ]; then
+  t=$job.partial.$BASHPID
+  set -m
+  stage "$@" &
+  c=$!
+  set +m
+  wait "$c"
+  n=$? c=
+  [ "$n" -ne 9 ] || exit 1
+  [ "$n" -eq 0 ] || fail 1 "fetching the job's files ended with status $n"
+fi
+n=0
+until [ -f "$job/pod.sh" ]; do
+  [ ! -f "$failed" ] || fail 1 "node 0 failed: `cat "$failed"`"
+  [ "$n" -lt "$patience" ] || fail 1 "node 0 has put no job to $job in $patience s: do all nodes see it?"
+  sleep 1
+  ((n += 1))
+  ls "$jobs" > /dev/null 2>&1
+done
+exec "$BASH" "$job/pod.sh"

@@ -1,0 +1,122 @@
+"""S3 as this machine uses it: code packages put and presigned, and what the keys may read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nemo_runspec.cloud.fields import CloudTarget
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+
+if TYPE_CHECKING:
+    from nemo_runspec.cloud.s3 import Object
+
+DIGEST = "sha256"
+"""Metadata of what is put here: the SHA-256 of its content, in hexadecimal."""
+
+_WEEK = 7 * 86400
+"""The longest that a presigned URL may hold ("Amazon S3 API Reference", X-Amz-Expires)."""
+
+
+class Bucket:
+    """One S3 service with one pair of keys; objects are named by URLs such as `s3://bucket/key`.
+
+    All methods raise `UserError` where the service refuses, with what to check, and `Unreachable` where it does not
+    answer, or with nothing but failures, for all of `patience` (seconds).
+    """
+
+    def __init__(
+        self, endpoint: str, region: str, access: str, secret: str, *, token: str = "", patience: float = 60.0
+    ) -> None:
+        from nemo_runspec.cloud.s3 import S3, Keys
+
+        self._s3 = S3(Keys(access, secret, token), endpoint, region, timeout=30.0, patience=patience)
+
+    def presign(self, url: str, seconds: int, method: str = "GET") -> str:
+        """A URL by which anybody may do this one thing for so many seconds, at most a week. Asks nobody."""
+        with _told(url) as (bucket, key):
+            return self._s3.presign(method, bucket, key, min(seconds, _WEEK))
+
+    def head(self, url: str) -> Object | None:
+        """What is there now: size in bytes, etag, metadata; None where nothing is."""
+        from nemo_runspec.cloud.s3 import S3Error
+
+        with _told(url) as (bucket, key):
+            try:
+                return self._s3.head(bucket, key)
+            except S3Error as error:
+                if error.status != 404:
+                    raise
+                return None
+
+    def put(self, url: str, path: Path, sha256: str) -> bool:
+        """Makes an object of a file, whole or not at all; one of the same size and digest stays as it is.
+
+        Args:
+            sha256: of the file, in hexadecimal.
+
+        Returns:
+            Whether it was sent.
+        """
+        there = self.head(url)
+        if there is not None and there.metadata.get(DIGEST) == sha256 and there.size == path.stat().st_size:
+            return False
+        with _told(url) as (bucket, key), path.open("rb") as file:
+            self._s3.upload(bucket, key, file, {DIGEST: sha256})
+        return True
+
+    def readable(self, url: str) -> str:
+        """What the keys can read there, for a person: of one object its size, of `s3://…/` the first object's name.
+
+        Raises:
+            UserError: nothing is there, or it may not be read.
+        """
+        with _told(url) as (bucket, key):
+            if key and not key.endswith("/"):
+                return f"{self._s3.head(bucket, key).size:,} bytes"
+            first = next(self._s3.listing(bucket, key, most=1), None)
+        if first is None:
+            raise UserError(f"{url} has no objects", remedy="check the path: without / at its end it is one object")
+        return f"objects, the first is {first.key}"
+
+    def writable(self, url: str) -> None:
+        """Finds out whether objects can be made below a URL; none is made.
+
+        Raises:
+            UserError: they cannot.
+        """
+        with _told(url) as (bucket, key):
+            self._s3.probe(bucket, f"{key.rstrip('/')}/nemotron-probe".lstrip("/"))
+
+
+def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket | None:
+    """The service that a profile names, else the environment; None where the environment has no keys for it.
+
+    Keys: ACCESS_KEY and SECRET_KEY, else AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. The rest:
+    S3_ENDPOINT_URL, CLOUD_REGION.
+    """
+    import os
+
+    from nemo_runspec.cloud.s3_wire import keys_of
+
+    keys = keys_of(os.environ)
+    if keys is None:
+        return None
+    endpoint = target.s3_endpoint or os.environ.get("S3_ENDPOINT_URL", "")
+    region = target.s3_region or os.environ.get("CLOUD_REGION", "")
+    return Bucket(endpoint, region, keys.access, keys.secret, token=keys.token, patience=patience)
+
+
+@contextmanager
+def _told(url: str) -> Iterator[tuple[str, str]]:
+    """Bucket and key of a URL; what goes wrong with them becomes an error for the user."""
+    from nemo_runspec.cloud.s3 import S3Error, split
+
+    try:
+        yield split(url)
+    except S3Error as error:
+        kind = Unreachable if error.passing else UserError
+        raise kind(error.what, remedy=error.check or None) from None

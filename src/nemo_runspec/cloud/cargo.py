@@ -1,0 +1,143 @@
+"""What travels to a job's pods: its files and its code, each as one archive, and the words by which they get there."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemo_runspec.cloud.layout import job_layout
+from nemo_runspec.cloud.pod import DATA
+from nemo_runspec.cloud.transports import Offer, Way, choose, put
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import BundleFile, Plan
+from nemo_runspec.remote.provider import Parts, Say
+
+PAYLOAD = "job.json"
+"""The text that does not travel: it describes the cargo."""
+
+LONGEST_WORD = 100_000
+"""Characters of one word. The kernel takes 131,072 bytes, its end included (MAX_ARG_STRLEN, man 2 execve)."""
+
+_PATIENCE = "NEMOTRON_BARRIER_SECONDS"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One archive.
+
+    Args:
+        kind: `job` or `code`. `size`: bytes of the archive.
+        sha256: of the archive; for transport git, git's id of the tree.
+        transport: `inline`, `git`, `s3` or `volume`. `words`: what that way needs, as boot.sh takes it.
+    """
+
+    kind: str
+    sha256: str
+    size: int
+    transport: str
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cargo:
+    """All that a job's pods fetch.
+
+    Args:
+        job_dir: where they put it. `patience`: seconds that other nodes wait for node 0 to do so.
+    """
+
+    parts: tuple[Part, ...]
+    job_dir: str
+    nodes: int = 1
+    patience: int = 3600
+
+
+def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: Say) -> Cargo:
+    """Chooses a way for each part, and puts where pods find it what does not travel in the job's own description.
+
+    The same contents are the same bytes, so that what was put before is not put again.
+
+    Args:
+        texts: name → text, as `supervise.layout.job_files` makes them.
+        say: takes a line for what may take a while.
+
+    Raises:
+        UserError: a part fits none of the ways there are; the error names them. It cannot be put there.
+        Unreachable: the S3 service does not answer.
+    """
+    job = pack_job(texts, parts.contents)
+    sizes = {"job": len(job), **({"code": parts.archive.stat().st_size} if parts.archive else {})}
+    ways = choose(plan, sizes, offer)
+    packed = [_send("job", job, ways["job"], offer, say)]
+    if parts.archive is not None:
+        packed.append(_send("code", parts.archive, ways["code"], offer, say))
+    return Cargo(tuple(packed), job_layout(plan).root, plan.resources.nodes, _patience(plan))
+
+
+def words(cargo: Cargo) -> list[str]:
+    """What the pods' first program is called with: what replaces `"CARGO"` in a payload.
+
+    Raises:
+        UserError: Kubernetes would rewrite one of them, such as a path with `$(`.
+    """
+    found = [cargo.job_dir, f"{cargo.nodes} {cargo.patience}"]
+    for part in cargo.parts:
+        found += [f"{part.kind} {part.sha256} {part.size} {part.transport} {len(part.words)}", *part.words]
+    for word in found:
+        if "$$" in word or "$(" in word:
+            raise UserError(
+                f"{word[:200]!r} cannot be told to a pod: Kubernetes rewrites $$ and $(", remedy="rename it"
+            )
+        assert len(word) <= LONGEST_WORD, "a word of the cargo is longer than an argument may be"
+    return found
+
+
+def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> bytes:
+    """The job's own files as a tar.gz: texts, the recipe's bundle, and the programs that move data where it has any."""
+    files = {name: (text.encode("utf-8", "surrogateescape"), 0o600) for name, text in texts.items() if name != PAYLOAD}
+    if DATA in files:
+        files |= _programs()
+    for file, content in contents.items():
+        files[f"bundle/{file.path}"] = (content, 0o700 if os.access(file.source, os.X_OK) else 0o600)
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+        for name, (content, mode) in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), mode
+            tar.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _send(kind: str, source: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:
+    digest, size = _digest(source), source.stat().st_size if isinstance(source, Path) else len(source)
+    sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
+    tree, words = put(way, source, digest, offer, lambda where: say(f"{sending} {where}"))
+    return Part(kind, tree or digest, size, way, words)
+
+
+def _digest(source: bytes | Path) -> str:
+    if isinstance(source, bytes):
+        return hashlib.sha256(source).hexdigest()
+    found = hashlib.sha256()
+    with source.open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _patience(plan: Plan) -> int:
+    given = next((variable.value for variable in plan.env if variable.name == _PATIENCE), "")
+    return int(given) if given.isdigit() else 3600
+
+
+def _programs() -> dict[str, tuple[bytes, int]]:
+    """What fetches inputs and copies outputs away, without nemotron."""
+    from nemo_runspec.cloud.data import PROGRAMS
+
+    return {name: (Path(__file__).with_name(name).read_bytes(), 0o600) for name in PROGRAMS}

@@ -1,0 +1,322 @@
+"""Fetches a job's inputs from S3 and copies its outputs there: `python3 data.py get|put data.json`, in its pods.
+
+Needs Python 3.6 or newer, the files of `PROGRAMS` beside it, and keys in the environment (ACCESS_KEY and SECRET_KEY, or
+Amazon's names). Exit codes: 0, 1 (said in one line on the error stream), 143 when told to stop.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+
+if TYPE_CHECKING or __package__:
+    from nemo_runspec.cloud.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from nemo_runspec.cloud.s3 import S3, S3Error, from_environment, split
+else:  # in a job's directory
+    from data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from s3 import S3, S3Error, from_environment, split
+
+PROGRAMS = ("data.py", "data_cache.py", "s3.py", "s3_wire.py")
+
+LOCK_SECONDS = 60
+"""After so long without a sign of life another node, or another job, counts as dead."""
+
+_NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|orangefs|ocfs|gfs")
+"""Types of file systems that other machines see too."""
+
+
+class Job(NamedTuple):
+    """What data.json says. `folder`: where that file is; `node`: which of `nodes` this is."""
+
+    inputs: "dict[str, str]"
+    outputs: "list[str]"
+    output_url: str
+    cache: "Path | None"
+    lock_seconds: float
+    folder: Path
+    node: int
+    nodes: int
+
+
+class Upload(NamedTuple):
+    """A file, and the key it goes to."""
+
+    file: Path
+    key: str
+
+
+class Sent(NamedTuple):
+    """How large it was, or why it was not sent."""
+
+    size: int
+    problem: str
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Runs the program; its exit code."""
+    options = _options().parse_args(arguments)
+    try:
+        said = json.loads(options.file.read_text(encoding="utf-8"))
+        job, s3 = _job(said, options), _client(said)
+        _heed_signals(s3)
+        if options.action == "get":
+            get(s3, job)
+            return 0
+        return put(s3, job, failed=options.status != 0)
+    except S3Error as error:
+        return _failed(str(error))
+    except OSError as error:
+        return _failed(f"{error.filename or options.file}: {error.strerror or error}")
+
+
+def get(s3: S3, job: Job) -> None:
+    """Brings every input to its path: a link to the copy in the cache, or files of its own. Says what was done.
+
+    Raises:
+        S3Error: an input cannot be fetched, or something else is at its path.
+    """
+    _refuse_nested(list(job.inputs))
+    for path, url in job.inputs.items():
+        began, (bucket, key) = time.monotonic(), split(url)
+        if job.cache is None:
+            brought = _bring_own(s3, job, Path(path), bucket, key)
+        else:
+            brought = _bring_link(s3, job, job.cache, Path(path), bucket, key)
+        here = brought.files - brought.fetched
+        cached = f", {here} of them from the cache" if here else ""
+        seconds = time.monotonic() - began
+        _say(f"input {path}: {_files(brought.files)}, {_size(brought.size)}, of {url} in {seconds:.0f} s{cached}")
+
+
+def put(s3: S3, job: Job, *, failed: bool = False) -> int:
+    """Copies every output to S3, as many as can be. Says what was done; the exit code.
+
+    Args:
+        failed: the job has failed; that an output is missing is then only a warning.
+    """
+    began, missing = time.monotonic(), []
+    uploads: list[Upload] = []
+    bucket, prefix = split(job.output_url) if job.outputs else ("", "")
+    for output, name in zip(job.outputs, output_names(job.outputs)):  # noqa: B905  (`strict` came with Python 3.10)
+        path = Path(output)
+        if not path.exists():
+            missing += [] if job.node else [f"output {output} is not there"]
+        elif job.node == 0 or not is_shared(path, job.folder):
+            key = "/".join(filter(None, (prefix.rstrip("/"), f"node-{job.node}" if job.node else "", name)))
+            uploads += _uploads(path, key)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        sent = list(pool.map(lambda upload: _send(s3, bucket, upload), uploads))
+    done = [each for each in sent if not each.problem]
+    if job.outputs and (uploads or job.node == 0):
+        size, seconds = sum(each.size for each in done), time.monotonic() - began
+        _say(f"outputs: {_files(len(done))}, {_size(size)}, are at {job.output_url} after {seconds:.0f} s")
+    return _judged([each.problem for each in sent if each.problem], missing, failed=failed)
+
+
+def output_names(outputs: "Sequence[str]") -> "list[str]":
+    """Where outputs go below `output_url`: their paths below the folder that all of them are in."""
+    parts = [[part for part in output.split("/") if part not in ("", ".")] for output in outputs]
+    common = 0
+    while parts and all(len(each) > common + 1 and each[common] == parts[0][common] for each in parts):
+        common += 1
+    return ["/".join(each[common:]) for each in parts]
+
+
+def is_shared(path: Path, folder: Path) -> bool:
+    """Whether all nodes see it: it is on the storage that the job's directory is on, or on a network's."""
+    mounts = _mounts()
+    point, kind = _mount_of(path, mounts)
+    if point == _mount_of(folder, mounts)[0] or _NETWORK.search(kind):
+        return True
+    return point != "/" and path.stat().st_dev == folder.stat().st_dev
+
+
+def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str) -> Brought:
+    spot = in_cache(cache, bucket, key)
+    _make_free(path)
+    brought = bring(s3, spot, job.lock_seconds)
+    if not path.is_symlink() or os.readlink(str(path)) != str(spot.base):  # noqa: PTH115  (Python 3.9)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        scratch.symlink_to(spot.base)
+        scratch.replace(path)
+    return brought
+
+
+def _bring_own(s3: S3, job: Job, path: Path, bucket: str, key: str) -> Brought:
+    """Files of its own; a note in the job's directory tells them from what was there before."""
+    state = job.folder / ".s3" / hashlib.sha256(os.fsencode(str(path))).hexdigest()[:16]
+    note = state / "path"
+    if path.is_symlink():
+        path.unlink()
+    if not note.is_file():
+        _make_free(path)
+        state.mkdir(parents=True, exist_ok=True)
+        note.write_bytes(os.fsencode(str(path)))
+    return bring(s3, Spot(bucket, key, path, state, path.with_name(f".{path.name}.partial"), None), job.lock_seconds)
+
+
+def _make_free(path: Path) -> None:
+    """Sees that an input may be put there: what is no link, and not of ours, is not ours to remove."""
+    if path.is_symlink() or not path.exists():
+        return
+    try:
+        path.rmdir()
+    except OSError:
+        what = f"input {path}: something else is there already"
+        raise S3Error(what, "choose another path for it, in a folder that is there or not") from None
+
+
+def _refuse_nested(paths: "list[str]") -> None:
+    """One of them would be put into the copies of the other."""
+    for path in paths:
+        inside = [each for each in paths if each.rstrip("/").startswith(path.rstrip("/") + "/")]
+        if inside:
+            raise S3Error(f"input {inside[0]} lies in input {path}", "choose paths that do not contain each other")
+
+
+def _uploads(path: Path, key: str) -> "list[Upload]":
+    if path.is_file():
+        return [Upload(path, key)]
+    root = os.path.realpath(str(path))
+    found = [Upload(Path(file), f"{key}/{rest}") for file, rest in _below(root, root, "", (root,))]
+    if not found:
+        _say(f"warning: output {path} has no files")
+    return found
+
+
+def _below(root: str, folder: str, rest: str, trail: "tuple[str, ...]") -> "Iterator[tuple[str, str]]":
+    """Files, with their keys' last parts. Links are followed as long as they stay inside, and not in circles."""
+    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        name = rest + os.fsencode(entry.name).decode("utf-8", "surrogateescape")
+        real = os.path.realpath(entry.path)
+        if entry.is_symlink() and not real.startswith(root + "/"):
+            _say(f"warning: {entry.path} is left out: it is a link to {real}")
+        elif entry.is_dir() and real in trail:
+            _say(f"warning: {entry.path} is left out: it is a link in a circle")
+        elif entry.is_dir():
+            yield from _below(root, entry.path, name + "/", (*trail, real))
+        elif entry.is_file():
+            yield entry.path, name
+        else:
+            _say(f"warning: {entry.path} is left out: it is no file")
+
+
+def _send(s3: S3, bucket: str, upload: Upload) -> Sent:
+    try:
+        with upload.file.open("rb") as file:
+            return Sent(s3.upload(bucket, upload.key, file), "")
+    except S3Error as error:
+        return Sent(0, str(error))
+    except OSError as error:
+        return Sent(0, f"{upload.file}: {error.strerror or error}")
+
+
+def _judged(problems: "list[str]", missing: "list[str]", *, failed: bool) -> int:
+    """Says what went wrong, what counts last."""
+    for line in missing if failed else []:
+        _say(f"warning: {line}")
+    problems = problems + ([] if failed else missing)
+    if not problems:
+        return 0
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    for line in problems[1:10]:
+        _say(line)
+    return _failed(problems[0] + more)
+
+
+def _mounts() -> "list[tuple[str, str]]":
+    """Where file systems are mounted, and their types (proc(5), mountinfo)."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return []
+    words = [line.split() for line in lines]
+    return [(_unescaped(each[4]), each[each.index(b"-") + 1].decode()) for each in words if b"-" in each]
+
+
+def _unescaped(path: bytes) -> str:
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found.group(1), 8)]), path))
+
+
+def _mount_of(path: Path, mounts: "list[tuple[str, str]]") -> "tuple[str, str]":
+    """The mount that a path is on; of several at one place the last hides the others."""
+    real = os.path.realpath(str(path))
+    over = [mount for mount in mounts if real == mount[0] or real.startswith(mount[0].rstrip("/") + "/")]
+    return max(reversed(over), key=lambda mount: len(mount[0]), default=("/", ""))
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Fetches inputs (get) or copies outputs away (put).")
+    parser.add_argument("action", choices=("get", "put"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--node", type=int, default=0, help="which node this is")
+    parser.add_argument("--nodes", type=int, default=1, help="how many there are")
+    parser.add_argument("--status", type=int, default=0, help="exit code of the job, for put")
+    return parser
+
+
+def _job(said: "dict[str, Any]", options: argparse.Namespace) -> Job:
+    return Job(
+        said.get("inputs") or {},
+        said.get("outputs") or [],
+        said.get("output_url") or "",
+        Path(said["cache"]) if said.get("cache") else None,
+        float(said.get("lock_seconds") or LOCK_SECONDS),
+        options.file.resolve().parent,
+        options.node,
+        options.nodes,
+    )
+
+
+def _client(said: "dict[str, Any]") -> S3:
+    patience = float(said.get("patience") or 120)
+    s3 = from_environment(said.get("endpoint") or "", said.get("region") or "", patience=patience)
+    if s3 is None:
+        raise S3Error("there are no keys for S3", "set ACCESS_KEY and SECRET_KEY where the job is submitted")
+    return s3
+
+
+def _heed_signals(s3: S3) -> None:
+    def stop(number: int, frame: object) -> None:
+        s3.stop()
+        sys.exit(128 + number)
+
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, stop)
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _size(size: int) -> str:
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"
+
+
+def _say(text: str, file: Any = None) -> None:
+    """One line; a stream that does not know a character gets its escape (Python 3.6 heeds `LC_ALL=C`)."""
+    stream = file or sys.stdout
+    kind = stream.encoding or "ascii"
+    print(f"nemotron: {text}".encode(kind, "backslashreplace").decode(kind), file=stream, flush=True)
+
+
+def _failed(text: str) -> int:
+    _say(" ".join(text.split("\n")), sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

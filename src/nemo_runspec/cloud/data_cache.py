@@ -1,0 +1,305 @@
+"""Copies of S3 objects on disk, which jobs and nodes may share: whole and up to date, or not there. Travels with jobs.
+
+A copy's sidecar states the object's etag and size, and the copy's time of modification, which is the object's: a copy
+that was cut, replaced or written to does not fit its sidecar, and is fetched again. Copies appear by a rename, so the
+lock below only saves work: that two fetch the same at once would be waste, and no harm.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
+
+if TYPE_CHECKING or __package__:
+    from nemo_runspec.cloud.s3 import S3, Object, S3Error
+else:  # in a job's directory
+    from s3 import S3, Object, S3Error
+
+AT_ONCE = 8
+"""Objects that are moved at the same time."""
+
+_TRIES = 4
+"""How often an object is fetched that changes while it is fetched."""
+
+
+class Spot(NamedTuple):
+    """Where copies of the objects below one URL are.
+
+    Args:
+        base: the copy of `key`; where `key` is empty or ends in a slash, the directory of all that are below it.
+        state: directory for sidecars. `parts`: for what is not whole yet, on the same file system.
+        lock: held while something is fetched; None where nobody else may come.
+    """
+
+    bucket: str
+    key: str
+    base: Path
+    state: Path
+    parts: Path
+    lock: "Path | None"
+
+    @property
+    def many(self) -> bool:
+        """Whether it is a directory."""
+        return not self.key or self.key.endswith("/")
+
+    @property
+    def url(self) -> str:
+        """As a person writes it."""
+        return f"s3://{self.bucket}/{self.key}"
+
+    def file(self, key: str) -> Path:
+        """Where the copy of an object is. Raises `S3Error` for a key that cannot name a file."""
+        if not self.many:
+            return self.base
+        parts = key[len(self.key) :].split("/")
+        if {"", ".", ".."} & set(parts) or "\0" in key:
+            raise S3Error(f"s3://{self.bucket}/{key}: its key cannot be the name of a file")
+        return self.base.joinpath(*map(native, parts))
+
+    def sidecar(self, key: str) -> Path:
+        """Where it is written what the copy of an object is a copy of."""
+        name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+        return self.state / name[:2] / (name + ".json")
+
+
+class Brought(NamedTuple):
+    """What copies there are now. `fetched`: those of them that were not there before."""
+
+    files: int
+    size: int
+    fetched: int
+
+
+def native(text: str) -> str:
+    """A name as this machine's files have it: UTF-8, whatever the locale says (Python 3.6 heeds `LC_ALL=C`)."""
+    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
+def in_cache(cache: Path, bucket: str, key: str) -> Spot:
+    """The place of an input below a cache's root, which several jobs and nodes may use at once."""
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", bucket) or {".", "..", ""} & set((key.rstrip("/") or "x").split("/")):
+        raise S3Error(f"s3://{bucket}/{key}: it cannot be the name of a file")
+    state = cache / ".state" / bucket
+    name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+    base = cache.joinpath(bucket, *map(native, filter(None, key.split("/"))))
+    return Spot(bucket, key, base, state, state / (name + ".parts"), state / (name + ".lock"))
+
+
+def bring(s3: S3, spot: Spot, patience: float) -> Brought:
+    """Makes the copies what the objects are now.
+
+    Args:
+        patience: seconds without a sign of life after which the holder of the lock counts as dead.
+
+    Raises:
+        S3Error: there is no such object, or it cannot be fetched.
+    """
+    wanted = _wanted(s3, spot)
+    if not _missing(spot, wanted) and not _stale(spot, wanted):
+        return Brought(len(wanted), sum(each.size for each in wanted), 0)
+    with lock(spot.lock, patience):
+        wanted = _wanted(s3, spot)
+        for file in _stale(spot, wanted):
+            _forget(s3, spot, file)
+        missing = _missing(spot, wanted)
+        shutil.rmtree(str(spot.parts), ignore_errors=True)
+        try:
+            in_parallel(missing, lambda each: _fetch(s3, spot, each))
+        finally:
+            shutil.rmtree(str(spot.parts), ignore_errors=True)
+    return Brought(len(wanted), sum(each.size for each in wanted), len(missing))
+
+
+def is_whole(spot: Spot, found: Object) -> bool:
+    """Whether the copy of an object is there, whole, and of the object as it is now."""
+    try:
+        known = json.loads(spot.sidecar(found.key).read_text(encoding="utf-8"))
+        there = spot.file(found.key).stat()
+    except (OSError, ValueError):
+        return False
+    seen = {"key": found.key, "etag": found.etag, "size": there.st_size, "modified": int(there.st_mtime)}
+    return found.size == there.st_size and bool(known == seen)
+
+
+def is_ours(spot: Spot, key: str) -> bool:
+    """Whether the file there was put there as the copy of that object."""
+    return spot.sidecar(key).is_file()
+
+
+def in_parallel(items: "list[Object]", do: "Callable[[Object], None]") -> None:
+    """Does it for all of them, several at a time; the first error ends it."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting = [pool.submit(do, each) for each in items]
+        try:
+            for one in waiting:
+                one.result()
+        except BaseException:
+            for one in waiting:
+                one.cancel()
+            raise
+
+
+def _wanted(s3: S3, spot: Spot) -> "list[Object]":
+    """The objects as they are now; those that only stand for a folder are none."""
+    if not spot.many:
+        return [s3.head(spot.bucket, spot.key)]
+    found = [each for each in s3.listing(spot.bucket, spot.key) if not each.key.endswith("/")]
+    if not found:
+        raise S3Error(f"{spot.url} has no objects", "check the path: without a slash at its end it is one object")
+    return found
+
+
+def _missing(spot: Spot, wanted: "list[Object]") -> "list[Object]":
+    return [each for each in wanted if not is_whole(spot, each)]
+
+
+def _stale(spot: Spot, wanted: "list[Object]") -> "list[Path]":
+    """Copies of ours in a directory whose objects were not listed."""
+    if not spot.many:
+        return []
+    keep = {spot.file(each.key) for each in wanted}
+    there = (Path(folder, name) for folder, _, names in os.walk(str(spot.base)) for name in names)
+    return [file for file in there if file not in keep and is_ours(spot, _key(spot, file))]
+
+
+def _key(spot: Spot, file: Path) -> str:
+    """The object that a file in a directory of copies is a copy of."""
+    name = os.fsencode(file.relative_to(spot.base).as_posix()).decode("utf-8", "surrogateescape")
+    return spot.key + name
+
+
+def _forget(s3: S3, spot: Spot, file: Path) -> None:
+    """Removes a copy whose object is gone. Asked for by name: it may have come since the others were listed."""
+    key = _key(spot, file)
+    try:
+        s3.head(spot.bucket, key)
+    except S3Error as error:
+        if error.status != 404:
+            raise
+        with suppress(FileNotFoundError):
+            file.unlink()
+            spot.sidecar(key).unlink()
+
+
+def _fetch(s3: S3, spot: Spot, found: Object) -> None:
+    """Makes one copy. An object that changes meanwhile is fetched again, as it is then."""
+    for left in reversed(range(_TRIES)):
+        try:
+            _fetch_once(s3, spot, found)
+            return
+        except S3Error as error:
+            if error.status != 412 or not left:
+                raise
+        except FileNotFoundError:  # another took this one for dead, and cleared away what it had begun
+            if not left:
+                raise
+        found = s3.head(spot.bucket, found.key)
+
+
+def _fetch_once(s3: S3, spot: Spot, found: Object) -> None:
+    file, sidecar = spot.file(found.key), spot.sidecar(found.key)
+    for folder in (file.parent, sidecar.parent, spot.parts):
+        folder.mkdir(parents=True, exist_ok=True)
+    part = spot.parts / (uuid.uuid4().hex + ".partial")
+    try:
+        with part.open("wb") as out:
+            s3.download(spot.bucket, found, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.utime(str(part), (found.modified, found.modified))
+        with suppress(FileNotFoundError):  # no sidecar may speak of the copy that comes next
+            sidecar.unlink()
+        part.replace(file)
+        _write(sidecar, {"key": found.key, "etag": found.etag, "size": found.size, "modified": found.modified})
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _write(file: Path, content: "dict[str, object]") -> None:
+    scratch = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+    scratch.write_text(json.dumps(content), encoding="utf-8")
+    scratch.replace(file)
+
+
+@contextmanager
+def lock(file: "Path | None", patience: float) -> "Iterator[None]":
+    """Holds a lock: a file whose holder writes to it again and again. One whose holder no longer does is taken over.
+
+    Clocks of machines are not compared: each watches the file with its own, for `patience` seconds.
+    """
+    if file is None:
+        yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    token = uuid.uuid4().hex
+    handle = _acquire(file, patience)
+    os.write(handle, token.encode())
+    done = threading.Event()
+    beat = threading.Thread(target=_beat, args=(handle, token, done, patience / 6), daemon=True)
+    beat.start()
+    try:
+        yield
+    finally:
+        done.set()
+        beat.join()
+        os.close(handle)
+        if _content(file)[: len(token)] == token.encode():  # else it was taken over
+            with suppress(FileNotFoundError):
+                file.unlink()
+
+
+def _acquire(file: Path, patience: float) -> int:
+    seen, since = b"", time.monotonic()
+    while True:
+        try:
+            return os.open(str(file), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        except FileExistsError:
+            pass
+        now = _content(file)
+        if now != seen:
+            seen, since = now, time.monotonic()
+        elif time.monotonic() - since > patience:
+            _take(file, seen)
+            continue
+        time.sleep(min(0.5, patience / 10))
+
+
+def _take(file: Path, seen: bytes) -> None:
+    """Takes a dead holder's lock away; puts it back where another was quicker, and it is no longer the dead one's."""
+    aside = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+    try:
+        file.rename(aside)
+    except FileNotFoundError:
+        return
+    with suppress(OSError):
+        if _content(aside) != seen:
+            os.link(str(aside), str(file))
+    with suppress(OSError):
+        aside.unlink()
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _beat(handle: int, token: str, done: threading.Event, seconds: float) -> None:
+    """Writes to its own file, also where that has been moved away: never to another holder's."""
+    count = 0
+    while not done.wait(seconds):
+        count += 1
+        with suppress(OSError):
+            os.pwrite(handle, f"{token} {count}".encode(), 0)
+            os.fsync(handle)

@@ -1,0 +1,151 @@
+"""The profile keys that all clouds share, and what a plan's target gets of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nemo_runspec.backends.checks import VARIABLE, lists, tables, texts
+from nemo_runspec.duration import seconds
+from nemo_runspec.errors import UserError
+from nemo_runspec.field import Field
+
+_TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
+
+CODE_TRANSPORTS = ("auto", "inline", "git", "s3", "volume")
+
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "code_transport",
+        "str",
+        "How the job's files reach its pods: inline (in the job's own description), git (a commit the pods can fetch), "
+        "s3 (presigned), volume (run_dir_here); auto takes the first that fits.",
+        default="auto",
+        choices=CODE_TRANSPORTS,
+    ),
+    Field("code_url", "str", "Where code is put for transport s3, such as s3://bucket/code."),
+    Field("run_dir_here", "str", "The directory for jobs as this machine sees it, where it is mounted here too."),
+    Field("inputs", "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'),
+    Field("outputs", "list[str]", "Paths of the job that are copied to output_url, also when it has failed."),
+    Field("output_url", "str", "Where outputs go, such as s3://bucket/results; below it, a folder for each job."),
+    Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
+    Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
+    Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
+    Field("pull_timeout", "str", "How long its nodes may pull the image, such as 30m.", default="30m"),
+    Field("start_timeout", "str", "How long its nodes may take to start otherwise, such as 15m.", default="15m"),
+    Field(
+        "on_timeout",
+        "str",
+        "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed).",
+        default="warn",
+        choices=("warn", "stop"),
+    ),
+    Field(
+        "retries",
+        "count",
+        "How often a job that was evicted, or whose node was at fault, is submitted again.",
+        default=0,
+    ),
+    Field("avoid_failed_nodes", "bool", "Submit it again without the nodes that were at fault.", default=False),
+    Field("secret_vars", "table[str]", "Variable of the job = name of a secret that the platform keeps."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudTarget:
+    """What a cloud job is beyond what every plan says; each backend's target adds its own.
+
+    Args:
+        shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
+        queue_timeout, pull_timeout, start_timeout: seconds.
+        retries: of a job that was evicted or had a bad node; never of one that failed by itself.
+        warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
+    """
+
+    container_image: str
+    shared: bool = False
+    code_transport: str = "auto"
+    code_url: str = ""
+    run_dir_here: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    output_url: str = ""
+    s3_endpoint: str = ""
+    s3_region: str = ""
+    queue_timeout: int = 900
+    pull_timeout: int = 1800
+    start_timeout: int = 900
+    on_timeout: str = "warn"
+    retries: int = 0
+    avoid_failed_nodes: bool = False
+    secret_vars: dict[str, str] = field(default_factory=dict)
+    pre_launch_commands: tuple[str, ...] = ()
+    custom_spec: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
+
+
+def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a `CloudTarget` from a merged profile, but for those that a backend finds out."""
+    defaults = {declared.name: declared.default for declared in FIELDS}
+    return {
+        "code_transport": env.get("code_transport") or "auto",
+        "on_timeout": env.get("on_timeout") or "warn",
+        "retries": env.get("retries") or 0,
+        "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
+        **{key: seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
+        **texts(env, "code_url", "run_dir_here", "output_url", "s3_endpoint", "s3_region", unset=""),
+        **tables(env, "inputs", "secret_vars", "custom_spec"),
+        **lists(env, "outputs", "pre_launch_commands"),
+    }
+
+
+def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
+    """What is wrong with the shared keys; each begins with the key's name."""
+    return [*_timeouts(env), *_urls(env), *_data(env), *_secret_vars(env)]
+
+
+def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
+    found = []
+    for key in _TIMEOUTS:
+        try:
+            seconds(str(env.get(key) or "1m"))
+        except ValueError:
+            found.append(UserError(f"{key}: {env[key]!r} is no length of time", remedy="such as 15m, 90s or 1h30m"))
+    return found
+
+
+def _urls(env: Mapping[str, Any]) -> list[UserError]:
+    urls = {key: str(env[key]) for key in ("code_url", "output_url") if env.get(key)}
+    urls |= {f"inputs: {path}": str(url) for path, url in (env.get("inputs") or {}).items()}
+    return [problem for name, url in urls.items() if (problem := _url(name, url))]
+
+
+def _url(name: str, url: str) -> UserError | None:
+    bucket = url.partition("://")[2].partition("/")[0]
+    if url.startswith("s3://") and bucket:
+        return None
+    rest = url.partition("://")[2] or url.lstrip("/")
+    return UserError(f"{name}: {url!r} is no S3 path", remedy=f"write s3://{rest or 'bucket/path'}")
+
+
+def _data(env: Mapping[str, Any]) -> list[UserError]:
+    paths = [("inputs", path) for path in env.get("inputs") or {}]
+    paths += [("outputs", path) for path in env.get("outputs") or ()]
+    found = [
+        UserError(f"{key}: {path!r} is not an absolute path", remedy="as the job sees it, such as /data/train.json")
+        for key, path in paths
+        if not path.startswith("/")
+    ]
+    if env.get("outputs") and not env.get("output_url"):
+        found.append(UserError("outputs: output_url does not say where they go", remedy="such as s3://bucket/results"))
+    return found
+
+
+def _secret_vars(env: Mapping[str, Any]) -> list[UserError]:
+    return [
+        UserError(f"secret_vars: {name!r} is not the name of a variable", remedy='such as { HF_TOKEN = "my-secret" }')
+        for name in env.get("secret_vars") or {}
+        if not VARIABLE.fullmatch(name)
+    ]

@@ -1,0 +1,132 @@
+"""What a pod says with its last lines (pod_functions.sh): how its node ended, what the job has made, its last metrics.
+
+The lines stand alone and begin with their word. What a rank writes has `[rankN] ` before it, so no job can say them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from nemo_runspec.script.markers import NodeMarker
+
+END, OUTPUT, METRICS = b"nemotron-end:", b"nemotron-output:", b"nemotron-metrics:"
+
+_TOLD = frozenset({130, 143})
+_ELSEWHERE = re.compile(r"node (\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How one node of a job ended.
+
+    Args:
+        attempt: how often the job had been submitted before.
+        exit_code: the job's, as the node saw it. `signal`, `rank`, `oom`, `phase`, `reason`: as in a `NodeMarker`.
+        received: the signal that the pod itself was sent, such as `TERM`; '' for none.
+        lines: how many lines the pod wrote before this one, None where it could not count them.
+        node_name: the machine's name, or the pod's where the platform does not tell it.
+    """
+
+    node: int
+    exit_code: int
+    attempt: int = 0
+    signal: int | None = None
+    rank: int | None = None
+    oom: bool = False
+    phase: str = "command"
+    lines: int | None = None
+    node_name: str = ""
+    received: str = ""
+    reason: str = ""
+
+
+def read_ends(text: bytes) -> Mapping[int, End]:
+    """The last end of each node in a log, in the order of the nodes; a line that is not whole says nothing."""
+    ends = {end.node: end for rest in _lines(text, END) if (end := _end(rest)) is not None}
+    return dict(sorted(ends.items()))
+
+
+def decisive(ends: Mapping[int, End] | Iterable[End]) -> End | None:
+    """The end that says how the job ended, None without ends.
+
+    Of the last attempt: a node that failed by itself, before one that ended because another had failed, before one that
+    was told to stop, before any success.
+    """
+    found = list(ends.values() if isinstance(ends, Mapping) else ends)
+    last = max((end.attempt for end in found), default=0)
+    ranked = sorted((end for end in found if end.attempt == last), key=_weight)
+    return ranked[0] if ranked else None
+
+
+def to_marker(end: End) -> NodeMarker:
+    """The same as the job script's own marker says it, for `script.markers.cause`."""
+    return NodeMarker(
+        node=end.node,
+        exit_code=end.exit_code,
+        phase=end.phase,
+        host=end.node_name,
+        signal=end.signal,
+        rank=end.rank,
+        oom=end.oom,
+        received=end.received,
+        attempt=str(end.attempt),
+        reason=end.reason,
+    )
+
+
+def outputs_of(text: bytes) -> dict[str, str]:
+    """Output → path, of what the job has made."""
+    pairs = (_text(rest).partition(" ") for rest in _lines(text, OUTPUT))
+    return {name: path for name, space, path in pairs if name and space}
+
+
+def metrics_of(text: bytes) -> dict[str, float]:
+    """Metric → its last value, numbers only."""
+    from nemo_runspec.supervise.metrics import last_values
+
+    return last_values(_lines(text, METRICS))
+
+
+def _weight(end: End) -> tuple[bool, bool, bool, int]:
+    elsewhere = _ELSEWHERE.match(end.reason)
+    follows = elsewhere is not None and int(elsewhere[1]) != end.node
+    return (end.exit_code == 0, bool(end.received) and end.exit_code in _TOLD, follows, end.node)
+
+
+def _end(rest: bytes) -> End | None:
+    words, whole, reason = f" {_text(rest)} ".partition(" reason=")
+    if not whole:
+        return None
+    values = dict(word.split("=", 1) for word in words.split(" ") if "=" in word)
+    try:
+        return End(
+            node=int(values["node"]),
+            exit_code=int(values["exit_code"]),
+            attempt=int(values.get("attempt") or 0),
+            signal=_number(values.get("signal")),
+            rank=_number(values.get("rank")),
+            oom=values.get("oom") == "1",
+            phase=values["phase"],
+            lines=_number(values.get("lines")),
+            node_name=values.get("node_name", ""),
+            received=values.get("received", ""),
+            reason=reason.strip(),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def _lines(text: bytes, word: bytes) -> Iterator[bytes]:
+    for line in text.splitlines():
+        if line.startswith(word + b" "):
+            yield line[len(word) + 1 :]
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None

@@ -1,0 +1,128 @@
+"""What runs in a pod: the program it starts with, and `pod.sh`, which runs the job script and says how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.cloud.fields import CloudTarget
+from nemo_runspec.cloud.layout import job_layout, run_dir
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.script import render_job_script
+from nemo_runspec.script.render import join, quote
+
+POD_SCRIPT, DATA = "pod.sh", "data.json"
+
+ATTEMPT_VARIABLE = "NEMOTRON_POD_ATTEMPT"
+"""Set in a payload to how often the job had been submitted before; absent for the first time."""
+
+
+@lru_cache
+def boot_program() -> str:
+    """The program a container starts with: `bash -c PROGRAM nemotron WORDS…`, or `eval` of it with the words as
+    variables `NEMOTRON_CARGO_0`, ….
+
+    Under 4,000 characters, and without what Kubernetes rewrites in commands and variables (`$(NAME)` and `$$`).
+    """
+    lines = (line.strip() for line in _beside("boot.sh").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("#"))
+
+
+def pod_files(plan: Plan, *, kind: str) -> tuple[RenderedFile, ...]:
+    """The texts of a job that its pods get: `job.sh`, `pod.sh`, and `data.json` where there is data on S3.
+
+    Args:
+        kind: `lepton` or `dgxcloud`: whose variables say which node a pod is.
+    """
+    script = render_pod_script(plan, kind=kind, outputs=declared_outputs(plan), versions=versions(plan))
+    files = (
+        RenderedFile("job script", "job.sh", render_job_script(plan, job_layout(plan))),
+        RenderedFile("pod script", POD_SCRIPT, script),
+    )
+    data = _data(plan)
+    return files if data is None else (*files, RenderedFile("data on S3", DATA, data, "json"))
+
+
+def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], versions: Sequence[str]) -> str:
+    """The script that is process 1 of every pod.
+
+    Args:
+        kind: as in `pod_files`.
+        outputs: name → path, of what the job makes. `versions`: folders that become the newest of their artifact.
+    """
+    sections = (
+        _head(plan, kind),
+        _constants(plan, outputs, versions),
+        ("# --- the profile's own commands", *_prepare(plan.target)),
+        ("# --- which node this is", _beside(f"pod_{kind}.sh")),
+        ("# --- functions", _beside("pod_functions.sh")),
+        ("# --- this pod", "nemotron_pod_main"),
+    )
+    return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+def declared_outputs(plan: Plan) -> dict[str, str]:
+    """Name → path, of what the recipe makes."""
+    return {artifact.name: artifact.path for artifact in plan.produces if artifact.path}
+
+
+def versions(plan: Plan) -> list[str]:
+    """Those of them that are a version of an artifact: `latest` beside them points to the newest."""
+    made = (artifact.path for artifact in plan.produces if artifact.path and artifact.artifact)
+    return [path for path in made if path.endswith(f"/{plan.name}")]
+
+
+def _head(plan: Plan, kind: str) -> Iterator[str]:
+    yield "#!/usr/bin/env bash"
+    yield f"# nemotron pod of {plan.name}: {plan.resources.nodes} on {kind}"
+    yield "unset CDPATH"
+
+
+def _constants(plan: Plan, outputs: Mapping[str, str], versions: Sequence[str]) -> Iterator[str]:
+    target: CloudTarget = plan.target
+    yield f"nemotron_pod_dir={quote(job_layout(plan).root)}"
+    yield f"nemotron_pod_count={plan.resources.nodes}"
+    yield f"nemotron_pod_data={'1' if target.inputs or target.outputs else quote('')}"
+    yield f"nemotron_pod_outputs=({join(word for pair in outputs.items() for word in pair)})"
+    yield f"nemotron_pod_versions=({join(versions)})"
+    yield f"export NEMOTRON_ATTEMPTS={target.retries + 1} NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
+
+
+def _prepare(target: CloudTarget) -> Iterator[str]:
+    yield "nemotron_pod_prepare() {"
+    if target.pre_launch_commands:
+        yield f"  exec bash -eo pipefail -c {quote(chr(10).join(target.pre_launch_commands))}"
+    else:
+        yield "  :"
+    yield "}"
+
+
+def _data(plan: Plan) -> str | None:
+    """What `data.py` fetches and copies away, as JSON; None where there is nothing."""
+    target: CloudTarget = plan.target
+    if not target.inputs and not target.outputs:
+        return None
+    given = {variable.name: variable.value for variable in plan.env}
+    known = {
+        "job": plan.name,
+        "inputs": target.inputs,
+        "outputs": list(target.outputs),
+        "output_url": f"{target.output_url.rstrip('/')}/{plan.name}" if target.output_url else "",
+        "endpoint": target.s3_endpoint or _known("S3_ENDPOINT_URL", given),
+        "region": target.s3_region or _known("CLOUD_REGION", given) or "us-east-1",
+        "cache": f"{run_dir(plan).rstrip('/')}/s3" if target.shared else None,
+    }
+    return json.dumps(known, indent=2) + "\n"
+
+
+def _known(name: str, given: Mapping[str, str]) -> str:
+    return given.get(name) or os.environ.get(name, "")
+
+
+@lru_cache
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()

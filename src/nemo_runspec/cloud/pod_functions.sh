@@ -1,0 +1,272 @@
+# What pod.sh does, as process 1 of its container. Before this stand its constants and functions:
+#   nemotron_pod_dir, _count, _data (1 where there is data to fetch or to put), _outputs (NAME and PATH by turns),
+#   _versions (PATHs), nemotron_pod_prepare (the profile's commands), nemotron_pod_place (who and where this node is).
+
+nemotron_pod_say() { printf 'nemotron: %s\n' "$*"; }
+
+# Where this node stands, before anything can fail; then all that is written goes to its log too.
+nemotron_pod_begin() {
+  local given=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-${RANK-}}}
+  case $given in '' | *[!0-9]*) given=0 ;; esac
+  [ "$nemotron_pod_count" -gt 1 ] || given=0
+  nemotron_pod_index=$given nemotron_pod_attempt=${NEMOTRON_POD_ATTEMPT:-0}
+  nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_told='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
+  nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
+  nemotron_pod_status=$nemotron_pod_dir/status
+  nemotron_pod_oom=$(nemotron_pod_oom_kills)
+  (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_status/gates-$nemotron_pod_attempt") || :
+  rm -f "$nemotron_pod_status/node-$nemotron_pod_index"
+  trap 'nemotron_pod_signal TERM' TERM
+  trap 'nemotron_pod_signal INT' INT
+  exec 3>&1
+  if { : >> "$nemotron_pod_log"; } 2> /dev/null; then
+    nemotron_pod_before=$(wc -l < "$nemotron_pod_log")
+    exec > >(trap '' TERM INT HUP && exec tee -a "$nemotron_pod_log") 2>&1
+    nemotron_pod_tee=$!
+  else
+    nemotron_pod_log=''
+    exec 2>&1
+    nemotron_pod_say "the log cannot be kept in $nemotron_pod_dir/logs: it is only what the platform has"
+  fi
+}
+
+# NAME: passes a signal on: to the job script alone, which knows what to do, to all processes of other commands.
+nemotron_pod_signal() {
+  nemotron_pod_told=$1
+  nemotron_pod_signals=$((nemotron_pod_signals + 1))
+  [ -n "$nemotron_pod_watch" ] || nemotron_pod_say_stopping
+  if [ -n "$nemotron_pod_child" ]; then
+    kill -TERM -- "$nemotron_pod_group$nemotron_pod_child" 2> /dev/null || :
+  fi
+}
+
+# The platform kills what does not end in time, and then nothing is said any more: so it is said before.
+nemotron_pod_say_stopping() {
+  local seconds=${NEMOTRON_STOP_SECONDS:-20}
+  set -m
+  {
+    trap '' TERM INT
+    sleep "$seconds"
+    nemotron_pod_line "$(nemotron_pod_mark 143 "it was told to stop (SIG$nemotron_pod_told) and still ran $seconds s later")" >&3
+  } > /dev/null 2>&1 < /dev/null &
+  nemotron_pod_watch=$!
+  set +m
+  disown "$nemotron_pod_watch"
+}
+
+# GROUP COMMAND...: runs it in a process group of its own; its status, whatever signals come meanwhile.
+# GROUP: a - where signals go to the whole group, nothing where this one process passes them on itself.
+nemotron_pod_run() {
+  local before code result=127
+  [ -z "$nemotron_pod_told" ] || return 143
+  nemotron_pod_group=$1
+  shift
+  set -m
+  "$@" < /dev/null 3>&- &
+  nemotron_pod_child=$!
+  set +m
+  [ -z "$nemotron_pod_told" ] || nemotron_pod_signal "$nemotron_pod_told" # it came before there was a child
+  while :; do
+    before=$nemotron_pod_signals code=0
+    wait "$nemotron_pod_child" 2> /dev/null || code=$?
+    [ "$code" -eq 127 ] || result=$code # 127: its status has been read before
+    [ "$before" -ne "$nemotron_pod_signals" ] || break
+  done
+  nemotron_pod_child=''
+  return "$result"
+}
+
+# get|put OPTIONS: fetches inputs, or copies outputs away; its last words are kept as the reason.
+nemotron_pod_move() {
+  local code=0 said=$nemotron_pod_status/data-$nemotron_pod_index.said
+  if ! type -P python3 > /dev/null; then
+    nemotron_pod_reason="the image has no python3, which inputs and outputs on S3 need"
+    nemotron_pod_say "$nemotron_pod_reason"
+    return 1
+  fi
+  nemotron_pod_run - nemotron_pod_data "$1" "$said" "${@:2}" || code=$?
+  if [ "$code" -ne 0 ]; then
+    nemotron_pod_reason=$(tail -n 1 "$said" 2> /dev/null)
+    nemotron_pod_reason=${nemotron_pod_reason#nemotron: }
+  fi
+  rm -f "$said"
+  return "$code"
+}
+
+nemotron_pod_data() {
+  {
+    python3 "$nemotron_pod_dir/data.py" "$1" "$nemotron_pod_dir/data.json" \
+      --node "$nemotron_pod_index" --nodes "$nemotron_pod_count" "${@:3}" 2>&1 >&4 | tee "$2"
+    return "${PIPESTATUS[0]}"
+  } 4>&1
+}
+
+# REASON [CODE]: ends this node before its job script, and tells the others, which would wait for it.
+nemotron_pod_fail() {
+  local gates=$nemotron_pod_status/gates-$nemotron_pod_attempt code=${2:-1} reason=$1
+  if [ -n "$nemotron_pod_told" ]; then
+    code=143 reason="the job was told to stop (SIG$nemotron_pod_told) before it had started"
+  fi
+  nemotron_pod_say "$reason (exit code $code)"
+  {
+    (
+      umask 077
+      printf '%s\n' "exit_code=$code" "reason=node $nemotron_pod_index failed: $reason" > "$gates/failed.$$.tmp"
+    ) && mv -f "$gates/failed.$$.tmp" "$gates/failed.$nemotron_pod_index"
+  } 2> /dev/null || :
+  nemotron_pod_finish "$code" start "$reason"
+}
+
+# CODE PHASE REASON: the last lines, and the end.
+nemotron_pod_finish() {
+  local code=$1 marker=$nemotron_pod_status/node-$nemotron_pod_index tries=0
+  trap '' TERM INT HUP
+  exec >&3 2>&1
+  while [ -n "$nemotron_pod_tee" ] && kill -0 "$nemotron_pod_tee" 2> /dev/null && [ "$tries" -lt 100 ]; do
+    sleep 0.05 # a process that was left behind may hold the pipe open: its last lines get five seconds
+    tries=$((tries + 1))
+  done
+  [ -z "$nemotron_pod_watch" ] || kill -KILL -- "-$nemotron_pod_watch" 2> /dev/null || :
+  if [ -n "$nemotron_pod_log" ] && [ -n "$(tail -c 1 "$nemotron_pod_log")" ]; then nemotron_pod_line ''; fi
+  [ "$nemotron_pod_index" -ne 0 ] || nemotron_pod_results "$code"
+  nemotron_pod_line "$(nemotron_pod_mark "$code" "$3" "$2")" # also to the node's own log: some are read from there
+  exit "$code"
+}
+
+# TEXT: a line for the platform's log and for the node's own, which count as one.
+nemotron_pod_line() {
+  [ -z "$nemotron_pod_log" ] || printf '%s\n' "$1" 2> /dev/null >> "$nemotron_pod_log" || :
+  printf '%s\n' "$1"
+}
+
+# What node 0 has to say of the job's results.
+nemotron_pod_results() {
+  local number name file=$nemotron_pod_dir/metrics.jsonl line
+  for ((number = 0; number < ${#nemotron_pod_outputs[@]}; number += 2)); do
+    name=${nemotron_pod_outputs[number]}
+    [ ! -e "${nemotron_pod_outputs[number + 1]}" ] || nemotron_pod_line "nemotron-output: $name ${nemotron_pod_outputs[number + 1]}"
+  done
+  [ -s "$file" ] || return 0
+  line=$(grep '"val_loss"' "$file" 2> /dev/null | tail -n 1) # which not every line has
+  [ -z "$line" ] || nemotron_pod_line "nemotron-metrics: ${line:0:4000}"
+  line=$(tail -n 1 "$file")
+  [ -z "$line" ] || nemotron_pod_line "nemotron-metrics: ${line:0:4000}"
+}
+
+# CODE REASON [PHASE]: the line of the end. What the job script has written down of its end says more than a status.
+nemotron_pod_mark() {
+  local marker=$nemotron_pod_status/node-$nemotron_pod_index signal='' rank='' oom=0 phase=${3:-$nemotron_pod_phase}
+  local received=$nemotron_pod_told lines='' host=${NEMOTRON_NODE_NAME-}
+  [ -n "$host" ] || read -r host < /proc/sys/kernel/hostname
+  if [ -f "$marker" ]; then
+    signal=$(nemotron_pod_value "$marker" signal) rank=$(nemotron_pod_value "$marker" rank)
+    oom=$(nemotron_pod_value "$marker" oom)
+  elif [ "$(nemotron_pod_oom_kills)" -gt "$nemotron_pod_oom" ]; then
+    oom=1
+  fi
+  [ -z "$nemotron_pod_log" ] || lines=$(($(wc -l < "$nemotron_pod_log") - nemotron_pod_before))
+  printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s reason=%s\n' \
+    "$nemotron_pod_index" "$nemotron_pod_attempt" "$1" "$signal" "$rank" "$oom" "$phase" "$received" "$lines" \
+    "${host// /_}" "${2//$'\n'/ }"
+}
+
+# FILE KEY
+nemotron_pod_value() {
+  local key value
+  while IFS='=' read -r key value; do
+    [ "$key" != "$2" ] || printf '%s' "$value"
+  done < "$1"
+}
+
+# How many processes of this container the kernel has killed for want of memory.
+nemotron_pod_oom_kills() {
+  local key count
+  while read -r key count; do
+    if [ "$key" = oom_kill ]; then
+      printf '%s' "$count"
+      return 0
+    fi
+  done 2> /dev/null < <(cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2> /dev/null)
+  printf 0
+}
+
+# What a job that has succeeded on all nodes has made becomes the newest version of its artifact.
+nemotron_pod_publish() {
+  local path folder name
+  [ "${#nemotron_pod_versions[@]}" -gt 0 ] || return 0
+  if ! nemotron_pod_all_succeeded; then
+    nemotron_pod_say "not all nodes have succeeded: no artifact has a new version"
+    return 0
+  fi
+  for path in "${nemotron_pod_versions[@]}"; do
+    folder=${path%/*} name=${path##*/}
+    [ -d "$path" ] || continue
+    { ln -s -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"; } ||
+      nemotron_pod_say "$folder/latest could not be set to $name"
+  done
+}
+
+nemotron_pod_all_succeeded() {
+  local node waited=0
+  for ((node = 0; node < nemotron_pod_count; node++)); do
+    until [ -f "$nemotron_pod_status/node-$node" ]; do
+      [ "$waited" -lt 120 ] || return 1
+      sleep 1
+      waited=$((waited + 1))
+      ls "$nemotron_pod_status" > /dev/null
+    done
+    [ "$(nemotron_pod_value "$nemotron_pod_status/node-$node" exit_code)" = 0 ] || return 1
+  done
+}
+
+nemotron_pod_main() {
+  local code=0 marker reason='' phase=command
+  nemotron_pod_reason=''
+  nemotron_pod_begin
+  nemotron_pod_place
+  nemotron_pod_run - nemotron_pod_prepare || nemotron_pod_fail "a command of pre_launch_commands failed" "$?"
+  if [ -n "$nemotron_pod_data" ]; then
+    nemotron_pod_move get || nemotron_pod_fail "inputs: ${nemotron_pod_reason:-they could not be fetched}"
+  fi
+  nemotron_pod_phase=command
+  nemotron_pod_run '' bash "$nemotron_pod_dir/job.sh" || code=$?
+  marker=$nemotron_pod_status/node-$nemotron_pod_index
+  if [ -f "$marker" ]; then
+    reason=$(nemotron_pod_value "$marker" reason) phase=$(nemotron_pod_value "$marker" phase)
+  elif [ -n "$nemotron_pod_told" ]; then
+    reason="the job was told to stop (SIG$nemotron_pod_told)"
+  elif [ "$code" -ne 0 ]; then
+    reason="the job script ended without a word (status $code)"
+  fi
+  if [ -n "$nemotron_pod_data" ]; then
+    if ! nemotron_pod_put --status "$code" && [ "$code" -eq 0 ]; then
+      code=1 reason="outputs: ${nemotron_pod_reason:-they could not be copied}"
+    fi
+  fi
+  if [ "$code" -eq 0 ] && [ "$nemotron_pod_index" -eq 0 ]; then
+    if type -t nemotron_pod_others > /dev/null; then # where the platform ends the other nodes as soon as this one ends
+      nemotron_pod_others || code=$? reason=$nemotron_pod_reason
+    fi
+    [ "$code" -ne 0 ] || nemotron_pod_publish
+  fi
+  nemotron_pod_finish "$code" "$phase" "$reason"
+}
+
+# Outputs are copied also when the job was told to stop, for as long as the platform lets it.
+nemotron_pod_put() {
+  local told=$nemotron_pod_told code=0
+  nemotron_pod_told=''
+  nemotron_pod_move put "$@" || code=$?
+  nemotron_pod_told=${told:-$nemotron_pod_told}
+  return "$code"
+}
+
+# INDEX COUNT: names of variables; this node must be one of those that were planned.
+nemotron_pod_check() {
+  case ${!1} in *[!0-9]*) nemotron_pod_fail "$1 is no number: ${!1}" ;; esac
+  if [ -n "$2" ] && [ "${!2}" != "$nemotron_pod_count" ]; then
+    nemotron_pod_fail "the platform has started ${!2} pods ($2) for a job of $nemotron_pod_count nodes"
+  fi
+  [ "${!1}" -lt "$nemotron_pod_count" ] ||
+    nemotron_pod_fail "this is pod ${!1} ($1, from 0) of a job of $nemotron_pod_count nodes"
+}

@@ -1,0 +1,217 @@
+"""What is looked at before a job of any cloud: room on nodes, the image's registry, data and S3, transports of code."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nemo_runspec.cloud.bucket import Bucket, from_environment
+from nemo_runspec.cloud.fields import CloudTarget
+from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
+from nemo_runspec.doctor.registry import NGC, Answer, Image, Login, ask, reference_of
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.web import Refused
+
+NGC_KEYS = ("NGC_KEY", "NGC_API_KEY")
+"""Variables that hold a key for NVIDIA's registry, the first that is set counts."""
+
+_PATIENCE = 10.0
+"""Seconds that a question to S3 may take in all: pods may reach what this machine does not."""
+
+_SCHEME = re.compile(r"\b(?:lepton|dgxcloud|dgx|runai)://(\S*)")
+"""Addresses that people write by the platform's name; data lies on S3 all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """GPUs of one machine. `total`: that it has; `free`: that nobody uses; 0 of them on one that takes no jobs."""
+
+    total: int
+    free: int
+
+
+def told(name: str, look: Callable[[], Iterable[Check]], *, patient: bool = False) -> Iterator[Check]:
+    """Checks, or what was raised instead of them. What one may not ask is not known, which is no failure.
+
+    Args:
+        patient: no answer at all is not a check, but raised.
+    """
+    try:
+        yield from look()
+    except Unreachable as error:
+        if patient:
+            raise
+        yield of_error(name, error)
+    except Refused as error:
+        yield skipped(name, f"not known: {error.what}", error.remedy or "")
+    except UserError as error:
+        yield of_error(name, error)
+
+
+def room_check(where: str, rooms: Sequence[Room], nodes: int, gpus: int) -> Check:
+    """Whether so many pods fit: not at all is a failure, not now a warning, as the job will wait.
+
+    Args:
+        where: in words. `rooms`: one for each machine that takes jobs. `gpus`: of one pod; 0 fits anywhere.
+    """
+    wanted = f"{nodes} node{'' if nodes == 1 else 's'} of {gpus} GPU{'' if gpus == 1 else 's'}"
+    if gpus == 0:
+        return ok("room", f"{where}: {len(rooms)} machines; the job asks for no GPU")
+    ever, now = (sum(getattr(each, side) // gpus for each in rooms) for side in ("total", "free"))
+    seen = f"{where}: {wanted} wanted, {now} free now, {ever} in all"
+    if ever < nodes:
+        return failed("room", seen, "ask for less (nodes, gpus_per_node), or for other nodes")
+    if now < nodes:
+        return warning("room", f"{seen}: the job will wait", "wait, or take other nodes; queue_timeout says how long")
+    return ok("room", seen)
+
+
+def image_check(text: str, kept: str) -> Check:
+    """Whether the registry has the image, as far as it says so, with `NGC_KEY` for NVIDIA's.
+
+    Args:
+        kept: where the platform's own credentials for registries are, for a person.
+    """
+    image = reference_of(text)
+    if not image.url or text.startswith(("/", ".", "~")) or text.endswith(".sqsh"):
+        return failed("image", f"{text} is no image of a registry", "write REGISTRY/IMAGE:TAG; a file cannot be pulled")
+    login = _ngc_login() if image.registry == NGC else None
+    return _of_registry(image, ask(image, login), login, kept)
+
+
+def _of_registry(image: Image, answer: Answer, login: Login | None, kept: str) -> Check:
+    key = login.variable if login else ""
+    if not answer.accepted:
+        return failed("image", f"{image.registry} does not accept {key}", f"make a new key there, and export {key}=…")
+    if answer.status == "200":
+        return ok("image", f"{image.registry} has {image.text}{f', for {key}' if answer.login else ''}")
+    if answer.status == "404":
+        return failed("image", f"{image.registry} has no {image.text}", "correct container_image: its name or its tag")
+    if answer.status in ("401", "403") and answer.login:
+        seen = f"{image.registry} does not let the owner of {key} have {image.text}"
+        return failed("image", seen, "correct container_image, or take a key of an organization that has it")
+    if answer.status in ("401", "403"):
+        mend = "export NGC_KEY=…" if image.registry == NGC else f"see that {kept} has credentials for it"
+        return warning("image", f"{image.registry} does not tell strangers about {image.text}", mend)
+    if answer.status == "429":
+        return warning("image", f"{image.registry} answers 429: too many requests", "try again later, or log in there")
+    seen = f"not known: no good answer from {image.registry} to this machine: {answer.status or 'none'}"
+    return warning("image", seen, "see that the registry's name is right; this machine may not reach it")
+
+
+def _ngc_login() -> Login | None:
+    for variable in NGC_KEYS:
+        key = os.environ.get(variable, "").strip()
+        if key:
+            return Login("$oauthtoken", key, variable)
+    return None
+
+
+def address_checks(config: Mapping[str, Any]) -> Iterator[Check]:
+    """Addresses in a recipe's configuration that no storage has, such as `lepton://bucket/x`: how they are spelt."""
+    for where, text in _texts(config):
+        found = _SCHEME.search(text)
+        if found:
+            yield failed("data", f"{where}: {found[0]} is no address of data", f"write s3://{found[1]}")
+
+
+def _texts(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(each, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, (list, tuple)):
+        for number, each in enumerate(value):
+            yield from _texts(each, f"{where}[{number}]")
+
+
+def names_check(name: str, wanted: Iterable[str], there: Iterable[str], kind: str, mend: str) -> Check:
+    """Whether everything that a profile names is there.
+
+    Args:
+        kind: what they are, such as `secret of the workspace`.
+    """
+    wanted, there = list(dict.fromkeys(wanted)), set(there)
+    missing = [each for each in wanted if each not in there]
+    if missing:
+        have = ", ".join(sorted(there)) or "none"
+        return failed(name, f"there is no {kind} {', '.join(missing)}; there are: {have}", mend)
+    return ok(name, f"{', '.join(wanted)}: there")
+
+
+def storage_checks(target: CloudTarget) -> Iterator[Check]:
+    """Whether this machine's keys read every input, and write where outputs and code go. One request or two for each.
+
+    Where the platform keeps the job's keys, those found here may be others: what they may not do is a warning.
+    """
+    asked = [*((url, "read") for url in target.inputs.values()), *((url, "write") for url in _written(target))]
+    if not asked:
+        return
+    kept = "ACCESS_KEY" in target.secret_vars or "AWS_ACCESS_KEY_ID" in target.secret_vars
+    bucket = from_environment(target, patience=_PATIENCE)
+    if bucket is None and kept:
+        yield skipped("S3", "not known: the job's keys are the platform's, and there are none here")
+    elif bucket is None:
+        yield failed("S3", "no ACCESS_KEY and SECRET_KEY are found here", "export ACCESS_KEY=… SECRET_KEY=…")
+    else:
+        for url, how in dict.fromkeys(asked):
+            yield _storage(bucket, url, how, kept=kept)
+
+
+def _storage(bucket: Bucket, url: str, how: str, *, kept: bool) -> Check:
+    try:
+        if how == "write":
+            bucket.writable(url)
+            return ok("S3", f"{url}: may be written")
+        return ok("S3", f"{url}: may be read, {bucket.readable(url)}")
+    except Unreachable as error:
+        return warning("S3", f"{url}: not known from here: {error.what}", error.remedy or "")
+    except UserError as error:
+        verdict = warning if kept else failed
+        return verdict(
+            "S3", f"{url} cannot be {'written' if how == 'write' else 'read'}: {error.what}", error.remedy or ""
+        )
+
+
+def _written(target: CloudTarget) -> list[str]:
+    code = target.code_url if target.code_transport in ("auto", "s3") else ""
+    return [url for url in (target.output_url if target.outputs else "", code) if url]
+
+
+def transport_checks(target: CloudTarget, packager: str = "git") -> Iterator[Check]:
+    """By which ways the job's files may reach its pods; which of them is taken depends on their size."""
+    ways = {
+        "inline": "",
+        "volume": _no_volume(target),
+        "s3": _no_s3(target),
+        "git": "" if packager == "git" else f"packager is {packager}",
+    }
+    chosen = target.code_transport
+    if chosen != "auto" and ways.get(chosen):
+        yield failed("code", f"code_transport is {chosen}: {ways[chosen]}", "set what is missing, or auto")
+        return
+    open_ways = [way for way, missing in ways.items() if not missing]
+    shown = f"{chosen}" if chosen != "auto" else f"by size: {', '.join(open_ways)}"
+    closed = ", ".join(f"{way} ({missing})" for way, missing in ways.items() if missing) if chosen == "auto" else ""
+    yield ok("code", f"{shown}{f'; not {closed}' if closed else ''}")
+
+
+def _no_volume(target: CloudTarget) -> str:
+    """Why files cannot be put on the job's volume from here, '' where they can."""
+    folder = target.run_dir_here
+    if not folder:
+        return "no run_dir_here"
+    return "" if Path(folder).is_dir() and os.access(folder, os.W_OK) else f"{folder} cannot be written here"
+
+
+def _no_s3(target: CloudTarget) -> str:
+    """The same for a presigned object."""
+    if not target.code_url:
+        return "no code_url"
+    return "" if from_environment(target) else "no ACCESS_KEY and SECRET_KEY are found here"

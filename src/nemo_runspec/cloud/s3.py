@@ -1,0 +1,244 @@
+"""A small S3 client of the standard library of Python 3.6 and newer: it also travels with jobs.
+
+The operations are those of Amazon's "Amazon S3 API Reference": GetObject, HeadObject, PutObject, DeleteObject,
+ListObjectsV2 and multipart upload.
+"""
+
+import calendar
+import os
+import time
+import uuid
+from contextlib import suppress
+from email.utils import parsedate
+from typing import TYPE_CHECKING, BinaryIO, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
+from urllib.parse import unquote_plus
+from xml.etree import ElementTree
+
+if TYPE_CHECKING or __package__:
+    from nemo_runspec.cloud.s3_wire import Keys, S3Error, Wire, keys_of, presigned, refusal, stamp_of
+else:  # in a job's directory
+    from s3_wire import Keys, S3Error, Wire, keys_of, presigned, refusal, stamp_of
+
+__all__ = ["S3", "Keys", "Object", "S3Error", "from_environment", "split"]
+
+PART = 16 * 1024 * 1024
+"""Bytes of a part of a large upload, at least; a smaller file is sent in one piece."""
+
+MOST_PARTS = 10000
+_META = "x-amz-meta-"
+_MARK = "nemotron-upload"
+"""Metadata by which a large upload knows its own object again."""
+
+
+class Object(NamedTuple):
+    """An object as it is now. `etag`: without quotes; `modified`: seconds since 1970; `metadata`: not in a listing."""
+
+    key: str
+    size: int
+    etag: str
+    modified: int
+    metadata: "dict[str, str]"
+
+
+def split(url: str) -> "tuple[str, str]":
+    """Bucket and key of `s3://bucket/key`. Raises `S3Error` for any other text."""
+    bucket, _, key = url[len("s3://") :].partition("/")
+    if not url.startswith("s3://") or not bucket:
+        raise S3Error(f"{url!r} is no S3 path", "write s3://bucket/path")
+    return bucket, key
+
+
+def from_environment(
+    endpoint: str = "", region: str = "", *, timeout: float = 60.0, patience: float = 120.0
+) -> "S3 | None":
+    """A client with the keys that the environment has, None without keys; what is not given is looked for there too."""
+    keys = keys_of(os.environ)
+    endpoint = endpoint or os.environ.get("S3_ENDPOINT_URL", "")
+    region = region or os.environ.get("CLOUD_REGION", "") or os.environ.get("AWS_REGION", "")
+    return S3(keys, endpoint, region, timeout=timeout, patience=patience) if keys else None
+
+
+class S3:
+    """One service. Threads may share it.
+
+    Args:
+        endpoint: URL of the service; '' is Amazon's. `region`: '' is us-east-1.
+        timeout: seconds without a byte. `patience`: seconds without progress, over all tries.
+    """
+
+    def __init__(
+        self, keys: Keys, endpoint: str = "", region: str = "", *, timeout: float = 60.0, patience: float = 120.0
+    ) -> None:
+        self._wire = Wire(keys, endpoint, region, timeout, patience)
+
+    def head(self, bucket: str, key: str) -> Object:
+        """What an object is. Raises `S3Error`, of status 404 where there is none."""
+        headers, _ = self._whole("HEAD", bucket, key)
+        modified = parsedate(headers.get("last-modified", ""))
+        return Object(
+            key,
+            int(headers.get("content-length", 0)),
+            headers.get("etag", "").strip('"'),
+            calendar.timegm(modified) if modified else 0,
+            {name[len(_META) :]: value for name, value in headers.items() if name.startswith(_META)},
+        )
+
+    def download(self, bucket: str, found: Object, file: BinaryIO) -> None:
+        """Writes an object to an open, empty file; goes on where a connection broke.
+
+        Raises:
+            S3Error: of status 412 where the object is no longer the one that was `found`.
+        """
+
+        def more() -> None:
+            headers = {"if-match": f'"{found.etag}"'} if found.etag else {}
+            if file.tell():
+                headers["range"] = f"bytes={file.tell()}-"
+            answer = self._wire.open("GET", bucket, found.key, headers=headers)
+            if answer.status != 206:  # from the beginning, or the service knows no ranges
+                file.seek(0)
+                file.truncate()
+            self._wire.copy(answer, file, bucket, found.key)
+            if file.tell() < found.size:
+                self._wire.close()
+                raise S3Error(f"s3://{bucket}/{found.key}: the download broke off", passing=True)
+
+        self._wire.patiently(more, file.tell)
+        if file.tell() != found.size:
+            raise S3Error(f"s3://{bucket}/{found.key}: it has changed meanwhile", status=412)
+
+    def put(self, bucket: str, key: str, body: bytes, metadata: "dict[str, str] | None" = None) -> None:
+        """Makes an object of these bytes, whole or not at all."""
+        self._whole("PUT", bucket, key, headers=_metadata(metadata), body=body)
+
+    def upload(self, bucket: str, key: str, file: BinaryIO, metadata: "dict[str, str] | None" = None) -> int:
+        """Makes an object of an open file, whole or not at all, in parts where it is large; its size in bytes."""
+        part = part_size(os.fstat(file.fileno()).st_size)
+        first = file.read(part)
+        if len(first) < part:
+            self.put(bucket, key, first, metadata)
+            return len(first)
+        mark = uuid.uuid4().hex
+        upload = self._begin(bucket, key, {**(metadata or {}), _MARK: mark})
+        try:
+            tags = [self._part(bucket, key, upload, 1, first)]
+            for body in iter(lambda: file.read(part), b""):
+                tags.append(self._part(bucket, key, upload, len(tags) + 1, body))
+            self._complete(bucket, key, upload, tags, mark)
+        except BaseException:
+            self._abort(bucket, key, upload)
+            raise
+        return file.tell()
+
+    def delete(self, bucket: str, key: str) -> None:
+        """Removes an object, where there is one."""
+        self._whole("DELETE", bucket, key)
+
+    def listing(self, bucket: str, prefix: str, *, most: int = 0) -> "Iterator[Object]":
+        """The objects whose keys begin with the prefix, in their order. `most`: how many, 0 is all."""
+        token = ""
+        while True:
+            query = [("list-type", "2"), ("prefix", prefix), ("encoding-type", "url")]
+            query += [("continuation-token", token)] if token else []
+            query += [("max-keys", str(most))] if most else []
+            page = _parsed(self._whole("GET", bucket, "", query)[1], f"s3://{bucket}/{prefix}")
+            urls = page.findtext("EncodingType") == "url"
+            yield from (_listed(each, urls) for each in page.findall("Contents"))
+            token = page.findtext("NextContinuationToken") or ""
+            if page.findtext("IsTruncated") != "true" or not token or most:
+                return
+
+    def presign(self, method: str, bucket: str, key: str, seconds: int, *, now: "float | None" = None) -> str:
+        """A URL by which anybody may do this one thing for so many seconds (at most a week)."""
+        base, path = self._wire.place(bucket, key)
+        host = base.partition("://")[2]
+        return base + presigned(self._wire.keys, self._wire.region, stamp_of(now), method, path, host, seconds)
+
+    def stop(self) -> None:
+        """Ends what other threads ask for, and all that comes after; they raise `S3Error`."""
+        self._wire.stopped.set()
+
+    def probe(self, bucket: str, key: str) -> None:
+        """Finds out whether an object may be made; none is: an upload is begun and given up."""
+        self._abort(bucket, key, self._begin(bucket, key, {}))
+
+    def _begin(self, bucket: str, key: str, metadata: "dict[str, str]") -> str:
+        _, body = self._whole("POST", bucket, key, [("uploads", "")], _metadata(metadata))
+        return _parsed(body, f"s3://{bucket}/{key}").findtext("UploadId") or ""
+
+    def _part(self, bucket: str, key: str, upload: str, number: int, body: bytes) -> str:
+        query = [("partNumber", str(number)), ("uploadId", upload)]
+        return self._whole("PUT", bucket, key, query, body=body)[0].get("etag", "")
+
+    def _complete(self, bucket: str, key: str, upload: str, tags: "list[str]", mark: str) -> None:
+        """Makes one object of the parts. That may be answered 200 and an error, or be done without an answer."""
+        parts = "".join(f"<Part><PartNumber>{n}</PartNumber><ETag>{tag}</ETag></Part>" for n, tag in enumerate(tags, 1))
+        body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+
+        def finish() -> None:
+            answer = self._wire.open("POST", bucket, key, [("uploadId", upload)], body=body)
+            said = self._wire.read(answer, bucket, key)
+            if b"<Error" in said:
+                raise refusal("POST", f"s3://{bucket}/{key}", 500, said)
+
+        try:
+            self._wire.patiently(finish)
+        except S3Error as error:
+            if error.code != "NoSuchUpload" or self.head(bucket, key).metadata.get(_MARK) != mark:
+                raise
+
+    def _abort(self, bucket: str, key: str, upload: str) -> None:
+        """Gives the parts back; what led here is the error to be told."""
+        with suppress(S3Error):
+            self._wire.read(self._wire.open("DELETE", bucket, key, [("uploadId", upload)]), bucket, key)
+
+    def _whole(
+        self,
+        method: str,
+        bucket: str,
+        key: str,
+        query: "list[tuple[str, str]] | None" = None,
+        headers: "dict[str, str] | None" = None,
+        body: bytes = b"",
+    ) -> "tuple[dict[str, str], bytes]":
+        """A request, again where that may help: its answer's headers by lower-case names, and its body."""
+
+        def once() -> "tuple[dict[str, str], bytes]":
+            answer = self._wire.open(method, bucket, key, query, headers, body)
+            said = self._wire.read(answer, bucket, key)
+            return {name.lower(): value for name, value in answer.getheaders()}, said
+
+        return self._wire.patiently(once)
+
+
+def part_size(size: int) -> int:
+    """Bytes of each part of an upload of so many bytes; there may be ten thousand parts, and it may still grow."""
+    least = -(-size // (MOST_PARTS - 100))
+    return max(PART, -(-least // PART) * PART)
+
+
+def _metadata(values: "dict[str, str] | None") -> "dict[str, str]":
+    return {_META + name: value for name, value in (values or {}).items()}
+
+
+def _parsed(body: bytes, where: str) -> ElementTree.Element:
+    """An answer's XML without its namespace."""
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError:
+        raise S3Error(f"{where}: the answer is no XML", "check the endpoint") from None
+    for each in root.iter():
+        each.tag = each.tag.rpartition("}")[2]
+    return root
+
+
+def _listed(entry: ElementTree.Element, urls: bool) -> Object:
+    key = entry.findtext("Key") or ""
+    modified = time.strptime((entry.findtext("LastModified") or "1970-01-01T00:00:00")[:19], "%Y-%m-%dT%H:%M:%S")
+    return Object(
+        unquote_plus(key) if urls else key,
+        int(entry.findtext("Size") or 0),
+        (entry.findtext("ETag") or "").strip('"'),
+        calendar.timegm(modified),
+        {},
+    )

@@ -1,0 +1,347 @@
+"""Signed requests to an S3 service, by the standard library of Python 3.6 and newer: it also travels with jobs.
+
+Signature Version 4, virtual-host and path style are those of Amazon's "Amazon S3 API Reference", Authenticating
+Requests. A service other than Amazon's is addressed in path style, which all of them know.
+"""
+
+import hashlib
+import hmac
+import http.client
+import os
+import random
+import re
+import ssl
+import threading
+import time
+from base64 import b64encode
+from contextlib import suppress
+from typing import BinaryIO, Callable, Mapping, NamedTuple, TypeVar  # noqa: UP035  (collections.abc's came with 3.9)
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+T = TypeVar("T")
+
+UNSIGNED = "UNSIGNED-PAYLOAD"
+_BLOCK = 1024 * 1024
+_FIRST, _LONGEST = 0.3, 20.0
+"""Seconds between two tries."""
+
+_PASSING = frozenset({429, 500, 502, 503, 504})
+_PASSING_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"})
+
+_REGION = "check the region (s3_region, CLOUD_REGION)"
+_CHECKS = {
+    "InvalidAccessKeyId": "the service does not know ACCESS_KEY: check it and the endpoint",
+    "SignatureDoesNotMatch": "check SECRET_KEY, which does not fit ACCESS_KEY, and the region",
+    "AuthorizationHeaderMalformed": _REGION,
+    "AuthorizationQueryParametersError": _REGION,
+    "PermanentRedirect": _REGION,
+    "IllegalLocationConstraintException": _REGION,
+    "RequestTimeTooSkewed": "check the clock of this machine",
+    "ExpiredToken": "the keys are temporary and have expired",
+    "InvalidToken": "check AWS_SESSION_TOKEN, which does not fit the keys",
+    "NoSuchBucket": "there is no such bucket: check it and the endpoint",
+    "NoSuchKey": "there is no such object",
+    301: _REGION,
+    307: _REGION,
+    400: "check the endpoint and the region",
+    401: "check ACCESS_KEY and SECRET_KEY",
+    403: "check ACCESS_KEY and SECRET_KEY, and what they may do there",
+    404: "there is no such object, or no such bucket",
+    412: "it has changed meanwhile",
+}
+"""What to check, by the service's own word, else by the status."""
+
+_DOES = {"GET": "read", "HEAD": "read", "PUT": "written", "POST": "written", "DELETE": "removed"}
+
+
+class S3Error(Exception):
+    """What an S3 service, or the way to it, did not do: one line with bucket and key, and never a secret.
+
+    Attributes:
+        what: without the advice. `check`: what to look at, '' where nothing is known.
+        status: of the answer, 0 without one. `code`: the service's own word, such as `NoSuchKey`, '' without one.
+        passing: it may pass by itself. `after`: seconds that the service asks to be left alone.
+    """
+
+    def __init__(
+        self, what: str, check: str = "", *, status: int = 0, code: str = "", passing: bool = False, after: float = 0.0
+    ) -> None:
+        super().__init__(f"{what}: {check}" if check else what)
+        self.what, self.check = what, check
+        self.status, self.code, self.passing, self.after = status, code, passing, after
+
+
+class Keys(NamedTuple):
+    """What requests are signed with. `token`: of temporary keys, else ''."""
+
+    access: str
+    secret: str
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return "Keys(...)"
+
+
+class Request(NamedTuple):
+    """What a signature is over. `path`: encoded; `headers`: by lower-case names; `digest`: the body's SHA-256."""
+
+    method: str
+    path: str
+    query: "list[tuple[str, str]]"
+    headers: "dict[str, str]"
+    digest: str
+
+
+def keys_of(environment: "Mapping[str, str]") -> "Keys | None":
+    """The keys in an environment: ACCESS_KEY and SECRET_KEY, else Amazon's names; None without a pair."""
+    for access, secret, token in (
+        ("ACCESS_KEY", "SECRET_KEY", ""),
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    ):
+        pair = environment.get(access, "").strip(), environment.get(secret, "").strip()
+        if all(pair):
+            return Keys(pair[0], pair[1], environment.get(token, "").strip())
+    return None
+
+
+def canonical(request: Request) -> str:
+    """The form of a request that is signed."""
+    names = sorted(request.headers)
+    headers = "".join(f"{name}:{' '.join(request.headers[name].split())}\n" for name in names)
+    query = encoded(request.query)
+    return "\n".join((request.method, request.path, query, headers, ";".join(names), request.digest))
+
+
+def signature(keys: Keys, region: str, stamp: str, request: Request) -> str:
+    """Signature Version 4 of a request. `stamp`: as in `20130524T000000Z`."""
+    digest = hashlib.sha256(canonical(request).encode()).hexdigest()
+    text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope(region, stamp), digest))
+    key = ("AWS4" + keys.secret).encode()
+    for part in scope(region, stamp).split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def scope(region: str, stamp: str) -> str:
+    """What a signature is good for: day, region and service."""
+    return f"{stamp[:8]}/{region}/s3/aws4_request"
+
+
+def encoded(query: "list[tuple[str, str]]") -> str:
+    """A query in the order and encoding that are signed."""
+    return "&".join(f"{name}={value}" for name, value in sorted((quoted(n), quoted(v)) for n, v in query))
+
+
+def quoted(text: str, safe: str = "") -> str:
+    """Percent-encoded, but for letters, digits, `-._~` and what is `safe`."""
+    return quote(text, safe=safe + "~", errors="surrogateescape")
+
+
+def authorised(keys: Keys, region: str, stamp: str, request: Request) -> "dict[str, str]":
+    """The headers of a request, with its signature."""
+    headers = {**request.headers, "x-amz-content-sha256": request.digest, "x-amz-date": stamp}
+    if keys.token:
+        headers["x-amz-security-token"] = keys.token
+    sign = signature(keys, region, stamp, request._replace(headers=headers))
+    names, credential = ";".join(sorted(headers)), f"{keys.access}/{scope(region, stamp)}"
+    headers["authorization"] = f"AWS4-HMAC-SHA256 Credential={credential},SignedHeaders={names},Signature={sign}"
+    return headers
+
+
+def presigned(keys: Keys, region: str, stamp: str, method: str, path: str, host: str, seconds: int) -> str:
+    """The path and query of a URL that is good for so many seconds."""
+    query = [
+        ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
+        ("X-Amz-Credential", f"{keys.access}/{scope(region, stamp)}"),
+        ("X-Amz-Date", stamp),
+        ("X-Amz-Expires", str(seconds)),
+        ("X-Amz-SignedHeaders", "host"),
+    ]
+    query += [("X-Amz-Security-Token", keys.token)] if keys.token else []
+    sign = signature(keys, region, stamp, Request(method, path, query, {"host": host}, UNSIGNED))
+    return f"{path}?{encoded(query)}&X-Amz-Signature={sign}"
+
+
+def stamp_of(now: "float | None" = None) -> str:
+    """A time, by default this one, as signatures name it."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+
+
+class Wire:
+    """The way to one service. Threads may share it: each has a connection of its own.
+
+    Args:
+        endpoint: URL of the service; '' is Amazon's. `region`: '' is us-east-1.
+        timeout: seconds without a byte. `patience`: seconds without progress, over all tries.
+
+    Attributes:
+        stopped: once set, nothing more is asked or read.
+    """
+
+    def __init__(self, keys: Keys, endpoint: str, region: str, timeout: float, patience: float) -> None:
+        self.keys = keys
+        self.region = region or "us-east-1"
+        self.endpoint = (endpoint if "://" in endpoint or not endpoint else "https://" + endpoint).rstrip("/")
+        self.timeout = timeout
+        self.patience = patience
+        self.stopped = threading.Event()
+        self._local = threading.local()
+
+    def place(self, bucket: str, key: str) -> "tuple[str, str]":
+        """Where an object is: scheme and host, and the encoded path."""
+        url = urlsplit(self.endpoint or f"https://s3.{self.region}.amazonaws.com")
+        path = "/" + quoted(key, "/")
+        amazon = re.search(r"(^|\.)amazonaws\.com(\.cn)?$", url.hostname or "")
+        # A certificate for *.s3.… does not hold for a name with a dot, and a host has no capitals.
+        if amazon and re.fullmatch(r"[a-z0-9-]{3,63}", bucket):
+            return f"{url.scheme}://{bucket}.{url.netloc}", path
+        return f"{url.scheme}://{url.netloc}", f"{url.path}/{bucket}{path}"
+
+    def patiently(self, act: "Callable[[], T]", progress: "Callable[[], int]" = lambda: 0) -> T:
+        """Does it, again where that may help, for as long as patience lasts without progress."""
+        done, pause, end = progress(), _FIRST, time.monotonic() + self.patience
+        while True:
+            try:
+                return act()
+            except S3Error as error:
+                if progress() > done:
+                    done, pause, end = progress(), _FIRST, time.monotonic() + self.patience
+                wait = max(error.after, pause * random.uniform(0.8, 1.2))
+                if not error.passing or time.monotonic() + wait > end:
+                    raise
+            self.stopped.wait(wait)
+            pause = min(2 * pause, _LONGEST)
+
+    def open(
+        self,
+        method: str,
+        bucket: str,
+        key: str,
+        query: "list[tuple[str, str]] | None" = None,
+        headers: "dict[str, str] | None" = None,
+        body: bytes = b"",
+    ) -> http.client.HTTPResponse:
+        """One request; its answer, whose body is still to be read. Raises `S3Error`."""
+        base, path = self.place(bucket, key)
+        host = base.partition("://")[2]
+        request = Request(method, path, query or [], {**(headers or {}), "host": host}, _sha256(body))
+        signed = authorised(self.keys, self.region, stamp_of(), request)
+        self._go_on(bucket, key)
+        with _Trouble(self, bucket, key, base):
+            answer = self._exchange(base, method, path + ("?" + encoded(query) if query else ""), body, signed)
+        if answer.status >= 300:
+            said = self.read(answer, bucket, key)
+            raise refusal(method, f"s3://{bucket}/{key}", answer.status, said, answer.getheader("Retry-After"))
+        return answer
+
+    def read(self, answer: http.client.HTTPResponse, bucket: str, key: str) -> bytes:
+        """The rest of an answer."""
+        with _Trouble(self, bucket, key, self.endpoint):
+            return answer.read()
+
+    def copy(self, answer: http.client.HTTPResponse, file: BinaryIO, bucket: str, key: str) -> None:
+        """Writes the rest of an answer to a file. It may be shorter than it should."""
+        while True:
+            self._go_on(bucket, key)
+            with _Trouble(self, bucket, key, self.endpoint):
+                block = answer.read(_BLOCK)
+            if not block:
+                break
+            file.write(block)
+
+    def close(self) -> None:
+        """Gives this thread's connection back."""
+        connection = self._local.__dict__.pop("connection", None)
+        if connection is not None:
+            connection[1].connection.close()
+
+    def _go_on(self, bucket: str, key: str) -> None:
+        if self.stopped.is_set():
+            raise S3Error(f"s3://{bucket}/{key}: stopped")
+
+    def _exchange(
+        self, base: str, method: str, target: str, body: bytes, headers: "dict[str, str]"
+    ) -> http.client.HTTPResponse:
+        line = self._connection(base)
+        length = {"Content-Length": str(len(body))} if method in ("PUT", "POST") else {}
+        headers = {**length, **headers, **line.headers}
+        # A service that refuses a large body may close before it has read it: what it said is worth more than that.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            line.connection.request(method, line.prefix + target, body or None, headers)
+        return line.connection.getresponse()
+
+    def _connection(self, base: str) -> "_Line":
+        known: tuple[str, _Line] | None = self._local.__dict__.get("connection")
+        if known is None or known[0] != base:
+            self.close()
+            known = (base, self._connect(base))
+            self._local.connection = known
+        return known[1]
+
+    def _connect(self, base: str) -> "_Line":
+        url = urlsplit(base)
+        proxy = getproxies().get(url.scheme, "")
+        if not proxy or proxy_bypass(url.hostname or ""):
+            return _Line(self._socket(url.scheme, url.hostname or "", url.port), "", {})
+        through = urlsplit(proxy if "://" in proxy else "http://" + proxy)
+        login = f"{unquote(through.username or '')}:{unquote(through.password or '')}"
+        headers = {"Proxy-Authorization": "Basic " + b64encode(login.encode()).decode()} if through.username else {}
+        connection = self._socket(url.scheme, through.hostname or "", through.port)
+        if url.scheme == "http":
+            return _Line(connection, base, headers)
+        connection.set_tunnel(url.hostname or "", url.port, headers)
+        return _Line(connection, "", {})
+
+    def _socket(self, scheme: str, host: str, port: "int | None") -> http.client.HTTPConnection:
+        if scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=self.timeout)
+        bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE") or None
+        trust = ssl.create_default_context(cafile=bundle)
+        return http.client.HTTPSConnection(host, port, timeout=self.timeout, context=trust)
+
+
+class _Line(NamedTuple):
+    """A connection; what a proxy wants before each path, and the headers it wants."""
+
+    connection: http.client.HTTPConnection
+    prefix: str
+    headers: "dict[str, str]"
+
+
+class _Trouble:
+    """Turns what connections raise into `S3Error`; the connection is not used again."""
+
+    def __init__(self, wire: Wire, bucket: str, key: str, base: str) -> None:
+        self._wire = wire
+        self._where = f"s3://{bucket}/{key}"
+        self._base = base
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: "BaseException | None", trace: object) -> None:
+        if error is None:
+            return
+        self._wire.close()
+        if isinstance(error, ssl.CertificateError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+            mend = "check the endpoint, and that this machine trusts its authority (SSL_CERT_FILE names a file)"
+            raise S3Error(f"{self._where}: the certificate of {self._base} is not trusted", mend) from None
+        if isinstance(error, (OSError, http.client.HTTPException)):
+            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise S3Error(f"{self._where}: {said}", f"check the endpoint {self._base}", passing=True) from None
+
+
+def refusal(method: str, where: str, status: int, said: bytes, after: "str | None" = None) -> S3Error:
+    """What an answer means that is no success. Of what the service says only its code is kept: the rest names keys."""
+    found = re.search(rb"<Code>\s*([A-Za-z.]{1,60})\s*</Code>", said)
+    code = found.group(1).decode() if found else ""
+    passing = status in _PASSING or code in _PASSING_CODES
+    check = _CHECKS.get(code) or _CHECKS.get(status) or ("try again later" if passing else "check the endpoint")
+    seconds = float(after) if after and after.isdigit() else 0.0
+    what = f"{where} cannot be {_DOES[method]} ({f'{code}, ' if code else ''}HTTP {status})"
+    return S3Error(what, check, status=status, code=code, passing=passing, after=seconds)
+
+
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()

@@ -1,0 +1,36 @@
+"""A pod's last lines are for nemotron: they are taken out of what is shown, and say that the job's state has changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from nemo_runspec.cloud.marker import END, METRICS, OUTPUT
+from nemo_runspec.remote.provider import Piece
+
+_TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, OUTPUT, METRICS))), re.MULTILINE)
+_ENDED = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)
+
+
+def shown(pieces: Iterable[Piece]) -> list[Piece]:
+    """The same pieces without lines of `cloud.marker`; a silent piece beside one in which a node has ended."""
+    return [part for piece in pieces for part in _shown(piece)]
+
+
+def _shown(piece: Piece) -> Iterator[Piece]:
+    whole = _whole(piece)
+    if not _TOLD.search(whole.content):
+        yield piece
+        return
+    left = _TOLD.sub(b"", whole.content)
+    if left:
+        yield replace(whole, content=left, next=whole.end)
+    if not left or _ENDED.search(whole.content):
+        path = f"{piece.path}|ended" if left else piece.path
+        yield Piece(path, whole.start, b"", more=piece.more and not left, silent=True, next=whole.end)
+
+
+def _whole(piece: Piece) -> Piece:
+    """Up to its last line's end: a line that is not whole yet cannot be judged."""
+    return piece if piece.next is not None else replace(piece, content=piece.content[: piece.content.rfind(b"\n") + 1])

@@ -1,0 +1,277 @@
+"""The ways on which code reaches the pods of a cloud, which of them a profile offers, and which one is taken."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from nemo_runspec.cloud.fields import CloudTarget
+from nemo_runspec.cloud.layout import PACKAGES
+from nemo_runspec.cloud.origin import TOKEN, GitPlace, git_place
+from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.planning.model import Package, Plan
+
+if TYPE_CHECKING:
+    from nemo_runspec.cloud.bucket import Bucket
+
+Way = Literal["inline", "git", "s3", "volume"]
+
+DAYS = 7
+"""How long a presigned URL holds: as long as Signature Version 4 allows (the S3 API's X-Amz-Expires, 604,800 s)."""
+
+_MOST_SAVED = 20
+"""By how much compression may shrink a package, for a plan that does not know its packed size yet."""
+_ROOM = 300_000
+"""Characters that every cloud's job description has for words."""
+
+_NEEDS: Mapping[Way, str] = {
+    "volume": "run_dir_here: the directory for jobs, mounted on this machine too",
+    "s3": "code_url, and ACCESS_KEY and SECRET_KEY in the environment",
+    "git": f"a commit without changes that origin has, and for a private one {TOKEN} in secret_vars",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class S3Place:
+    """Where packages are put: `<url>/<digest>.tar.gz`."""
+
+    url: str
+    bucket: Bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What there is for a plan.
+
+    Args:
+        inline_word, inline_total: characters of one word of a job's description, and of all of them.
+        volume: the directory for jobs as this machine sees it.
+        git: asks for the place to fetch from. Raises `UserError` with the reason where there is none.
+        why_not: way → why it is not offered, where there is more to say than what it needs.
+    """
+
+    inline_word: int
+    inline_total: int
+    s3: S3Place | None = None
+    volume: Path | None = None
+    git: Callable[[], GitPlace] | None = None
+    why_not: Mapping[Way, str] = field(default_factory=dict)
+
+    @property
+    def inline_bytes(self) -> int:
+        """How large an archive may be to travel inline: base64 makes 4 characters of 3 bytes."""
+        return self.inline_total * 3 // 4
+
+
+def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int, inline_total: int) -> Offer:
+    """What a plan's profile offers, as far as this machine knows; only git asks somebody else, when it is needed.
+
+    Args:
+        secrets: of the submission, by variable.
+        inline_word, inline_total: as in `Offer`; some of the total is kept for the words that describe the parts.
+    """
+    target: CloudTarget = plan.target
+    why_not: dict[Way, str] = {}
+    volume = _volume(target, why_not)
+    s3 = _s3(target, why_not)
+    token = TOKEN in target.secret_vars or TOKEN in secrets
+    git = cache(lambda: git_place(plan.package, token=token)) if plan.package.kind == "git" else None
+    return Offer(min(inline_word, 99_000), inline_total - 4_000, s3, volume, git, why_not)
+
+
+def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]:
+    """Part → the way it takes.
+
+    Args:
+        sizes: bytes of the parts, `job` and, where there is one, `code`.
+
+    Raises:
+        UserError: a part fits none; the error names all of them, and what each would need.
+    """
+    wanted = plan.target.code_transport
+    ways: dict[str, Way] = {}
+    left = offer.inline_bytes
+    for kind, size in sizes.items():
+        order = _order(kind, wanted)
+        way = next((way for way in order if _fits(way, size, left, offer)), None)
+        if way is None:
+            raise _refusal(kind, size, left, order, offer)
+        ways[kind] = way
+        left -= size if way == "inline" else 0
+    return ways
+
+
+def problem_at_plan_time(plan: Plan) -> str | None:
+    """Why the code of a plan surely reaches no pod, None where it may. Asks nobody, reads nothing but the plan.
+
+    A plan knows the size of its files and not that of their archive: what may just fit is seen on submission.
+    """
+    target: CloudTarget = plan.target
+    have: dict[Way, bool] = {
+        "inline": plan.package.bytes <= _ROOM * 3 // 4 * _MOST_SAVED,
+        "volume": bool(target.run_dir_here),
+        "s3": bool(target.code_url),
+        "git": _exactly_a_tree(plan.package),
+    }
+    if plan.package.kind == "none":
+        return None
+    order = _order("code", target.code_transport)
+    if any(have[way] for way in order):
+        return None
+    needs = "; ".join(f"{way}: {_needs(way, _ROOM * 3 // 4)}" for way in order)
+    return f"the code ({_mb(plan.package.bytes)}) does not reach the pods (code_transport: {needs})"
+
+
+def put(
+    way: Way, source: bytes | Path, digest: str, offer: Offer, say: Callable[[str], None]
+) -> tuple[str, tuple[str, ...]]:
+    """Puts an archive where its way leads; the tree that git will verify instead of the digest, and the way's words.
+
+    Args:
+        say: called with the place, where something is really sent.
+
+    Raises:
+        UserError: it cannot be put there.
+    """
+    if way == "inline":
+        content = source if isinstance(source, bytes) else source.read_bytes()
+        text = base64.b64encode(content).decode()
+        step = offer.inline_word
+        return "", tuple(text[start : start + step] for start in range(0, len(text), step))
+    if way == "volume":
+        assert offer.volume is not None
+        _put_on_volume(source, offer.volume / PACKAGES / f"{digest}.tar.gz", say)
+        return "", ()
+    if way == "s3":
+        assert offer.s3 is not None
+        return "", (_put_to_s3(source, digest, offer.s3, say),)
+    assert offer.git is not None
+    place = offer.git()
+    return place.tree, (place.url, place.commit, place.folder, place.tree)
+
+
+def _order(kind: str, wanted: str) -> tuple[Way, ...]:
+    """The ways a part may take, the first that fits is taken. Only code can come from a commit."""
+    if wanted == "auto":
+        return ("inline", "volume", "s3", "git") if kind == "code" else ("inline", "volume", "s3")
+    chosen: tuple[Way, ...] = tuple(way for way in ("inline", "git", "s3", "volume") if way == wanted)
+    return chosen if kind == "code" else ("inline", *(way for way in chosen if way in ("s3", "volume")))
+
+
+def _fits(way: Way, size: int, left: int, offer: Offer) -> bool:
+    if way == "git":
+        return offer.git is not None and _no_reason(offer) is None
+    return {"inline": size <= left, "volume": offer.volume is not None, "s3": offer.s3 is not None}[way]
+
+
+def _no_reason(offer: Offer) -> UserError | None:
+    """Why git does not lead there, None where it does."""
+    assert offer.git is not None
+    try:
+        offer.git()
+    except UserError as error:
+        return error
+    return None
+
+
+def _refusal(kind: str, size: int, left: int, order: tuple[Way, ...], offer: Offer) -> Problems:
+    return Problems(
+        f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:",
+        [_missing(way, left, offer) for way in order],
+    )
+
+
+def _missing(way: Way, left: int, offer: Offer) -> UserError:
+    git = _no_reason(offer) if way == "git" and offer.git is not None else None
+    why = git.what if git else offer.why_not.get(way, "")
+    remedy = (git.remedy if git else None) or _needs(way, left)
+    return UserError(f"{way}: {why}", remedy=remedy) if why else UserError(f"{way}: needs {_needs(way, left)}")
+
+
+def _needs(way: Way, left: int) -> str:
+    return f"at most {_mb(left)}, packed" if way == "inline" else _NEEDS[way]
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+
+
+def _exactly_a_tree(package: Package) -> bool:
+    return bool(package.commit) and package.kind == "git" and package.digest_kind == "tree"
+
+
+def _volume(target: CloudTarget, why_not: dict[Way, str]) -> Path | None:
+    folder = Path(target.run_dir_here).expanduser() if target.run_dir_here else None
+    if folder is None or folder.is_dir():
+        return folder
+    why_not["volume"] = f"run_dir_here {str(folder)!r} is no directory of this machine"
+    return None
+
+
+def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
+    if not target.code_url:
+        return None
+    from nemo_runspec.cloud.bucket import from_environment
+
+    bucket = from_environment(target)
+    if bucket is None:
+        why_not["s3"] = "there is a code_url, and no key for it: ACCESS_KEY and SECRET_KEY are not set"
+        return None
+    return S3Place(target.code_url.rstrip("/"), bucket)
+
+
+def _put_on_volume(source: bytes | Path, place: Path, say: Callable[[str], None]) -> None:
+    """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
+    if place.is_file() and place.stat().st_size == _size(source):
+        return
+    say(str(place.parent))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                _copy(source, out.write)
+                os.fchmod(out.fileno(), 0o644)
+                os.fsync(out.fileno())
+            Path(name).replace(place)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise UserError(
+            f"the package cannot be written below run_dir_here: {error.strerror}", where=str(place.parent)
+        ) from None
+
+
+def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
+    """Once per digest; the presigned URL that the pods fetch it from."""
+    url = f"{place.url}/{digest}.tar.gz"
+    if place.bucket.head(url) is None:
+        say(place.url)
+    with tempfile.NamedTemporaryFile() as scratch:
+        if isinstance(source, bytes):
+            scratch.write(source)
+            scratch.flush()
+        place.bucket.put(url, source if isinstance(source, Path) else Path(scratch.name), digest)
+    return place.bucket.presign(url, DAYS * 86400)
+
+
+def _size(source: bytes | Path) -> int:
+    return source.stat().st_size if isinstance(source, Path) else len(source)
+
+
+def _copy(source: bytes | Path, write: Callable[[bytes], object]) -> None:
+    if isinstance(source, bytes):
+        write(source)
+        return
+    with source.open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            write(block)

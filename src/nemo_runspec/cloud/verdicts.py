@@ -1,0 +1,321 @@
+"""Why a job of a cloud failed or does not start: what the platform, its pods and the log say, in one verdict. Pure."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from nemo_runspec.cloud.marker import End, decisive, to_marker
+from nemo_runspec.cloud.meanings import (
+    CLASSES,
+    DEADLINES,
+    LOG_KINDS,
+    MEANINGS,
+    OUTPUTS,
+    START,
+    TELLING,
+    Advice,
+    Meaning,
+)
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.patterns import Level
+from nemo_runspec.remote.provider import Diagnosis
+from nemo_runspec.remote.symptoms import Symptom, find, last_lines
+from nemo_runspec.script.markers import NodeMarker, cause
+from nemo_runspec.transport.base import Unreachable
+
+T = TypeVar("T")
+
+_WAITING = ("submitting", "queued", "starting", "running")
+_TOLD_TO_STOP = frozenset({130, 137, 143})
+_DEADLINE = re.compile(r"\b(queue|pull|start)_timeout\b")
+_OWN = re.compile(rb"^nemotron(?:-\w+)?: ", re.MULTILINE)
+_FATAL = {
+    signal.SIGKILL: "something other than this job killed it: the node's out-of-memory killer, or the platform",
+    signal.SIGTERM: "it was told to stop from outside",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One thing a platform says about a job.
+
+    Args:
+        text: its very words. `node`: the machine it is about, '' where that is not said.
+        now: whether it is so now; else it was once, as events are.
+    """
+
+    text: str
+    node: str = ""
+    now: bool = False
+
+
+class Asking:
+    """Asks a platform one thing after the other; what it does not answer is missing, not an error.
+
+    Attributes:
+        unanswered: what was not answered. After no answer at all nothing more is asked: it would only take longer.
+    """
+
+    def __init__(self) -> None:
+        self.unanswered: list[str] = []
+        self._silent = False
+
+    def of(self, name: str, ask: Callable[..., T], *args: Any) -> T | None:
+        """The answer, None without one. `name`: what is asked about, for a person."""
+        if not self._silent:
+            try:
+                return ask(*args)
+            except Unreachable:
+                self._silent = True
+            except UserError:
+                pass
+        self.unanswered.append(name)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A platform's own analysis of a failure. `suggestion`: what it says to do. `words`: of single nodes."""
+
+    kind: str = ""
+    suggestion: str = ""
+    words: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known of a job.
+
+    Args:
+        state: ours. `reason`: why, in words; a deadline that has passed is named in it (`queue_timeout: …`).
+        replicas: what is wrong with its pods. `events`: what was written down, the oldest first.
+        ends: how its nodes ended, as their end markers say. `tail`: the end of its log.
+        exit_code: as the platform itself says it, None where it does not.
+        unasked: what the platform did not answer about, such as `events`.
+    """
+
+    state: str
+    advice: Advice
+    reason: str = ""
+    replicas: Sequence[Word] = ()
+    events: Sequence[Word] = ()
+    analysis: Analysis = field(default_factory=Analysis)
+    ends: Sequence[End] = ()
+    tail: bytes = b""
+    exit_code: int | None = None
+    unasked: Sequence[str] = ()
+
+    @cached_property
+    def end(self) -> NodeMarker | None:
+        """How the node ended that failed first; None where none has, as far as is known."""
+        first = decisive(self.ends)
+        return to_marker(first) if first is not None and first.exit_code else None
+
+    @cached_property
+    def symptom(self) -> Symptom | None:
+        """What the log says, without our own lines."""
+        lines = (line for line in self.tail.splitlines() if not _OWN.match(line))
+        return find(b"\n".join(lines), self.end.rank if self.end else None)
+
+    @property
+    def ran(self) -> bool:
+        """Whether the command was started on some node."""
+        return any(end.phase == "command" for end in self.ends) or self.state == "running"
+
+    @cached_property
+    def told(self) -> list[tuple[Meaning, Word]]:
+        """What the platform's words mean, the most telling first; the latest of several before earlier ones."""
+        words = [*self.analysis.words, *self.replicas, *reversed(self.events)]
+        if not is_over(self.state):
+            words = [*self.replicas, *(reversed(self.events) if self.state != "running" else ())]
+        found = [(meaning, word) for word in words if (meaning := meaning_of(word.text))]
+        found = [(meaning, word) for meaning, word in found if not (meaning.start and self.ran and not word.now)]
+        return sorted(found, key=lambda pair: TELLING.index(pair[0].kind))
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether a node's command failed of its own accord, and its log says of what."""
+        end, said = self.end, self.symptom
+        if end is None or end.phase == "start" or end.signal or end.received or end.exit_code in _TOLD_TO_STOP:
+            return False
+        return said is not None and said.level >= Level.CRASH and LOG_KINDS.get(said.kind) == "user code"
+
+
+def meaning_of(text: str) -> Meaning | None:
+    """What a line of a platform's means, None where no table knows it."""
+    return next((meaning for meaning in MEANINGS if meaning.regex.search(text)), None)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """The verdict; None for a job that succeeded, was cancelled, or where nothing is wrong."""
+    if case.state == "succeeded" or (case.state == "cancelled" and not _DEADLINE.search(case.reason)):
+        return None
+    rules = _WAITS if case.state in _WAITING else _ENDED
+    return next((found for rule in rules if (found := rule(case)) is not None), None)
+
+
+def _deadline(case: Case) -> Diagnosis | None:
+    """It waited too long. What the platform says meanwhile is the reason, where it says more than that it waits."""
+    passed = _DEADLINE.search(case.reason)
+    if passed is None:
+        return None
+    kind, what, advice = DEADLINES[passed[1]]
+    said = _told(case)
+    if said is not None:
+        return Diagnosis(said.kind, f"{said.what} ({passed[0]} has passed)", said.evidence, said.remedy)
+    evidence = next((word.text for word in (*case.replicas, *reversed(case.events)) if word.text), case.reason)
+    return Diagnosis(kind, what, evidence, case.advice.of(advice, kind))
+
+
+def _memory(case: Case) -> Diagnosis | None:
+    """The kernel killed one of its processes; where a GPU was full before, that is the cause."""
+    said = case.symptom
+    if said is not None and said.kind == "out of GPU memory":
+        return _of_log(case, said)
+    killed = next((end for end in case.ends if end.oom and end.exit_code), None)
+    words = next(((m, w) for m, w in case.told if m.kind == "out of memory"), None)
+    if words is not None:
+        return _judged(case, *words)
+    if killed is None:
+        return None
+    where = f" on {killed.node_name}" if killed.node_name else ""
+    line = said.evidence if said is not None and said.kind in ("out of memory", "killed") else cause(to_marker(killed))
+    meaning = next(each for each in MEANINGS if each.advice == "out of memory")
+    return Diagnosis(meaning.kind, meaning.what.format(on=where), line, case.advice.of(meaning.advice))
+
+
+def _told(case: Case) -> Diagnosis | None:
+    """The platform says why. A command that failed by itself did so whatever became of its node afterwards."""
+    if case.by_itself:
+        return None
+    return next((_judged(case, meaning, word) for meaning, word in case.told), None)
+
+
+def _start(case: Case) -> Diagnosis | None:
+    """The job's own files did not arrive, or its nodes did not find each other."""
+    end = case.end
+    if end is None or end.phase != "start":
+        return None
+    kind = _first(START, end.reason, "")
+    what = f"it did not start{_on(end)}: {end.reason or cause(end)}"
+    said = _last(case) if kind == "user code" else end.reason
+    key = "inputs" if end.reason.startswith("inputs:") else f"{kind} start"
+    return Diagnosis(kind, what, said or cause(end), case.advice.of(key, "start"))
+
+
+def _outputs(case: Case) -> Diagnosis | None:
+    """Its work is done, but what it wrote was not carried away."""
+    end = case.end
+    if end is None or not end.reason.startswith("outputs:"):
+        return None
+    kind = _first(OUTPUTS, end.reason, "storage")
+    what = "the command succeeded, but its outputs could not be uploaded"
+    return Diagnosis(kind, what, end.reason, case.advice.of("outputs"))
+
+
+def _setup(case: Case) -> Diagnosis | None:
+    """A startup command failed; what its log says is the reason."""
+    end, said = case.end, case.symptom
+    if end is None or end.phase != "setup":
+        return None
+    kind = LOG_KINDS.get(said.kind, "user code") if said else "user code"
+    remedy = said.remedy if said else "see startup_commands and pre_launch_commands in the profile"
+    return Diagnosis(
+        kind, f"{end.reason or cause(end)}{_on(end)}", said.evidence if said else _last(case) or end.reason, remedy
+    )
+
+
+def _by_log(case: Case) -> Diagnosis | None:
+    return _of_log(case, case.symptom) if case.symptom is not None else None
+
+
+def _by_clear_log(case: Case) -> Diagnosis | None:
+    """The log names a cause, not just what might be one or follow from one."""
+    return _by_log(case) if case.symptom is not None and case.symptom.level >= Level.CRASH else None
+
+
+def _analysis(case: Case) -> Diagnosis | None:
+    """The platform's class of the failure, where it has one and nothing says more."""
+    said = case.analysis
+    for pattern, kind, what in CLASSES:
+        if pattern.search(said.kind) and not (kind == "user code" and case.symptom is not None):
+            evidence = f"{said.kind}: {said.suggestion}" if said.suggestion else said.kind
+            ended = cause(case.end) if case.end else ""
+            what = f"{what}: {ended}" if ended else what
+            return Diagnosis(kind, what, _last(case) or evidence, said.suggestion or case.advice.of(kind))
+    return None
+
+
+def _killed(case: Case) -> Diagnosis | None:
+    """A signal from nobody knows where."""
+    end = case.end
+    why = _FATAL.get(end.signal) if end is not None and end.signal else None  # type: ignore[call-overload]
+    if end is None or why is None:
+        return None
+    return Diagnosis("", f"{cause(end)}{_on(end)}", _last(case) or cause(end), why)
+
+
+def _exit_code(case: Case) -> Diagnosis | None:
+    """The command ended with an exit code of its own."""
+    end, code = case.end, case.end.exit_code if case.end else case.exit_code
+    if not code or code in _TOLD_TO_STOP or (end and (end.phase == "start" or end.received)):
+        return None
+    ended = f"{cause(end)}{_on(end)}" if end else f"the command ended with exit code {code}"
+    what = f"{ended}; its log does not say why"
+    return Diagnosis("user code", what, _last(case) or ended, case.advice.of("user code"))
+
+
+def _unknown(case: Case) -> Diagnosis | None:
+    """Says that nothing is known, what came last, and what could not be asked."""
+    if case.state not in ("failed", "lost", "cancelled"):
+        return None
+    missing = f"; {case.advice.name} did not answer about its {', '.join(case.unasked)}" if case.unasked else ""
+    ended = (cause(case.end) if case.end else "") or case.reason or "it failed"
+    words = next((word.text for word in (*case.replicas, *reversed(case.events)) if word.text), "")
+    remedy = case.analysis.suggestion or "see nemotron jobs logs, events and replicas"
+    return Diagnosis("", f"{ended}; nothing says why{missing}", _last(case) or words, remedy)
+
+
+_Rule = Callable[[Case], "Diagnosis | None"]
+
+_WAITS: tuple[_Rule, ...] = (_deadline, _told)
+_ENDED: tuple[_Rule, ...] = (
+    _deadline, _outputs, _memory, _told, _start, _setup, _by_clear_log, _analysis, _by_log, _killed, _exit_code,
+    _unknown,
+)  # fmt: skip
+"""The first that has something to say is right."""
+
+
+def _judged(case: Case, meaning: Meaning, word: Word) -> Diagnosis:
+    """The verdict of a line; where it does not name the machine, another of the same meaning may."""
+    node = word.node or next((other.node for each, other in case.told if each.kind == meaning.kind and other.node), "")
+    what = meaning.what.format(on=f" on {node}" if node else "", at=f" ({node})" if node else "")
+    return Diagnosis(meaning.kind, what, word.text, case.advice.of(meaning.advice, meaning.kind))
+
+
+def _of_log(case: Case, said: Symptom) -> Diagnosis:
+    kind = LOG_KINDS.get(said.kind, "")
+    ended = cause(case.end) if case.end else case.reason or "it failed"
+    what = f"{ended}; perhaps: {said.what}" if said.level is Level.HINT else said.what
+    if kind != "node":
+        return Diagnosis(kind, what, said.evidence, said.remedy)
+    return Diagnosis(kind, f"{what}{_on(case.end) if case.end else ''}", said.evidence, case.advice.of(kind))
+
+
+def _first(table: Iterable[tuple[re.Pattern[str], str]], text: str, default: str) -> str:
+    return next((kind for pattern, kind in table if pattern.search(text)), default)
+
+
+def _on(end: NodeMarker) -> str:
+    return f" (node {end.node}{f', {end.host}' if end.host else ''})"
+
+
+def _last(case: Case) -> str:
+    lines = (line for line in case.tail.splitlines() if not _OWN.match(line))
+    return " / ".join(last_lines(b"\n".join(lines), 3, case.end.rank if case.end else None))

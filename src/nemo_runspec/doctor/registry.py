@@ -1,0 +1,193 @@
+"""Whether a registry has a container image, and lets one have it: asked as the OCI distribution specification says.
+
+Without credentials first, with them where it wants some; they are sent over TLS only (plain HTTP to this machine) and
+never follow a redirect. The token handshake: https://distribution.github.io/distribution/spec/auth/token/.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPMessage
+from typing import IO
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+ACCEPT = ", ".join((
+    "application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+))  # fmt: skip
+
+NGC = "nvcr.io"
+"""NVIDIA's registry; its user is `$oauthtoken`, the password an API key (docs.nvidia.com/ngc, "Accessing NGC")."""
+
+_HUB = "registry-1.docker.io"
+_NAME = re.compile(
+    r"(?:docker://)?(?:[^@#/]+@)?(?:(?P<registry>[^#]+)#)?(?P<name>[^:@]+(?::\d+/[^:@]+)?)(?::(?P<tag>[^@]+))?"
+)
+_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image. A file has a `path`; one of a registry a `url` of its manifest and a `scope` to ask a token for.
+
+    Both are empty where the name is not understood.
+    """
+
+    text: str
+    path: str = ""
+    registry: str = ""
+    url: str = ""
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Credentials of a registry. `variable`: where the password was found, for a person."""
+
+    user: str
+    password: str = field(repr=False)
+    variable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a registry said.
+
+    Args:
+        status: such as `200`; what went wrong where there was no answer.
+        login: True where credentials were offered; `accepted`: False where the registry knows them not.
+    """
+
+    status: str
+    login: bool = False
+    accepted: bool = True
+
+
+def reference_of(given: str) -> Image:
+    """What a reference `[USER@][REGISTRY#]IMAGE[:TAG]` or `REGISTRY/IMAGE[:TAG]` names in a registry."""
+    text, _, digest = given.partition("@sha256:")
+    found = _NAME.fullmatch(text)
+    if found is None or "://" in text.removeprefix("docker://"):
+        return Image(given)
+    registry, name = found["registry"] or "", found["name"]
+    tag = f"sha256:{digest}" if digest else found["tag"] or "latest"
+    first, slash, rest = name.partition("/")
+    if not registry and slash and ("." in first or ":" in first or first == "localhost"):
+        registry, name = first, rest
+    if registry in ("", "docker.io"):
+        registry, name = _HUB, name if "/" in name else f"library/{name}"
+    url = f"{_scheme(registry)}://{registry}/v2/{name}/manifests/{tag}"
+    return Image(given, "", registry, url, f"repository:{name}:pull")
+
+
+def ask(image: Image, login: Login | None = None) -> Answer:
+    """What the image's registry says of it. At most three requests, each of ten seconds.
+
+    Args:
+        login: offered only where the registry wants to know who asks and lets nobody in without.
+    """
+    try:
+        return _ask(image, login)
+    except (URLError, OSError, HTTPException, ValueError) as error:
+        return Answer(str(getattr(error, "reason", error)))
+
+
+def _ask(image: Image, login: Login | None) -> Answer:
+    status, challenge = _head(image.url, {})
+    if status != "401" or not challenge:
+        return Answer(status)
+    words = _Challenge.of(challenge)
+    login = login if login and words.safe(image.url) else None
+    if words.basic:
+        if login is None:
+            return Answer(status)
+        status, _ = _head(image.url, _basic(login), follow=False)
+        return Answer(status, True, status != "401")
+    token, code = words.token(image.scope, login)
+    if not token:
+        refused = login is not None and code in ("401", "403")
+        return Answer(code if refused else status, login is not None, not refused)
+    status, _ = _head(image.url, {"Authorization": f"Bearer {token}"}, follow=login is None)
+    return Answer(status, login is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Challenge:
+    """`WWW-Authenticate`: `Basic`, or `Bearer realm="…",service="…"`."""
+
+    scheme: str
+    realm: str
+    service: str
+
+    @classmethod
+    def of(cls, text: str) -> _Challenge:
+        words = dict(re.findall(r'(\w+)="([^"]*)"', text))
+        return cls(text.partition(" ")[0].lower(), words.get("realm", ""), words.get("service", ""))
+
+    @property
+    def basic(self) -> bool:
+        """Whether the password itself is wanted."""
+        return self.scheme == "basic"
+
+    def safe(self, url: str) -> bool:
+        """Whether nobody between could read credentials that are sent there."""
+        parts = urlsplit(url if self.basic else self.realm)
+        return parts.scheme == "https" or (parts.scheme == "http" and _is_here(parts.hostname or ""))
+
+    def token(self, scope: str, login: Login | None) -> tuple[str, str]:
+        """A token, an anonymous one without a login, and the status of the answer; '' for no token."""
+        if self.scheme != "bearer" or not self.realm.startswith(("https://", "http://")):
+            return "", ""
+        joint = "&" if "?" in self.realm else "?"
+        query = urlencode({"service": self.service, "scope": scope})
+        request = Request(f"{self.realm}{joint}{query}", headers=dict(_basic(login)) if login else {})
+        try:
+            with _opener(follow=login is None).open(request, timeout=_SECONDS) as answer:
+                told = json.load(answer)
+        except HTTPError as error:
+            return "", str(error.code)
+        return str(told.get("token") or told.get("access_token") or ""), "200"
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """urllib would send the password on to wherever an answer points."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        return None
+
+
+def _head(url: str, headers: Mapping[str, str], *, follow: bool = True) -> tuple[str, str]:
+    """Status and challenge."""
+    request = Request(url, method="HEAD", headers={"Accept": ACCEPT, **headers})
+    try:
+        with _opener(follow=follow).open(request, timeout=_SECONDS) as answer:
+            return str(answer.status), ""
+    except HTTPError as error:
+        return str(error.code), error.headers.get("WWW-Authenticate") or ""
+
+
+def _opener(*, follow: bool) -> OpenerDirector:
+    return build_opener() if follow else build_opener(_NoRedirect)
+
+
+def _basic(login: Login) -> Mapping[str, str]:
+    pair = b64encode(f"{login.user}:{login.password}".encode()).decode("ascii")
+    return {"Authorization": f"Basic {pair}"}
+
+
+def _scheme(registry: str) -> str:
+    """As Docker has it: a registry of this machine speaks plain HTTP."""
+    return "http" if _is_here(urlsplit(f"//{registry}").hostname or "") else "https"
+
+
+def _is_here(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.")

@@ -1,0 +1,47 @@
+"""What a platform has to offer, as lists: each backend declares its own, and commands are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a list is made from.
+
+    Args:
+        api: the backend's own, connected. `env`: the values of the profile that is named, empty without one.
+        argument: what was typed behind the list's name, '' where it takes nothing.
+    """
+
+    api: Any
+    env: Mapping[str, Any]
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One list.
+
+    Args:
+        name: of its command. `help`: a sentence.
+        columns: head of a column → key of its rows; the last one may be cut where a terminal has no room.
+        rows: asks for it. Values are plain JSON; a list is shown with commas.
+        argument: the name of what must be typed behind its name, '' for nothing. `argument_help`: what that is.
+    """
+
+    name: str
+    help: str
+    columns: Mapping[str, str]
+    rows: Callable[[Asked], Iterable[Row]]
+    argument: str = ""
+    argument_help: str = ""
+
+
+def table_of(*listings: Listing) -> dict[str, Listing]:
+    """Lists by their names, in their order."""
+    return {listing.name: listing for listing in listings}

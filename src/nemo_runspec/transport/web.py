@@ -1,0 +1,258 @@
+"""A platform that is reached over HTTP: one session, bounded patience, and errors that say whether trying again helps.
+
+`requests` does the talking: it knows proxies, certificates (`REQUESTS_CA_BUNDLE`) and connections that are kept open,
+and is installed with NeMo-Run. It is imported when something is asked for (0.2 s). TLS is always verified.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+
+_FIRST, _LONGEST = 0.5, 15.0
+"""Seconds between two tries."""
+
+_SAID = 300
+"""Characters of a server's own words that are shown."""
+
+_NOT_DONE = frozenset({429, 503})
+"""Answers by which a server says that it has not done what was asked (RFC 9110 §15.6.4, RFC 6585 §4)."""
+
+
+class Refused(UserError):
+    """The platform understood and said no (4xx): asking again would not help.
+
+    Attributes:
+        status: of the answer. `body`: its JSON, else its text.
+    """
+
+    def __init__(self, what: str, *, status: int, body: Any, where: str | None = None) -> None:
+        super().__init__(what, where=where)
+        self.status = status
+        self.body = body
+
+
+class NotKnown(Unreachable):
+    """The connection broke under a request that changes something, or the server failed: it may have been done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. `url`: what was asked, without its parameters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    url: str = ""
+
+    def json(self) -> Any:
+        """What it says; None where it says nothing. Raises `UserError` where that is no JSON."""
+        if not self.body.strip():
+            return None
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise UserError(f"the answer is no JSON: {_short(self.body)}", where=self.url) from None
+
+
+class Web:
+    """One platform. It is asked by one thread at a time.
+
+    Args:
+        base: URL that paths are added to. `name`: of the platform, for a person.
+        headers: called for every request, so that a token may be renewed.
+        timeout: seconds without a byte. `patience`: seconds in all for what may pass by itself.
+
+    Attributes:
+        calls: how many requests were made.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        name: str,
+        *,
+        headers: Callable[[], Mapping[str, str]],
+        timeout: float = 30.0,
+        patience: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.base = base.rstrip("/")
+        self.name = name
+        self.calls = 0
+        self._headers = headers
+        self._timeout = timeout
+        self._patience = patience
+        self._sleep = sleep
+        self._session: Any = None
+
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """The JSON there.
+
+        Raises:
+            Refused: 4xx. Unreachable: no answer, or none but failures, for all of the patience.
+        """
+        return self.reply("GET", path, params=params, repeatable=True).json()
+
+    def post(self, path: str, body: Any, *, repeatable: bool = False) -> Any:
+        """Sends JSON; the JSON that is answered.
+
+        Args:
+            repeatable: doing it twice is the same as doing it once.
+
+        Raises:
+            Refused: 4xx. NotKnown: it may have been done. Unreachable: it was not done.
+        """
+        return self.reply("POST", path, body=body, repeatable=repeatable).json()
+
+    def patch(self, path: str, body: Any) -> Any:
+        """As `post`, for a change that may be made twice."""
+        return self.reply("PATCH", path, body=body, repeatable=True).json()
+
+    def delete(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """As `get`, for a removal."""
+        return self.reply("DELETE", path, params=params, repeatable=True).json()
+
+    def reply(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        repeatable: bool = False,
+    ) -> Reply:
+        """One request, made again while that may help. Raises as `get` and `post`."""
+        url = path if "://" in path else self.base + path
+        end, pause = time.monotonic() + self._patience, _FIRST
+        while True:
+            try:
+                return self._once(method, url, params, body)
+            except _Passing as trouble:
+                again = trouble.not_done or repeatable
+                wait = max(trouble.after, pause * random.uniform(0.8, 1.2))  # many clients must not come back as one
+                if not again or time.monotonic() + wait > end:
+                    raise self._gave_up(trouble, method, url, again=again) from None
+                self._sleep(wait)
+                pause = min(pause * 2, _LONGEST)
+
+    def _once(self, method: str, url: str, params: Mapping[str, Any] | None, body: Any) -> Reply:
+        import requests
+
+        if self._session is None:
+            self._session = requests.Session()
+            self._session.trust_env = True
+        self.calls += 1
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        kind = {} if data is None else {"Content-Type": "application/json"}
+        headers = {"Accept": "application/json", **kind, **self._headers()}
+        try:
+            answer = self._session.request(
+                method, url, params=params, data=data, headers=headers, timeout=self._timeout, auth=_keep
+            )
+        except requests.exceptions.SSLError as error:
+            raise UserError(
+                f"{self.name}: its certificate is not trusted: {_short(str(error))}",
+                where=url,
+                remedy="REQUESTS_CA_BUNDLE names a file of certificates to trust",
+            ) from None
+        except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError) as error:
+            raise _Passing(_of(error), not_done=True) from None
+        except requests.exceptions.ConnectionError as error:
+            raise _Passing(_of(error), not_done=_never_connected(error)) from None
+        except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, ValueError) as error:
+            raise UserError(f"{self.name}: {_short(str(error))}", where=url) from None
+        except requests.exceptions.RequestException as error:
+            raise _Passing(_of(error), not_done=False) from None
+        return self._checked(Reply(answer.status_code, answer.headers, answer.content, url))
+
+    def _checked(self, reply: Reply) -> Reply:
+        if reply.status < 400:
+            return reply
+        said = _message(reply)
+        if reply.status == 429 or reply.status >= 500:
+            after = _retry_after(reply.headers.get("Retry-After"))
+            raise _Passing(f"HTTP {reply.status}: {said}", not_done=reply.status in _NOT_DONE, after=after)
+        raise Refused(
+            f"{self.name} refuses: {said} (HTTP {reply.status})",
+            status=reply.status,
+            body=_body(reply),
+            where=reply.url,
+        )
+
+    def _gave_up(self, trouble: _Passing, method: str, url: str, *, again: bool) -> Unreachable:
+        kind = Unreachable if again or method == "GET" else NotKnown
+        return kind(f"{self.name} does not answer as it should: {trouble}", where=url, remedy="try again later")
+
+
+class _Passing(Exception):
+    """What may pass by itself. `not_done`: nothing was changed there; `after`: seconds it asks to be left alone."""
+
+    def __init__(self, said: str, *, not_done: bool, after: float = 0.0) -> None:
+        super().__init__(said)
+        self.not_done = not_done
+        self.after = after
+
+
+def _keep(request: Any) -> Any:
+    """Keeps our own Authorization header: `requests` would put an entry of ~/.netrc in its place."""
+    return request
+
+
+def _never_connected(error: Exception) -> bool:
+    from urllib3.exceptions import NewConnectionError
+
+    cause = error.args[0] if error.args else None
+    return isinstance(getattr(cause, "reason", cause), NewConnectionError)
+
+
+def _of(error: Exception) -> str:
+    """An exception of `requests` in few words: the innermost reason."""
+    cause: Any = error.args[0] if error.args else error
+    cause = getattr(cause, "reason", None) or cause
+    text = str(cause).rpartition(": ")[2] if "object at 0x" in str(cause) else str(cause)
+    return _short(text or type(error).__name__)
+
+
+def _message(reply: Reply) -> str:
+    """The server's own words."""
+    body = _body(reply)
+    if isinstance(body, dict):
+        for key in ("message", "detail", "error", "msg", "details", "title"):
+            if body.get(key):
+                return _short(body[key] if isinstance(body[key], str) else json.dumps(body[key]))
+    return _short(body if isinstance(body, str) else json.dumps(body)) or "no word"
+
+
+def _body(reply: Reply) -> Any:
+    try:
+        return json.loads(reply.body)
+    except ValueError:
+        return reply.body.decode("utf-8", "replace").strip()
+
+
+def _short(text: str | bytes) -> str:
+    line = " ".join((text.decode("utf-8", "replace") if isinstance(text, bytes) else text).split())
+    return line if len(line) <= _SAID else f"{line[: _SAID - 1]}…"
+
+
+def _retry_after(value: str | None) -> float:
+    """Seconds, or a date (RFC 9110 §10.2.3); 0 for neither."""
+    if not value:
+        return 0.0
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0

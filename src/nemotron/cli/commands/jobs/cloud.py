@@ -1,0 +1,191 @@
+"""`nemotron jobs events | replicas | diagnose`: what a platform knows about a job beyond its state and its log."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from nemo_runspec.errors import UserError
+from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
+from nemotron.cli.commands.jobs.say import say
+
+if TYPE_CHECKING:
+    from nemo_runspec.jobs import JobRecord, JobStore
+    from nemo_runspec.remote.provider import CloudProvider, Event, Replica, Seen
+
+_EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
+_REPLICAS = ("NODE RANK", "STATE", "MACHINE", "REPLICA", "REMARK")
+
+_OTHERWISE: Mapping[str, str] = {
+    "events": "what the platform has written about it: nemotron jobs logs --platform {name}",
+    "replicas": "where it runs: nemotron jobs status {name}",
+}
+"""Where the same is to be had for a job whose platform has no such thing."""
+
+_VERDICT = {"kind": "kind", "diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+
+
+def events(job: str, as_json: bool) -> int:
+    """Prints what the platform has written down about a job, the oldest first."""
+    _, record = _asked(job)
+    found = _cloud(record, "events").events(record.handle)
+    if as_json:
+        print_json([asdict(event) for event in found])
+        return 0
+    if not found:
+        print(f"{record.name}: its platform has written nothing about it")
+        return 0
+    print_table(_EVENTS, [_event_row(event) for event in found], [event.kind for event in found], ("ABOUT", "TIMES"))
+    return 0
+
+
+def replicas(job: str, as_json: bool) -> int:
+    """Prints the pods of a job."""
+    _, record = _asked(job)
+    found = _cloud(record, "replicas").replicas(record.handle)
+    if as_json:
+        print_json([asdict(replica) for replica in found])
+        return 0
+    if not found:
+        print(f"{record.name}: it is {record.state} and has no replicas")
+        return 0
+    print_table(_REPLICAS, [_replica_row(each) for each in found], [each.state for each in found], ("REPLICA",))
+    return 0
+
+
+def diagnose(job: str, as_json: bool) -> int:
+    """Prints why a job has failed, or does not start."""
+    from nemo_runspec.remote.refresh import refresh
+
+    store, record = _asked(job)
+    record, seen = refresh(store, [record])[0]
+    verdict = dict(record.diagnosis) or _fresh(record, seen)
+    if as_json:
+        print_json(_as_json(record, verdict, seen))
+        return 0
+    print(_headline(record))
+    rows = [(label, one_line(str(verdict.get(key) or ""))) for label, key in _VERDICT.items()]
+    rows = [row for row in rows if row[1]] or [("diagnosis", _nothing(record, seen))]
+    print("\n".join(line for row in rows for line in _wrapped(*row)))
+    return 0
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    """A row of two columns, the second one as wide as the terminal has room for."""
+    lead = f"  {label.ljust(max(map(len, _VERDICT)))}  "
+    width = terminal_width()
+    if width is None or width < len(lead) + 20:
+        return [lead + text]
+    return textwrap.wrap(text, width, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False)
+
+
+def _asked(job: str) -> tuple[JobStore, JobRecord]:
+    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.sweeps.overview import find_job
+
+    store = JobStore()
+    return store, find_job(store, job)
+
+
+def _cloud(record: JobRecord, errand: str) -> CloudProvider:
+    """The platform of a job, which has such an errand. Raises `UserError` where it has not."""
+    from nemo_runspec.backends import get_backend
+
+    provider = get_backend(record.executor).load_provider() if record.handle else None
+    if not hasattr(provider, errand):
+        _refuse(record, errand)
+    return cast("CloudProvider", provider)
+
+
+def _refuse(record: JobRecord, errand: str) -> NoReturn:
+    remedy = _OTHERWISE[errand] if record.handle else "what it printed: nemotron jobs logs {name}"
+    raise UserError(
+        f"job '{record.name}' runs with executor '{record.executor}', which knows no {errand}",
+        remedy=remedy.format(name=record.name),
+    )
+
+
+def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
+    """What the platform makes of a job now; empty where it cannot tell, or nothing is wrong."""
+    from nemo_runspec.backends import get_backend
+
+    if not record.handle or record.state == "succeeded":
+        return {}
+    provider = get_backend(record.executor).load_provider()
+    if not hasattr(provider, "diagnose"):
+        return {}
+    found = cast("CloudProvider", provider).diagnose(record.handle, seen or provider.look([record.handle])[0])
+    return asdict(found) if found else {}
+
+
+def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: Seen | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
+    told = {key: str(verdict.get(key) or "") for key in _VERDICT.values()}
+    known = {key: facts.get(key) for key in ("waiting", "overdue", "replicas", "nodes") if facts.get(key)}
+    why = record.reason or record.cause
+    return {"name": record.name, "state": record.state, "reason": why, "exit_code": record.exit_code, **told, **known}
+
+
+def _headline(record: JobRecord) -> str:
+    code = f", exit code {record.exit_code}" if record.over and record.exit_code is not None else ""
+    why = record.reason or record.cause
+    return f"{record.name}: {coloured(record.state, record.state)}{code}{f': {one_line(why)}' if why else ''}"
+
+
+def _nothing(record: JobRecord, seen: Seen | None) -> str:
+    facts = {**record.facts, **(seen.facts if seen else {})}
+    if record.over and record.state != "succeeded":
+        return f"nothing more is known; the end of its log: nemotron jobs logs --tail 50 {record.name}"
+    waiting = "; ".join(str(facts[key]) for key in ("overdue", "replicas", "waiting") if facts.get(key))
+    return f"nothing is wrong{f': {waiting}' if waiting and not record.over else ''}"
+
+
+def _event_row(event: Event) -> tuple[str, ...]:
+    when = "" if event.time is None else short_time(datetime.fromtimestamp(event.time).astimezone().isoformat())
+    return (
+        when,
+        event.kind,
+        one_line(event.reason),
+        str(event.count) if event.count > 1 else "",
+        one_line(event.about),
+        one_line(event.message),
+    )
+
+
+def _replica_row(replica: Replica) -> tuple[str, ...]:
+    rank = "" if replica.index is None else str(replica.index)
+    remark = ": ".join(filter(None, (replica.problem, replica.message)))
+    return (rank, replica.state or "-", replica.node, replica.id, one_line(remark))
+
+
+def forget(store: JobStore, records: Sequence[JobRecord]) -> dict[str, list[str]]:
+    """Deletes what platforms keep of jobs that were cancelled, once their logs are here whole: name → what, in words.
+
+    What cannot be deleted stays, and is said. The jobs' records here stay in any case.
+    """
+    return {record.name: _forget(store, record) for record in records if _may_be_forgotten(record)}
+
+
+def _may_be_forgotten(record: JobRecord) -> bool:
+    from nemo_runspec.backends import get_backend
+
+    if not record.submitted or record.state != "cancelled":
+        return False
+    return hasattr(get_backend(record.executor).load_provider(), "forget")
+
+
+def _forget(store: JobStore, record: JobRecord) -> list[str]:
+    from nemo_runspec.remote.mirror import fetch_all
+
+    provider = _cloud(record, "forget")
+    try:
+        fetch_all(provider, record.handle, store.folder(record.name))
+        handles = [{**record.handle, "id": each.get("id")} for each in record.handle.get("tried") or ()]
+        return [line for handle in (*handles, record.handle) for line in provider.forget(handle)]
+    except (UserError, OSError) as error:
+        why = error.what if isinstance(error, UserError) else error.strerror
+        say(f"{record.name}: what its platform keeps of it was not deleted: {why}")
+        return []

@@ -1,0 +1,136 @@
+"""`nemotron lepton …`, `nemotron dgxcloud …`: what a platform has to offer, made of its backend's own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.errors import UserError
+from nemotron.cli import complete
+from nemotron.cli.click import Command
+from nemotron.cli.commands.build import argument, command, group, option
+from nemotron.cli.commands.jobs.looks import fitted, one_line, print_json
+from nemotron.cli.text import paint
+
+if TYPE_CHECKING:
+    from nemo_runspec.profiles.envfile import EnvFile
+    from nemo_runspec.profiles.profile import Profile
+    from nemo_runspec.remote.listing import Listing
+
+
+def lepton(help_text: str) -> Command:
+    """The group of the backend `lepton`."""
+    return _group("lepton", help_text)
+
+
+def dgxcloud(help_text: str) -> Command:
+    """The group of the backend `dgxcloud`."""
+    return _group("dgxcloud", help_text)
+
+
+def _group(executor: str, help_text: str) -> Command:
+    listings: Mapping[str, Listing] = _lists_of(executor).LISTINGS
+    return group(executor, help_text, *(_command(executor, listing) for listing in listings.values()))
+
+
+def _command(executor: str, listing: Listing) -> Command:
+    named = [argument(listing.argument, listing.argument_help)] if listing.argument else []
+    return command(
+        listing.name,
+        listing.help,
+        _call(executor, listing),
+        *named,
+        option(
+            "--profile",
+            f"A profile of executor = {executor}; without it the only one there is.",
+            value="PROFILE",
+            complete=complete.profiles,
+        ),
+        option("--json", "Machine-readable output."),
+    )
+
+
+def _call(executor: str, listing: Listing) -> Callable[..., int]:
+    def call(profile: str | None, as_json: bool, **words: str) -> int:
+        found = _asked(executor, listing, profile, words.get(listing.argument, ""))
+        if as_json:
+            print_json(found)
+        else:
+            _print(listing, found)
+        return 0
+
+    return call
+
+
+def _asked(executor: str, listing: Listing, named: str | None, word: str) -> list[dict[str, Any]]:
+    from nemo_runspec.doctor.profile import merged
+    from nemo_runspec.remote.listing import Asked
+
+    lists = _lists_of(executor)
+    profile, file = _profile(executor, named, needed=lists.PROFILE_NEEDED)
+    env = merged(profile) if profile else {}
+    api = lists.connected(env, profile.name if profile else None, str(file.path) if file else None)
+    return list(listing.rows(Asked(api, env, word)))
+
+
+def _profile(executor: str, named: str | None, *, needed: bool) -> tuple[Profile | None, EnvFile | None]:
+    """The named profile, or the only one of that executor; None where there is none and none is needed.
+
+    Raises:
+        UserError: it is another executor's, or which one is meant is not known.
+    """
+    from nemo_runspec.profiles.load import load_profile
+
+    known = [] if named else _profiles_of(executor)
+    name = named or (known[0] if len(known) == 1 else None)
+    if name is None and needed:
+        have = f"{len(known)} profiles" if known else "no profile"
+        raise UserError(
+            f"{have} of executor '{executor}': which is meant?", remedy=f"--profile {'|'.join(known) or 'NAME'}"
+        )
+    if name is None:
+        return None, None
+    profile, file = load_profile(name)
+    if profile.executor != executor:
+        raise UserError(f"profile '{name}' is one of executor '{profile.executor}', not of '{executor}'")
+    return profile, file
+
+
+def _profiles_of(executor: str) -> list[str]:
+    from nemo_runspec.profiles.executor import executor_of
+    from nemo_runspec.profiles.load import env_file_in_force
+
+    env = env_file_in_force()
+    found = []
+    for name in env.profiles if env else ():
+        try:
+            if env is not None and executor_of(env, env.chain(name)) == executor:
+                found.append(name)
+        except UserError:  # a broken profile is none that is meant
+            continue
+    return found
+
+
+def _print(listing: Listing, found: Iterable[Mapping[str, Any]]) -> None:
+    rows = [tuple(_cell(row.get(key)) for key in listing.columns.values()) for row in found]
+    if not rows:
+        print(f"no {listing.name.replace('-', ' ')}")
+        return
+    first, *lines = fitted([tuple(listing.columns), *rows])
+    print(paint(first, "bold"))
+    print("\n".join(lines))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return one_line(", ".join(map(str, value)))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else one_line(str(value))
+
+
+def _lists_of(executor: str) -> Any:
+    return import_module(f"nemo_runspec.backends.{executor}.listing")

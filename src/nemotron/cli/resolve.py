@@ -1,0 +1,38 @@
+"""`--dry-run --resolve`: the platform is asked for what only it knows; nothing is made or changed there."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from nemo_runspec.backends import get_backend
+
+if TYPE_CHECKING:
+    from nemo_runspec.backends.base import Rendering
+    from nemo_runspec.planning.build import Planned
+
+
+def resolved(planned: Planned) -> Rendering | None:
+    """The exact texts with what the platform says; None where an executor has nothing to ask for, which is said.
+
+    Raises:
+        UserError: the platform cannot be asked, or what the plan needs is not there.
+    """
+    from nemo_runspec.planning.codec import plan_to_json
+    from nemo_runspec.remote.provider import Parts
+    from nemo_runspec.supervise.bundle import read_bundle
+    from nemo_runspec.supervise.submission import Submission
+
+    plan = planned.plan
+    backend = get_backend(plan.executor)
+    ask = getattr(backend.load_provider(), "resolve", None) if backend.remote else None
+    if ask is None:
+        _say(f"--resolve: executor '{plan.executor}' has nothing to resolve; the dry run shows all there is")
+        return None
+    submission = Submission(plan, plan_to_json(plan), planned.secret_values)
+    rendering: Rendering = ask(submission, Parts(read_bundle(plan.bundle)), _say)
+    return rendering
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,7 @@
+"""The labs that clouds' common parts are tested with."""
+
+from __future__ import annotations
+
+from labs.s3.fixtures import mended_s3, s3_lab
+
+__all__ = ["mended_s3", "s3_lab"]

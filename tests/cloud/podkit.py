@@ -1,0 +1,174 @@
+"""Pods of cloud plans: the real first program and the real pod script, under bash, with real directories."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jobkit import plan_for
+
+from nemo_runspec.backends.lepton.fields import LeptonTarget
+from nemo_runspec.cloud.cargo import Cargo, load, words
+from nemo_runspec.cloud.marker import End, read_ends
+from nemo_runspec.cloud.pod import boot_program, pod_files
+from nemo_runspec.cloud.transports import Offer
+from nemo_runspec.planning.model import Artifact, Package, Plan
+from nemo_runspec.remote.provider import Parts
+from nemo_runspec.supervise.bundle import read_bundle
+
+ROOMY = Offer(90_000, 500_000)
+
+
+def cloud_plan(top: Path, script: str = "", *, target: Mapping[str, Any] | None = None, **values: Any) -> Plan:
+    """A plan whose job directory lies below `top`, where its pods really run."""
+    fields = {"container_image": "image", "nemo_run_dir": str(top / "run"), "shared": True, **(target or {})}
+    plan = plan_for(top, script, executor="lepton", **values)
+    return replace(plan, job_dir=str(top / "run" / "jobs" / plan.name), target=LeptonTarget(**fields))
+
+
+def with_code(plan: Plan, archive: Path) -> Plan:
+    """The plan with a package, as its archive says."""
+    return replace(plan, package=Package(kind="pattern", files=1, bytes=archive.stat().st_size))
+
+
+def producing(plan: Plan, name: str, path: str) -> Plan:
+    """The plan with an output that is an artifact's version."""
+    return replace(plan, produces=(Artifact(name, "model", artifact="my-model", path=path),))
+
+
+def loaded(plan: Plan, *, kind: str = "lepton", archive: Path | None = None, offer: Offer = ROOMY) -> Cargo:
+    """The plan's cargo, put where its offer says."""
+    texts = {file.name: file.text for file in pod_files(plan, kind=kind)} | {"train.yaml": "{}\n", "job.yaml": "{}\n"}
+    return load(plan, texts, Parts(read_bundle(plan.bundle), archive), offer, lambda line: None)
+
+
+class PodProcess:
+    """One pod: the command its platform would run, as a process. What it writes is read as it comes."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self.command = command
+        self.process = subprocess.Popen(
+            command,
+            env={"HOME": os.environ["HOME"], "PATH": path_of_tests(), **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.out = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def text(self) -> str:
+        """What it has written so far."""
+        return self.out.decode("utf-8", "replace")
+
+    @property
+    def end(self) -> End:
+        """What its last words say; it must have said them once at least."""
+        (end,) = read_ends(self.out).values()
+        return end
+
+    def wait(self, seconds: float = 120) -> int:
+        """Its exit code, all it wrote read."""
+        code = self.process.wait(seconds)
+        self._reader.join(30)
+        return code
+
+    def wait_for(self, text: str, seconds: float = 120) -> None:
+        """Until it has written this."""
+        deadline = time.monotonic() + seconds
+        while text not in self.text:
+            assert time.monotonic() < deadline and self._reader.is_alive(), f"no {text!r} in:\n{self.text}"
+            time.sleep(0.02)
+
+    def term(self) -> None:
+        """What a platform sends to process 1 alone."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """All that is left of it."""
+        for pid in _descendants(self.process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.process.wait(30)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.out += line
+
+
+def path_of_tests() -> str:
+    """Programs of this machine, this Python first."""
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+def start(cargo: Cargo, **env: str) -> PodProcess:
+    """A pod as Lepton starts it: the words are arguments."""
+    return PodProcess(["/bin/bash", "-c", boot_program(), "nemotron", *words(cargo)], env)
+
+
+def start_as_variables(cargo: Cargo, **env: str) -> PodProcess:
+    """A pod as run:ai starts it: the program and the words are variables."""
+    cargo_words = {f"NEMOTRON_CARGO_{number}": word for number, word in enumerate(words(cargo))}
+    return PodProcess(
+        ["/bin/bash", "-c", 'eval "$NEMOTRON_BOOT"'], {"NEMOTRON_BOOT": boot_program(), **cargo_words, **env}
+    )
+
+
+def node(index: int, nodes: int = 2, **env: str) -> dict[str, str]:
+    """Lepton's variables for one of several nodes."""
+    return {
+        "LEPTON_JOB_WORKER_INDEX": str(index),
+        "LEPTON_JOB_TOTAL_WORKERS": str(nodes),
+        "LEPTON_JOB_WORKER_PREFIX": "worker",
+        "LEPTON_JOB_SERVICE_PREFIX": "my-job-ab12",
+        "LEPTON_SUBDOMAIN": "my-job-ab12-job-svc",
+        **env,
+    }
+
+
+def name_service(folder: Path, *known: str) -> str:
+    """A PATH whose getent knows only these names, as 127.0.0.1: names are the one thing this machine has not."""
+    program = folder / "names" / "getent"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(
+        f"#!/bin/sh\nfor name in {' '.join(known)}; do\n"
+        '  [ "$2" != "$name" ] || { echo "127.0.0.1 $2"; exit 0; }\n'
+        "done\nexit 2\n"
+    )
+    program.chmod(0o755)
+    return f"{program.parent}:{path_of_tests()}"
+
+
+def without(folder: Path, *missing: str) -> str:
+    """A PATH that has the machine's programs but these, and this Python as `python`."""
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    for place in ("/usr/bin", "/bin"):
+        for program in Path(place).iterdir():
+            link = programs / program.name
+            if program.name not in (*missing, "python") and not link.is_symlink():
+                link.symlink_to(program)
+    if not (programs / "python").is_symlink():
+        (programs / "python").symlink_to(sys.executable)
+    return str(programs)
+
+
+def _descendants(pid: int) -> list[int]:
+    children = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        children += [int(word) for word in task.read_text().split()]
+    return [*(found for child in children for found in _descendants(child)), pid]

@@ -1,0 +1,97 @@
+"""The job-side programs as a pod runs them, and what they are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nemo_runspec.cloud.data as data_program
+from nemo_runspec.cloud.s3 import S3, Keys
+
+SOURCE = Path(data_program.__file__).parent
+PYTHON = os.environ.get("JOB_PYTHON", sys.executable)
+"""An interpreter of a job's image; JOB_PYTHON names an older one."""
+
+
+def client(lab: Any, **settings: Any) -> S3:
+    """A client with the lab's keys."""
+    return S3(Keys(lab.access_key, lab.secret_key), lab.endpoint, lab.region, **settings)
+
+
+def noise(size: int, seed: int = 1) -> bytes:
+    """Bytes that do not compress and do not repeat."""
+    return random.Random(seed).randbytes(size)
+
+
+@dataclass
+class Ended:
+    """What a run of the program said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Pod:
+    """A job's directory with the programs in it, and a mount beside it."""
+
+    def __init__(self, folder: Path, lab: Any) -> None:
+        self.lab = lab
+        self.job = folder / "mount" / "jobs" / "job-1"
+        self.cache = folder / "mount" / "s3"
+        self.folder = folder
+        self.job.mkdir(parents=True)
+        for name in data_program.PROGRAMS:
+            shutil.copy(SOURCE / name, self.job)
+
+    def start(
+        self, action: str, *options: str, env: dict[str, str] | None = None, **told: Any
+    ) -> subprocess.Popen[str]:
+        """Starts `data.py`; `told` is its data.json, beyond the service. `env` replaces the keys."""
+        told = {
+            "job": "job-1",
+            "endpoint": self.lab.endpoint,
+            "region": self.lab.region,
+            "cache": str(self.cache),
+            **told,
+        }
+        options_file = self.job / f"data-{random.randrange(10**9)}.json"
+        options_file.write_text(json.dumps(told))
+        keys = {"ACCESS_KEY": self.lab.access_key, "SECRET_KEY": self.lab.secret_key} if env is None else env
+        return subprocess.Popen(
+            [PYTHON, str(self.job / "data.py"), action, str(options_file), *options],
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C", **keys},
+            cwd="/",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+
+    def run(self, action: str, *options: str, env: dict[str, str] | None = None, **told: Any) -> Ended:
+        """Runs it to its end; what it says never has a key."""
+        return ended(self.start(action, *options, env=env, **told), self.lab)
+
+    def get(self, path: Path, url: str, **told: Any) -> Ended:
+        """Fetches one input."""
+        return self.run("get", inputs={str(path): url}, **told)
+
+    def parts(self) -> list[Path]:
+        """What is not whole, and locks."""
+        left = [each for each in self.folder.rglob("*") if each.name.endswith((".partial", ".lock", ".parts"))]
+        return [each for each in left if not each.is_dir() or any(each.iterdir())]
+
+
+def ended(process: subprocess.Popen[str], lab: Any) -> Ended:
+    """Waits for a process that was started."""
+    out, err = process.communicate(timeout=240)
+    assert lab.secret_key not in out + err and lab.access_key not in out + err
+    assert "Traceback" not in err, err
+    return Ended(process.returncode, out, err)

@@ -1,0 +1,196 @@
+"""Which way a job's files and code take to its pods, that they arrive whole, and what is said where none fits."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from podkit import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
+
+from nemo_runspec.cloud.cargo import words
+from nemo_runspec.cloud.transports import Offer, choose, offer_of, problem_at_plan_time
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Package
+
+MB = 1_000_000
+RUNAI = Offer(9_500, 296_000)
+DIGEST = """
+    import hashlib
+    print(hashlib.sha256(open("noise", "rb").read()).hexdigest())
+"""
+
+
+def noise(folder: Path, size: int) -> Path:
+    """An archive of so many bytes of noise, which no compression makes smaller."""
+    (folder / "noise").write_bytes(random.Random(size).randbytes(size))
+    archive = folder / "noise.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(folder / "noise", "noise")
+    return archive
+
+
+def digest(folder: Path) -> str:
+    """Of what the archive holds."""
+    return subprocess.run(["sha256sum", folder / "noise"], capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+@pytest.mark.parametrize(("offer", "begin"), [(ROOMY, start), (RUNAI, start_as_variables)], ids=["lepton", "run:ai"])
+def test_sixty_kilobytes_travel_in_the_description_itself(tmp_path, offer, begin):
+    archive = noise(tmp_path, 60_000)
+    plan = with_code(cloud_plan(tmp_path, DIGEST), archive)
+    cargo = loaded(plan, archive=archive, offer=offer)
+    assert [part.transport for part in cargo.parts] == ["inline", "inline"]
+    assert max(map(len, words(cargo))) <= offer.inline_word and sum(map(len, words(cargo))) < offer.inline_total
+    pod = begin(cargo)
+    assert pod.wait() == 0, pod.text
+    assert f"[rank0] {digest(tmp_path)}\n" in pod.text
+
+
+def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
+    archive = noise(tmp_path, 50 * MB)
+    (tmp_path / "run").mkdir()
+    plan = with_code(cloud_plan(tmp_path, DIGEST, target={"run_dir_here": str(tmp_path / "run")}), archive)
+    offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
+    cargo = loaded(plan, archive=archive, offer=offer)
+    assert [part.transport for part in cargo.parts] == ["inline", "volume"]
+    (package,) = (tmp_path / "run" / "packages").iterdir()
+    assert package.name == f"{cargo.parts[1].sha256}.tar.gz" and package.read_bytes() == archive.read_bytes()
+    before = package.stat()
+    assert loaded(plan, archive=archive, offer=offer) == cargo and package.stat() == before
+    pod = start(cargo)
+    assert pod.wait() == 0, pod.text
+    assert f"[rank0] {digest(tmp_path)}\n" in pod.text
+
+
+@pytest.mark.parametrize(
+    ("size", "missing"),
+    [(50 * MB, ()), (2 * MB, ("curl",)), (2 * MB, ("curl", "wget"))],
+    ids=["curl", "wget", "python3"],
+)
+def test_code_arrives_whole_over_s3_and_is_put_there_once(tmp_path, s3_lab, monkeypatch, size, missing):
+    for name, value in s3_lab.environment().items():
+        monkeypatch.setenv(name, value)
+    archive = noise(tmp_path, size)
+    plan = with_code(cloud_plan(tmp_path, DIGEST, target={"code_url": "s3://bucket/packages/"}), archive)
+    offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
+    cargo = loaded(plan, archive=archive, offer=offer)
+    assert [part.transport for part in cargo.parts] == ["inline", "s3"]
+    assert s3_lab.secret_key not in " ".join(words(cargo))
+    assert s3_lab.urls() == [f"s3://bucket/packages/{cargo.parts[1].sha256}.tar.gz"]
+    before = [call for call in s3_lab.calls if call.method in ("PUT", "POST")]
+    assert loaded(plan, archive=archive, offer=offer).parts[1].sha256 == cargo.parts[1].sha256
+    assert before and [call for call in s3_lab.calls if call.method in ("PUT", "POST")] == before
+    pod = start(cargo, PATH=without(tmp_path, *missing))
+    assert pod.wait() == 0, pod.text
+    assert f"[rank0] {digest(tmp_path)}\n" in pod.text
+    assert [file.name for file in (tmp_path / "run" / "packages").iterdir()] == [f"{cargo.parts[1].sha256}.tar.gz"]
+
+
+def test_same_files_are_the_same_bytes_and_texts_of_the_payload_do_not_travel(tmp_path):
+    plan = cloud_plan(tmp_path, "print('x')")
+    first = loaded(plan)
+    os.utime(plan.bundle.files[0].source, (1, 1))
+    assert loaded(plan) == first
+    pod = start(first)
+    assert pod.wait() == 0
+    names = {path.name for path in Path(plan.job_dir).iterdir()}
+    assert names == {"job.sh", "pod.sh", "train.yaml", "job.yaml", "bundle", "logs", "status"}
+
+
+S3, VOLUME = object(), Path("/volume")
+
+
+def place():
+    """A commit that the pods can fetch."""
+    return
+
+
+def refused():
+    """One that they cannot."""
+    raise UserError("https://example.com/x.git does not have commit 1234", remedy="git push")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "have", "ways"),
+    [
+        ("auto", 1000, {"s3": S3, "volume": VOLUME, "git": place}, "inline inline"),
+        ("auto", 50 * MB, {"s3": S3, "volume": VOLUME, "git": place}, "inline volume"),
+        ("auto", 50 * MB, {"s3": S3, "git": place}, "inline s3"),
+        ("auto", 50 * MB, {"git": place}, "inline git"),
+        ("git", 1000, {"s3": S3, "volume": VOLUME, "git": place}, "inline git"),
+        ("s3", 1000, {"s3": S3, "volume": VOLUME}, "inline s3"),
+        ("volume", 50 * MB, {"s3": S3, "volume": VOLUME}, "inline volume"),
+        ("inline", 50 * MB, {"s3": S3, "volume": VOLUME}, None),
+        ("auto", 50 * MB, {"git": refused}, None),
+        ("git", 1000, {"s3": S3}, None),
+    ],
+)
+def test_way_of_the_code(tmp_path, wanted, code, have, ways):
+    plan = cloud_plan(tmp_path, target={"code_transport": wanted})
+    offer = Offer(90_000, 500_000, **have)
+    sizes = {"job": 9_000, "code": code}
+    if ways is not None:
+        assert " ".join(choose(plan, sizes, offer).values()) == ways
+        return
+    with pytest.raises(UserError, match="does not reach the job's pods"):
+        choose(plan, sizes, offer)
+
+
+def test_code_that_fits_no_way_names_all_of_them_and_what_each_needs(tmp_path):
+    plan = cloud_plan(tmp_path, target={"run_dir_here": str(tmp_path / "nowhere"), "code_url": "s3://code"})
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("ACCESS_KEY", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.delenv(name, raising=False)
+        offer = replace(offer_of(plan, {}, inline_word=90_000, inline_total=500_000), git=refused)
+    with pytest.raises(UserError) as caught:
+        choose(plan, {"job": 10_000, "code": 50 * MB}, offer)
+    said = str(caught.value)
+    for part in (
+        "the code package (50.0 MB)",
+        "inline: needs at most 362 kB",
+        "nowhere' is no directory of this machine",
+        "ACCESS_KEY and SECRET_KEY are not set",
+        "git: https://example.com/x.git does not have commit 1234",
+        "git push",
+    ):
+        assert part in said
+
+
+TREE = {"kind": "git", "commit": "a" * 40, "digest": "b" * 40}
+
+
+@pytest.mark.parametrize(
+    ("target", "package", "refused"),
+    [
+        ({}, {"kind": "none"}, False),
+        ({}, {"kind": "pattern", "bytes": 60_000}, False),
+        ({}, {"kind": "pattern", "bytes": 50 * MB}, True),
+        ({"code_url": "s3://code"}, {"kind": "pattern", "bytes": 50 * MB}, False),
+        ({"run_dir_here": "/mnt"}, {"kind": "pattern", "bytes": 50 * MB}, False),
+        ({}, {**TREE, "bytes": 50 * MB}, False),
+        ({}, {**TREE, "digest": "c" * 64, "bytes": 50 * MB}, True),
+        ({"code_transport": "git"}, {"kind": "pattern", "bytes": 10}, True),
+        ({"code_transport": "volume"}, {"kind": "pattern", "bytes": 10}, True),
+        ({"code_transport": "inline", "code_url": "s3://code"}, {"kind": "pattern", "bytes": 50 * MB}, True),
+    ],
+)
+def test_plan_says_what_surely_does_not_arrive(tmp_path, target, package, refused):
+    plan = replace(cloud_plan(tmp_path, target=target), package=Package(**package))
+    problem = problem_at_plan_time(plan)
+    assert (problem is not None) == refused
+    if problem and not target:
+        assert all(word in problem for word in ("inline: ", "volume: ", "s3: ", "git: ", "run_dir_here", "code_url"))
+
+
+def test_volume_that_cannot_be_written_is_an_error(tmp_path):
+    archive = noise(tmp_path, 1_000)
+    (tmp_path / "packages").write_text("a file")
+    plan = with_code(cloud_plan(tmp_path, target={"code_transport": "volume", "run_dir_here": str(tmp_path)}), archive)
+    offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
+    with pytest.raises(UserError, match="cannot be written below run_dir_here"):
+        loaded(plan, archive=archive, offer=offer)

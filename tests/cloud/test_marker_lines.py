@@ -1,0 +1,79 @@
+"""What is read out of a pod's last lines, whatever else a log holds, and which node's end counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemo_runspec.cloud.marker import End, decisive, metrics_of, outputs_of, read_ends, to_marker
+from nemo_runspec.script.markers import cause
+
+LINE = (
+    b"nemotron-end: node=1 attempt=2 exit_code=137 signal=9 rank=3 oom=1 phase=command received= lines=1234 "
+    b"node_name=gpu-7 reason=\n"
+)
+
+
+def test_every_word_of_an_end_is_read():
+    end = read_ends(b"before\n" + LINE)[1]
+    assert end == End(1, 137, 2, 9, 3, True, "command", 1234, "gpu-7")
+    assert cause(to_marker(end)) == "rank 3 was killed by the kernel: out of memory"
+
+
+def test_words_of_later_versions_are_left_alone_and_reasons_go_to_the_end_of_the_line():
+    (end,) = read_ends(LINE.replace(b"lines=1234", b"new=x lines=").replace(b"reason=", b"reason=a=b  c")).values()
+    assert (end.lines, end.reason) == (None, "a=b  c")
+
+
+def test_last_end_of_a_node_counts():
+    text = LINE + b"more\n" + LINE.replace(b"137", b"0") + LINE.replace(b"node=1", b"node=0")
+    assert {node: end.exit_code for node, end in read_ends(text).items()} == {0: 137, 1: 0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LINE[:60],
+        b"[rank0] " + LINE,
+        b"  " + LINE,
+        LINE.replace(b"137", b"x"),
+        LINE.replace(b"phase=command ", b""),
+        LINE.replace(b": ", b":\xff"),
+    ],
+    ids=["cut off", "of a rank", "indented", "no number", "no phase", "another word"],
+)
+def test_line_that_is_no_end_says_nothing(line):
+    assert read_ends(line) == {}
+
+
+FAILED = End(1, 3, rank=5)
+FOLLOWED = End(0, 3, reason="node 1 failed (rank 5)")
+STOPPED = End(2, 143, received="TERM")
+
+
+@pytest.mark.parametrize(
+    ("ends", "first"),
+    [
+        ([FOLLOWED, FAILED], FAILED),
+        ([STOPPED, FAILED], FAILED),
+        ([STOPPED, FOLLOWED], FOLLOWED),
+        ([End(0, 0), STOPPED], STOPPED),
+        ([End(0, 0), End(1, 0)], End(0, 0)),
+        ([End(0, 9), End(0, 0, attempt=1)], End(0, 0, attempt=1)),
+        ([End(0, 1, reason="node 0 failed in its setup"), End(1, 1, reason="node 0 failed in its setup")], None),
+        ([], None),
+    ],
+)
+def test_end_that_says_how_the_job_ended(ends, first):
+    assert decisive(ends) == (first or (ends[0] if ends else None))
+
+
+def test_outputs_and_metrics():
+    text = b"""nemotron-output: model /run/my model
+nemotron-output: broken
+nemotron-metrics: {"step": 1, "val_loss": 2.5, "name": "x"}
+[rank0] nemotron-metrics: {"loss": 9}
+nemotron-metrics: {"step": 2, "loss": 1.5}
+nemotron-metrics: {"loss": 0.
+"""
+    assert outputs_of(text) == {"model": "/run/my model"}
+    assert metrics_of(text) == {"step": 2.0, "val_loss": 2.5, "loss": 1.5}

@@ -1,0 +1,77 @@
+"""Inputs and outputs on S3, as a pod brings them: the real programs against a real server."""
+
+from __future__ import annotations
+
+import pytest
+from podkit import cloud_plan, loaded, name_service, node, start, without
+
+COPY = """
+    import os, pathlib, sys
+    data, made = pathlib.Path(os.environ["DATA"]), pathlib.Path(os.environ["MADE"])
+    made.mkdir(exist_ok=True)
+    (made / f"copy-{os.environ['NODE_RANK']}").write_bytes((data / "x.txt").read_bytes())
+    sys.exit(int(os.environ.get("CODE", "0")))
+"""
+
+
+@pytest.fixture
+def with_data(tmp_path, s3_lab):
+    """Makes a cargo with an input and an output, and the environment of its pods."""
+    s3_lab.put("s3://bucket/in/x.txt", b"hello\n")
+
+    def make(**values):
+        target = {
+            "inputs": {str(tmp_path / "data"): "s3://bucket/in/"},
+            "outputs": (str(tmp_path / "made"),),
+            "output_url": "s3://bucket/out",
+            "s3_endpoint": s3_lab.endpoint,
+            "s3_region": s3_lab.region,
+        }
+        cargo = loaded(cloud_plan(tmp_path, COPY, target=target, **values))
+        keys = {"ACCESS_KEY": s3_lab.access_key, "SECRET_KEY": s3_lab.secret_key}
+        return cargo, {**keys, "DATA": str(tmp_path / "data"), "MADE": str(tmp_path / "made")}
+
+    return make
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_inputs_come_and_outputs_go_also_when_the_job_has_failed(with_data, s3_lab, code):
+    cargo, env = with_data()
+    pod = start(cargo, CODE=str(code), **env)
+    assert pod.wait() == code, pod.text
+    (url,) = s3_lab.urls("s3://bucket/out/")
+    assert s3_lab.get(url) == b"hello\n"
+    assert (pod.end.exit_code, pod.end.reason) == (code, "")
+
+
+def test_both_nodes_find_the_inputs_and_lose_no_output(with_data, s3_lab, tmp_path):
+    cargo, env = with_data(nodes=2)
+    env["PATH"] = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
+    pods = [start(cargo, **node(index, **env)) for index in (0, 1)]
+    assert [pod.wait() for pod in pods] == [0, 0], pods[0].text + pods[1].text
+    assert {url.rpartition("/")[2] for url in s3_lab.urls("s3://bucket/out/")} >= {"copy-0"}
+
+
+def test_input_that_is_not_there_ends_the_job_before_it_starts(with_data, s3_lab):
+    cargo, env = with_data()
+    s3_lab.reset()
+    pod = start(cargo, **env)
+    assert pod.wait() == 1
+    assert "[rank0]" not in pod.text
+    assert pod.end.phase == "start" and pod.end.reason.startswith("inputs: ")
+
+
+def test_outputs_that_cannot_be_copied_are_a_failure(with_data, s3_lab):
+    cargo, env = with_data()
+    s3_lab.fault("PUT *", "403", times=None)
+    pod = start(cargo, **env)
+    assert pod.wait() == 1
+    assert pod.end.phase == "command" and pod.end.reason.startswith("outputs: ")
+    assert s3_lab.secret_key not in pod.text
+
+
+def test_image_without_python_is_said(with_data, tmp_path):
+    cargo, env = with_data()
+    pod = start(cargo, **env, PATH=without(tmp_path, "python3"))
+    assert pod.wait() == 1
+    assert pod.end.reason == "inputs: the image has no python3, which inputs and outputs on S3 need"

@@ -1,0 +1,242 @@
+"""One verdict out of all that a platform, its pods and a log say: the right kind, and the very line that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemo_runspec.cloud.marker import End
+from nemo_runspec.cloud.meanings import LOG_KINDS, MEANINGS, TELLING, Advice
+from nemo_runspec.cloud.verdicts import Analysis, Case, Word, diagnose, meaning_of
+from nemo_runspec.remote.patterns import PATTERNS
+from nemo_runspec.remote.provider import Diagnosis
+
+KINDS = {"user code", "out of memory", "image", "capacity", "credentials", "node", "eviction", "storage", ""}
+ADVICE = Advice("the platform", {kind: f"mend {kind}" for kind in KINDS if kind} | {"image login": "see NGC_KEY"})
+
+TRACEBACK = b"""step 1
+Traceback (most recent call last):
+  File "/job/code/train.py", line 7, in <module>
+    raise ValueError("a shape is wrong")
+ValueError: a shape is wrong
+"""
+CUDA = TRACEBACK.replace(b"ValueError: a shape is wrong", b"torch.OutOfMemoryError: CUDA out of memory. Tried")
+NCCL = b"[rank3]: torch.distributed.DistBackendError: NCCL error, remote process exited\n"
+SCHEDULER = (
+    "FailedScheduling: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu. preemption: 0/4 nodes are available: "
+    "4 No preemption victims found for incoming pod."
+)
+
+
+def end(node: int = 0, exit_code: int = 1, **more: Any) -> End:
+    return End(node, exit_code, **more)
+
+
+def verdict(state: str = "failed", **known: Any) -> Diagnosis | None:
+    return diagnose(Case(state, ADVICE, **known))
+
+
+def words(*texts: str, now: bool = False, node: str = "") -> list[Word]:
+    return [Word(text, node, now) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("out of memory", "OOM: OOM encountered, victim process: trainer, pid: 3368483"),
+        ("out of memory", "SystemError: OOMKilled"),
+        ("out of memory", "Terminated: OOMKilled (exit code 137)"),
+        ("image", "Failed: Failed to pull image: 401 Unauthorized nvcr.io"),
+        ("image", 'ErrImagePull: pull access denied for nvcr.io/x, may require "docker login"'),
+        ("image", "Failed: rpc error: code = NotFound desc = failed to pull and unpack image: not found"),
+        ("image", "BackOff: Back-off pulling image nvcr.io/nvidia/nemo:1"),
+        ("image", "InvalidImageName: couldn't parse image reference"),
+        ("image", "CreateContainerError: exec: bash: executable file not found in $PATH: unknown"),
+        ("image", "toomanyrequests: You have reached your pull rate limit"),
+        ("capacity", "Queueing: Insufficient nvidia.com/gpu"),
+        ("capacity", "NoCapacity: no capacity in the node group"),
+        ("capacity", SCHEDULER),
+        ("capacity", "Unschedulable: the project is over its quota"),
+        ("eviction", "SystemError: Evicted"),
+        ("eviction", "Preempted: by a workload of higher priority"),
+        ("eviction", "Evicted: The node was low on resource: memory."),
+        ("storage", "Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 10Gi."),
+        ("storage", 'FailedScheduling: persistentvolumeclaim "data" not found'),
+        ("storage", "ConfigError: volume lustre does not exist"),
+        ("node", "ConfigError: Mount point not found"),
+        ("node", "FailedMount: MountVolume.SetUp failed for volume data: timeout"),
+        ("node", "NodeNotReady: Node is not ready"),
+        ("node", "GPU error: Xid 79, GPU has fallen off the bus"),
+        ("node", "TaintManagerEviction: Marking for deletion Pod x"),
+        ("credentials", 'CreateContainerConfigError: secret "hf-token" not found'),
+        ("credentials", "CreateContainerConfigError: couldn't find key HF_TOKEN in Secret runai-x/hf"),
+        ("", "InProgress: Pulling image"),
+        ("", "Queueing"),
+        ("", "Scheduled: Successfully assigned runai-team/x to node-1"),
+        ("", "Pulled: Successfully pulled image nvcr.io/nvidia/nemo:1 in 40s"),
+        ("", "Created: Created container main"),
+        ("", "Something the platform never said before"),
+    ],
+)
+def test_words(kind: str, text: str):
+    """What one line means, in whatever case it is written; a word that nobody knows means nothing."""
+    for said in (text, text.lower()):
+        found = meaning_of(said)
+        assert (found.kind if found else "") == kind
+
+
+LOST_NODE = {"ends": [end(reason="node 1 failed"), end(1, 137, signal=9, oom=True, node_name="n2")]}
+
+CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "traceback": ("user code", "ValueError: a shape is wrong", {"tail": TRACEBACK, "ends": [end()]}),
+    "without a marker": ("user code", "ValueError: a shape is wrong", {"tail": TRACEBACK}),
+    "silent exit code": ("user code", "the last words", {"tail": b"the last words\n", "ends": [end(exit_code=3)]}),
+    "quick failure": (
+        "user code", "ERR_PROGRAM", {"analysis": Analysis("ERR_PROGRAM", "look at the program"), "exit_code": 1}
+    ),
+    "kernel": ("out of memory", "kernel", {"ends": [end(exit_code=137, signal=9, oom=True)]}),
+    "platform's OOM": (
+        "out of memory", "OOM: victim", {"analysis": Analysis("ERR_PROGRAM", "", (Word("OOM: victim process"),))}
+    ),
+    "GPU memory goes first": (
+        "out of memory", "CUDA out of memory",
+        {"tail": CUDA, "ends": [end()], "analysis": Analysis("", "", (Word("OOM: victim process"),))},
+    ),
+    "the node that was killed": ("out of memory", "kernel", LOST_NODE),
+    "evicted": ("eviction", "SystemError: Evicted", {"replicas": words("SystemError: Evicted", now=True)}),
+    "evicted, its program complains": (
+        "eviction", "Preempted: taken", {
+            "events": words("Preempted: taken"), "tail": TRACEBACK, "ends": [end(exit_code=1, received="TERM")],
+        },
+    ),
+    "evicted, others lose it": ("eviction", "Preempted", {"events": words("Preempted"), "tail": NCCL, "ends": [end()]}),
+    "failed before it was evicted": (
+        "user code", "ValueError", {"events": words("Preempted: taken"), "tail": TRACEBACK, "ends": [end()]}
+    ),
+    "bad node": ("node", "ERR_INFRA", {"analysis": Analysis("ERR_INFRA", "tell support"), "tail": b""}),
+    "broken GPU": (
+        "node", "uncorrectable ECC", {"tail": b"RuntimeError: CUDA error: uncorrectable ECC error\n", "ends": [end()]}
+    ),
+    "history of a start that went well": (
+        "user code", "ValueError",
+        {"events": words(SCHEDULER, "FailedMount: timed out", "BackOff: Back-off pulling image x"),
+         "tail": TRACEBACK, "ends": [end()]},
+    ),
+    "never ran": ("image", "unauthorized", {"events": words("Queued", "Failed to pull image x: unauthorized")}),
+    "code did not arrive": (
+        "credentials", "403", {"ends": [end(phase="start", reason="code: cannot be fetched: HTTP 403")]}
+    ),
+    "code is broken": ("storage", "sha256", {"ends": [end(phase="start", reason="code: its sha256 is another")]}),
+    "rendezvous": ("", "host names", {"ends": [end(phase="start", reason="the host names of nodes are not known")]}),
+    "no room to start": (
+        "storage", "No space left", {"ends": [end(phase="start", reason="mkdir failed: No space left on device")]}
+    ),
+    "not its storage": (
+        "storage", "Permission denied", {"ends": [end(phase="start", reason="mkdir failed: Permission denied")]}
+    ),
+    "image without tools": (
+        "image", "no curl", {"ends": [end(phase="start", reason="the image has no curl, wget or python3")]}
+    ),
+    "inputs": ("storage", "inputs: ", {"ends": [end(phase="start", reason="inputs: s3://b/x: not there")]}),
+    "pre_launch": (
+        "user code", "foo: command not found",
+        {"tail": b"bash: foo: command not found\n",
+         "ends": [end(phase="start", reason="a command of pre_launch_commands failed")]},
+    ),
+    "told to stop before it began": (
+        "eviction", "Evicted",
+        {"ends": [end(exit_code=143, phase="start", reason="the job was told to stop before it had started")],
+         "events": words("Evicted: taken")},
+    ),
+    "outputs": ("storage", "outputs: ", {"ends": [end(reason="outputs: 2 of 3 files of /out: HTTP 500")]}),
+    "outputs refused": ("credentials", "403", {"ends": [end(reason="outputs: /out: HTTP 403 AccessDenied")]}),
+    "setup": (
+        "user code", "foo: command not found",
+        {"tail": b"bash: line 1: foo: command not found\n",
+         "ends": [end(exit_code=127, phase="setup", reason="startup_commands failed")]},
+    ),
+    "no room on a disk": (
+        "storage", "No space left", {"tail": b"OSError: [Errno 28] No space left on device: '/x'\n", "ends": [end()]}
+    ),
+    "other ranks' words": ("", "NCCL error", {"tail": NCCL, "ends": [end()]}),
+    "killed by somebody": ("", "signal 9", {"ends": [end(exit_code=137, signal=9)]}),
+    "queue": ("capacity", "Queueing", {"reason": "queue_timeout: 15 min", "replicas": words("Queueing", now=True)}),
+    "pull": ("image", "Pulling image", {
+        "reason": "pull_timeout: 30 min", "replicas": words("InProgress: Pulling image", now=True)}),
+    "start": ("", "start_timeout", {"reason": "start_timeout: 15 min"}),
+    "deadline, and why": (
+        "node", "Mount point",
+        {"reason": "start_timeout: 15 min", "replicas": words("ConfigError: Mount point not found", now=True)},
+    ),
+    "nothing": ("", "", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_failed_job(name: str):
+    kind, evidence, known = CASES[name]
+    found = verdict(**known)
+    assert found is not None
+    assert found.kind == kind
+    assert evidence in found.evidence
+    assert found.what
+    assert found.remedy
+
+
+def test_a_job_that_waits():
+    pulling = words("InProgress: Pulling image", now=True)
+    assert verdict("starting", replicas=pulling, events=words("Scheduled: to node-1")) is None
+    assert verdict("queued", replicas=words("Queueing", now=True)) is None
+    found = verdict("queued", replicas=words("Queueing: Insufficient nvidia.com/gpu", now=True))
+    assert found == Diagnosis(
+        "capacity", "there is no room for it", "Queueing: Insufficient nvidia.com/gpu", "mend capacity"
+    )
+    stuck = verdict("starting", replicas=words("Failed: 401 Unauthorized nvcr.io", now=True))
+    assert stuck is not None
+    assert (stuck.kind, stuck.remedy) == ("image", "see NGC_KEY")
+
+
+def test_a_job_that_runs():
+    """Of one that runs only what is so now counts: how it came to run is history."""
+    assert verdict("running", events=words(SCHEDULER, "BackOff: Back-off pulling image x")) is None
+    partly = verdict("running", replicas=words("ConfigError: Mount point not found", now=True, node="n7"))
+    assert partly is not None
+    assert partly.kind == "node"
+    assert "n7" in partly.what
+
+
+@pytest.mark.parametrize("state", ["succeeded", "cancelled"])
+def test_a_job_that_needs_none(state: str):
+    assert verdict(state, tail=TRACEBACK, events=words("Evicted: taken")) is None
+
+
+def test_a_deadline_that_stopped_it():
+    found = verdict("cancelled", reason="queue_timeout: no nodes within 15 min", events=words(SCHEDULER))
+    assert found is not None
+    assert found.kind == "capacity"
+    assert "queue_timeout" in found.what
+
+
+def test_what_was_not_answered():
+    found = verdict(unasked=("events", "replicas"))
+    assert found is not None
+    assert "did not answer about its events, replicas" in found.what
+
+
+def test_the_machine_is_named():
+    """Of a node's failure: whoever submits it again without that node finds the name there."""
+    by_event = verdict(analysis=Analysis("", "", (Word("XID: XID 79"),)), replicas=words("Node not ready", node="n1"))
+    by_log = verdict(tail=b"RuntimeError: CUDA error: uncorrectable ECC error\n", ends=[end(node_name="n3")])
+    for found, name in ((by_event, "n1"), (by_log, "n3")):
+        assert found is not None
+        assert found.kind == "node"
+        assert name in found.what
+
+
+def test_the_tables():
+    """Nothing leaves them but the kinds that are promised, and each of a log's kinds was thought about."""
+    assert {meaning.kind for meaning in MEANINGS} | set(LOG_KINDS.values()) <= KINDS
+    assert {meaning.kind for meaning in MEANINGS} == set(TELLING)
+    undecided = {"killed", "communication", "network", "interrupted", "port in use", "rate limit"}
+    assert {pattern.kind for pattern in PATTERNS} - set(LOG_KINDS) <= undecided

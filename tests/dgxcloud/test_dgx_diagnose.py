@@ -1,0 +1,211 @@
+"""Every way in which the lab's workloads go wrong, really run: the right kind, the line that shows it, exit codes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from labs.pods import needs_mounts
+from labs.runai.server import RunaiLab
+
+from nemo_runspec.backends.dgxcloud import ended
+from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
+from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
+from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_words
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+
+SECONDS = 60.0
+
+POD = """
+trap 'echo "nemotron-end: node=0 exit_code=143 received=TERM phase=command reason="; exit 143' TERM
+echo 'step 1'
+{{ {command}
+}} & wait $!; code=$?
+[ "$code" = 0 ] || echo "nemotron-end: node=0 exit_code=$code phase=command reason="
+exit "$code"
+"""
+"""What a pod does, as far as it matters here: it runs a command, and says how that ended."""
+
+RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
+
+FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
+    "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
+    "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
+    "quick": ("quickfail", {"script": "echo No such file: foo.py >&2; exit 1"}, "true", "user code", "", 1),
+    "lines-lost": ("truncated_log", {"lost_end": 1}, RAISES, "user code", "ValueError", 1),
+    "killed": ("oom", {"whole": True}, "sleep 60", "out of memory", "", 137),
+    "kernel": ("oom", {"whole": False}, "head -c 100M /dev/zero | tail", "out of memory", "", None),
+    "evicted": ("evicted", {}, "sleep 60", "eviction", "Evicted", 143),
+    "preempted": (
+        "evicted",
+        {"reason": "Preempted", "message": "by team-02"},
+        "sleep 60",
+        "eviction",
+        "Preempted",
+        143,
+    ),
+    "node-lost": ("badnode", {"lost": True}, "sleep 60", "node", "", None),
+}
+"""Name → scenario, its settings, the pod's command; kind, evidence, exit code."""
+
+WITHOUT_LOGS = {"exits": "user code", "killed": "out of memory", "evicted": "eviction", "node-lost": "node"}
+"""The same where no way leads to the log: what the platform alone says."""
+
+WAITS: dict[str, tuple[str, str, str]] = {
+    "no-room": ("nocapacity", "capacity", "Insufficient nvidia.com/gpu"),
+    "no-image": ("imagepull", "image", "401 Unauthorized"),
+    "bad-node": ("badnode", "node", "mount point not found"),
+}
+"""Name → scenario; kind and evidence."""
+
+Submit = Callable[..., Handle]
+
+
+@pytest.fixture
+def submit(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submit]:
+    """`submit("name", "command", kube=True)`: a workload without our own files; its handle."""
+    monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
+    monkeypatch.setattr(ended, "_PATIENCE", (0.0, 0.3))
+    runai_lab.timing.grace = 1.0
+
+    def send(name: str, command: str = "sleep 60", *, kube: bool = True) -> Handle:
+        handle = {"base_url": runai_lab.base_url, "client_id": runai_lab.client_id, "project": runai_lab.project}
+        handle |= {"name": name, "kind": "trainings", "nodes": 1, "kube": runai_lab.kube_url if kube else ""}
+        api = connect(handle)
+        project = api.project(runai_lab.project)
+        variables = [{"name": "SCRIPT", "value": POD.format(command=command)}]
+        spec = {"command": "/bin/bash", "args": "-c 'eval \"$SCRIPT\"'", "image": "ubuntu:24.04", "backoffLimit": 0}
+        body = {"name": name, "projectId": project["id"], "clusterId": project["clusterId"]}
+        more = {"environmentVariables": variables, "restartPolicy": "Never"}
+        made = api.create("trainings", {**body, "spec": {**spec, **more}})
+        return {**handle, "id": made["workloadId"], "project_id": project["id"]}
+
+    yield send
+
+
+def api_of(handle: Handle) -> RunaiApi:
+    return connect(handle)
+
+
+def until(handle: Handle, holds: Callable[[Seen], object]) -> Seen:
+    """How a job is as soon as that holds; it fails in time where it never does."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        (seen,) = DgxCloudProvider().look([handle])
+        if holds(seen):
+            return seen
+        time.sleep(0.1)
+    raise AssertionError(f"{handle['name']}: still {seen}")
+
+
+def over(seen: Seen) -> bool:
+    return is_over(seen.state)
+
+
+@needs_mounts
+def test_workloads_that_fail(submit: Submit, runai_lab: RunaiLab):
+    """All of them at once: each is told apart, and nothing of any runs on."""
+    handles = {}
+    for name, (kind, settings, command, *_) in FAILURES.items():
+        if kind:
+            runai_lab.scenario(name, kind, **settings)
+        handles[name] = submit(name, command)
+    said: dict[str, tuple[Diagnosis, Seen]] = {}
+    for name, handle in handles.items():
+        seen = until(handle, over)
+        found = DgxCloudProvider().diagnose(handle, seen)
+        assert found is not None, name
+        said[name] = (found, seen)
+    assert {name: found.kind for name, (found, _) in said.items()} == {name: row[3] for name, row in FAILURES.items()}
+    for name, (found, seen) in said.items():
+        *_, evidence, exit_code = FAILURES[name]
+        assert evidence in found.evidence, (name, found)
+        assert found.what, name
+        assert found.remedy, name
+        assert exit_code in (None, seen.exit_code), (name, seen)
+    assert "gpu-node-" in said["node-lost"][0].what  # so that it can be avoided
+    assert not [pod for pod in runai_lab.pods.running if pod.name]
+
+
+@needs_mounts
+def test_workloads_that_fail_and_have_no_log(submit: Submit, runai_lab: RunaiLab):
+    handles = {}
+    for name in WITHOUT_LOGS:
+        kind, settings, command, *_ = FAILURES[name]
+        if kind:
+            runai_lab.scenario(name, kind, **settings)
+        handles[name] = submit(name, command, kube=False)
+    said = {name: DgxCloudProvider().diagnose(handle, until(handle, over)) for name, handle in handles.items()}
+    assert {name: found.kind for name, found in said.items() if found} == {**WITHOUT_LOGS, "exits": ""}
+
+
+@needs_mounts
+def test_a_workload_that_succeeds_or_was_stopped_has_no_verdict(submit: Submit):
+    good, stopped = submit("good", "true"), submit("stopped")
+    until(stopped, lambda seen: seen.state == "running")
+    DgxCloudProvider().stop([stopped], "user")
+    for handle, state in ((good, "succeeded"), (stopped, "cancelled")):
+        seen = until(handle, over)
+        assert seen.state == state
+        assert DgxCloudProvider().diagnose(handle, seen) is None
+
+
+def test_workloads_that_do_not_start(submit: Submit, runai_lab: RunaiLab):
+    """What keeps them is known while they wait; and nothing is left of them once they are stopped."""
+    for name, (scenario, kind, evidence) in WAITS.items():
+        runai_lab.scenario(name, scenario)
+        handle = submit(name)
+        seen = until(handle, lambda seen, handle=handle: DgxCloudProvider().diagnose(handle, seen))
+        found = DgxCloudProvider().diagnose(handle, seen)
+        assert found is not None, name
+        assert found.kind == kind, name
+        assert evidence in found.evidence, (name, found)
+        late = replace(seen, facts={**seen.facts, "overdue": "for longer than queue_timeout (1 s)"})
+        told = DgxCloudProvider().diagnose(handle, late)
+        assert told is not None, name
+        assert told.kind == kind, name
+        assert "queue_timeout" in told.what, name
+        DgxCloudProvider().stop([handle], "user")
+        until(handle, lambda seen: seen.state == "cancelled")
+
+
+@needs_mounts
+def test_answers_that_are_missing(submit: Submit, runai_lab: RunaiLab):
+    """404, no permission, no JSON: the verdict is of what is left, and says what was not answered."""
+    handle = submit("exits", "exit 7")
+    seen = until(handle, over)
+    log = b"nemotron-end: node=0 exit_code=7 phase=command reason=\n"
+    for match, kind in (("pods", "403"), ("events", "garbage")):
+        runai_lab.fault(f"GET /workloads/*/{match}", kind)
+    found = diagnose(api_of(handle), handle, seen, log)
+    assert found is not None
+    assert (found.kind, "exit code 7" in found.what) == ("user code", True)
+    for match in ("pods", "events"):
+        runai_lab.fault(f"GET /workloads/*/{match}", "404")
+    nothing = diagnose(api_of(handle), handle, replace(seen, reason="run:ai calls it failed"), b"")
+    assert nothing is not None
+    assert "run:ai did not answer about its pods, events" in nothing.what
+
+
+def test_words_of_kubernetes():
+    """The states of containers, and conditions that hold or do not."""
+    waiting = {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "hf" not found'}}}
+    killed = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}, "state": {"running": {}}}
+    fine = {"state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+    conditions = [
+        {"type": "Ready", "status": "True", "reason": "Good"},
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/8 nodes are available"},
+        {"type": "DisruptionTarget", "status": "False", "reason": "PreemptionByScheduler"},
+    ]
+    status = {"containerStatuses": [waiting, killed, fine], "conditions": conditions, "reason": "Evicted"}
+    words = [word.text for word in pod_words([{"spec": {"nodeName": "n1"}, "status": status}], now=True)]
+    assert words == [
+        "Evicted",
+        "PodScheduled: Unschedulable: 0/8 nodes are available",
+        'CreateContainerConfigError: secret "hf" not found',
+        "OOMKilled (exit code 137)",
+    ]

@@ -1,0 +1,103 @@
+"""Logs of pods, however Kubernetes cuts its answers: every line once, in order, and what was lost is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from labs.pods import needs_mounts
+from labs.runai.server import RunaiLab
+from runaikit import api_of, handle, payload
+
+from nemo_runspec.backends.dgxcloud import logs
+from nemo_runspec.backends.dgxcloud.logs import kube, saved
+from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
+from nemo_runspec.backends.dgxcloud.submit import submit
+from nemo_runspec.remote.provider import Piece
+
+pytestmark = needs_mounts
+
+COUNT = 'for ((n = 0; n < 400; n++)); do echo "line $n äöü"; done'
+END = 'echo "nemotron-end: node=0 attempt=0 exit_code=0 signal= rank= oom=0 phase=command lines=400 reason="'
+
+
+def ran(lab: RunaiLab, command: str, **scenario: Any) -> dict[str, Any]:
+    """The handle of a workload of one pod that has run a command to its end."""
+    if scenario:
+        lab.scenario(None, **scenario)
+    body = payload(lab, "job-1")
+    body["spec"] |= {"args": "-c 'eval \"$PROGRAM\"'", "environmentVariables": [{"name": "PROGRAM", "value": command}]}
+    job = submit(api_of(lab), handle(lab), json.dumps(body))
+    assert lab.workload("job-1").over.wait(60)
+    return job
+
+
+def pieces(lab: RunaiLab, job: dict[str, Any], limit: int) -> Iterator[Piece]:
+    """All that there is, asked for again and again, as it is kept between two processes."""
+    offsets: dict[str, int] = {}
+    while found := logs.tail(api_of(lab), job, json.loads(json.dumps(offsets)), limit):
+        offsets |= {piece.path: piece.end for piece in found}
+        yield from found
+
+
+@pytest.mark.parametrize("limit", [64, 1000, 16 << 20])
+def test_every_line_comes_once(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch, limit: int):
+    """All of them may be of one second, which is as fine as Kubernetes can be asked."""
+    monkeypatch.setattr(kube, "_LEAST", 64)
+    job = ran(runai_lab, f"{COUNT}; {END}; printf unfinished")
+    text = b"".join(piece.content for piece in pieces(runai_lab, job, limit)).decode()
+    lines = text.splitlines()
+    assert lines[:400] == [f"line {n} äöü" for n in range(400)]
+    assert lines[400].startswith("nemotron-end:")
+    assert lines[401:] == ["unfinished"]
+
+
+def test_lines_of_one_time_come_once():
+    """Lines may have the same nanosecond; a cursor counts them."""
+    lines = [kube._Line(5, b"a\n"), kube._Line(7, b"b\n"), kube._Line(7, b"c\n"), kube._Line(7, b"d\n")]
+    cursor = Cursor()
+    taken = []
+    for count in (2, 3, 4):  # more of them come while it is asked
+        new = kube._after(lines[:count], cursor)
+        taken += new
+        cursor = Cursor.read(cursor.moved(new).number)
+    assert taken == lines
+    assert (cursor.time, cursor.taken, cursor.total) == (7, 3, 4)
+
+
+def test_what_the_cluster_has_lost_is_said(runai_lab: RunaiLab):
+    job = ran(runai_lab, f"{COUNT}; {END}", kind="truncated_log", lines=100)
+    text = b"".join(piece.content for piece in pieces(runai_lab, job, 16 << 20)).decode()
+    assert text.startswith("line 301")
+    assert "the cluster has lost 301 lines of node 0's log" in text
+
+
+def test_a_log_that_is_read_to_its_end_needs_no_word_when_its_pods_are_gone(runai_lab: RunaiLab):
+    job = ran(runai_lab, f"{COUNT}; {END}")
+    api, offsets = api_of(runai_lab), {}
+    first = logs.tail(api, job, offsets, 16 << 20)
+    api.delete("trainings", str(job["id"]))
+    assert logs.tail(api, job, {piece.path: piece.end for piece in first}, 16 << 20) == []
+
+
+def test_a_log_whose_pods_are_gone_says_so_once(runai_lab: RunaiLab):
+    job = ran(runai_lab, COUNT, kind="vanished")
+    (piece,) = pieces(runai_lab, job, 16 << 20)
+    assert b"cannot be read from here any more: its pods are gone" in piece.content
+    assert b"/data/nemo_run/jobs/job-1/logs" in piece.content
+
+
+def test_a_copy_goes_on_where_the_pods_log_broke_off():
+    """Of one node two lines were read from its pod; a further attempt's pod and another node's count for themselves."""
+    two = Cursor(time=5, taken=1, total=2).number
+    offsets = {"job-1-master-0": two, "job-1-r1-master-0": Cursor(6, 1, 1).number, "job-1-worker-0": 0}
+    files = {"logs/node-0.log": b"a\nb\nc\nd\n", "logs/node-1.log": b"x\n"}
+    found = saved._pieces({"name": "job-1"}, files, offsets, 100)
+    assert [(piece.path, piece.content) for piece in found] == [
+        ("logs/node-0.log", b"d\n"),
+        ("logs/node-1.log", b"x\n"),
+    ]
+    after = {**offsets, **{piece.path: piece.end for piece in found}}
+    assert saved._pieces({"name": "job-1"}, files, after, 100) == []

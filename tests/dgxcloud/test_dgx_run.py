@@ -1,0 +1,334 @@
+"""Jobs on run:ai from the command line to their end: exit codes, logs, signals, tokens, code, secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from labs.pods import needs_mounts
+from labs.runai.server import RunaiLab
+from labs.s3.fixtures import mended_s3, s3_lab
+from labs.s3.lab import S3Lab
+from runaikit import job_folder, profile, said
+from support import Outcome, Project, make_repository
+
+__all__ = ["mended_s3", "s3_lab"]
+
+pytestmark = needs_mounts
+
+HELLO = """\
+import os, sys, time
+time.sleep(float(os.environ.get("LATE", "0")) if os.environ["NEMOTRON_NODE_RANK"] != "0" else 0)
+print("hello from", os.environ["NEMOTRON_NODE_RANK"], "of", os.environ["NEMOTRON_NUM_NODES"], "ü" * 3, flush=True)
+sys.exit(int(os.environ.get("CODE", "0")) if os.environ["NEMOTRON_NODE_RANK"] == os.environ.get("WHO", "0") else 0)
+"""
+
+SLOW = """\
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("told to stop", flush=True), sys.exit(0)))
+print("begun", flush=True)
+time.sleep(600)
+"""
+
+
+def record(project: Project) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((job_folder(project) / "record.json").read_text())
+    return found
+
+
+def posted(lab: RunaiLab) -> list[Any]:
+    """The bodies of the workloads that the server was sent."""
+    return [call.body for call in lab.calls if call.method == "POST" and re.search(r"/workloads/\w+$", call.path)]
+
+
+@pytest.mark.parametrize("kube", [True, False], ids=["kube", "claim"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_job_runs_to_its_end(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome], nodes: int, kube: bool
+):
+    here = "" if kube else f'run_dir_here = "{runai_lab.claims["data"]}/nemo_run"\n'
+    profile(project, runai_lab, f"nodes = {nodes}\n{here}", kube=kube)
+    if not kube:
+        (runai_lab.claims["data"] / "nemo_run").mkdir()
+    project.write("train.py", HELLO)
+    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    lines = [line.rpartition("] ")[2] for line in said(done) if "hello from" in line]
+    assert sorted(lines) == [f"hello from {rank} of {nodes} üüü" for rank in range(nodes)]
+    found = record(project)
+    assert (found["states"][-1]["state"], found["exit_code"]) == ("succeeded", 0)
+    assert len(posted(runai_lab)) == 1
+    assert len(runai_lab.calls_of("POST /token")) == 1
+
+
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("kube", [True, False], ids=["kube", "claim"])
+def test_exit_code_17_is_17(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome], kube: bool, who: int
+):
+    here = "" if kube else f'run_dir_here = "{runai_lab.claims["data"]}/nemo_run"\n'
+    profile(
+        project,
+        runai_lab,
+        f'nodes = {1 + who}\n{here}env_vars = {{ CODE = "17", WHO = "{who}", LATE = "2" }}\n',
+        kube=kube,
+    )
+    if not kube:
+        (runai_lab.claims["data"] / "nemo_run").mkdir()
+    project.write("train.py", HELLO)
+    done = nemotron_process("run", "./train.py", "--run", "dgx")
+    assert done.code == 17, done.err
+    assert record(project)["states"][-1]["state"] == "failed"
+
+
+def test_without_a_way_to_the_log_it_says_so(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    profile(project, runai_lab, kube=False)
+    project.write("train.py", HELLO)
+    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    assert "hello" not in done.out
+    assert done.out.count("cannot be read from here") == 1
+    assert "kube_apiserver_url" in done.out
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_stop_ends_the_pods_and_keeps_the_record(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome], nodes: int
+):
+    here = f'run_dir_here = "{runai_lab.claims["data"]}/nemo_run"\n'
+    (runai_lab.claims["data"] / "nemo_run").mkdir()
+    profile(project, runai_lab, f"nodes = {nodes}\n{here}", kube=False)
+    project.write("train.py", SLOW)
+    name = nemotron_process("run", "./train.py", "--batch", "dgx").succeeds().out.strip()
+    (made,) = runai_lab.jobs
+    wait_for(lambda: sum(b"begun" in line for pod in made.pods for line in log_of(pod)) == nodes)
+    nemotron_process("jobs", "stop", name).succeeds()
+    assert (made.phase, made.deleted) == ("Stopped", None)
+    assert [call.path.rpartition("/")[2] for call in runai_lab.calls_of("POST *suspend")] == ["suspend"]
+    assert record(project)["states"][-1]["state"] == "cancelled"
+    shown = nemotron_process("jobs", "logs", name).out
+    assert shown.count("begun") == nodes
+
+
+def test_a_token_that_expires_under_a_job_is_renewed(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    runai_lab.scenario(None, "expired", when="first")
+    profile(project, runai_lab)
+    project.write("train.py", "import time\nprint('first', flush=True)\ntime.sleep(3)\nprint('last', flush=True)\n")
+    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    assert [line.rpartition("] ")[2] for line in said(done)] == ["first", "last"]
+    assert len(runai_lab.calls_of("POST /token")) == 2
+
+
+def test_tokens_that_live_for_seconds_are_few(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    runai_lab.token_lifetime = 5
+    profile(project, runai_lab)
+    project.write("train.py", "import time\nprint('first', flush=True)\ntime.sleep(7)\nprint('last', flush=True)\n")
+    began = time.monotonic()
+    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    assert [line.rpartition("] ")[2] for line in said(done)] == ["first", "last"]
+    assert len(runai_lab.calls_of("POST /token")) <= 2 + (time.monotonic() - began) / 4
+
+
+def test_a_repository_of_60_kb_is_one_workload(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    profile(project, runai_lab, 'packager = "git"\n')
+    content = random.Random(1).randbytes(60_000)
+    project.write(
+        "train.py",
+        "import hashlib, pathlib\nprint(hashlib.sha256(pathlib.Path('noise.bin').read_bytes()).hexdigest())\n",
+    )
+    (project.folder / "noise.bin").write_bytes(content)
+    make_repository(project.folder)
+    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    assert hashlib.sha256(content).hexdigest() in done.out
+    (body,) = posted(runai_lab)
+    assert max(len(each.get("value") or "") for each in body["spec"]["environmentVariables"]) <= 9500
+    assert len(runai_lab.jobs) == 1
+
+
+def test_what_is_shown_is_what_is_sent(runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]):
+    runai_lab.credential("hub", {"HF_TOKEN": "hf-hidden"})
+    more = 'secret_vars = { HF_TOKEN = "hub/HF_TOKEN" }\ncustom_spec = { compute = { cpuCoreRequest = 2 } }\n'
+    profile(project, runai_lab, f"nodes = 2\ngpus_per_node = 8\n{more}")
+    project.write("train.py", "import os\nassert os.environ['HF_TOKEN'] == 'hf-' + 'hidden'\n")
+    dry = nemotron_process("run", "./train.py", "--run", "dgx", "--dry-run", "--json").succeeds()
+    assert runai_lab.calls == []
+    nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    (sent,) = posted(runai_lab)
+    shown = shown_payload(dry)
+    facts = {
+        "PROJECT_ID": runai_lab.mine.id,
+        "CLUSTER_ID": runai_lab.cluster_id,
+        "SECRET:hub": "genericsecret-hub",
+        "CARGO": [each for each in sent["spec"]["environmentVariables"] if "CARGO" in each["name"]],
+    }
+    names = {json.loads(dry.out)["plan"]["name"]: sent["name"]}
+    assert put_in(shown, {**facts, **names}) == sent
+    assert json.loads((job_folder(project) / "job.json").read_text()) == sent
+
+
+def test_secrets_are_nowhere(runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]):
+    runai_lab.credential("hub", {"KEY": "hf-0123456789"})
+    profile(project, runai_lab, 'secret_vars = { HF_TOKEN = "hub/KEY" }\n')
+    project.write(
+        "train.py", "import os\nprint('it is', os.environ['HF_TOKEN'])\nassert 'WANDB_API_KEY' not in os.environ\n"
+    )
+    environment = {"HF_TOKEN": "hf-of-mine-0123", "WANDB_API_KEY": "wandb-0123456789"}
+    done = nemotron_process("run", "./train.py", "--run", "dgx", **environment).succeeds()
+    assert "WANDB_API_KEY was found here and does not travel" in done.err
+    assert "it is ******" in done.out
+    secrets = [*environment.values(), runai_lab.client_secret, "hf-0123456789"]
+    kept = [
+        path.read_bytes()
+        for path in (*project.state.rglob("*"), *runai_lab.claims["data"].rglob("*"))
+        if path.is_file()
+    ]
+    told = [json.dumps(call.body) for call in runai_lab.calls if not call.path.endswith("/token")]
+    for secret in secrets:
+        assert not any(secret.encode() in text for text in kept), secret
+        assert not any(secret in text for text in (done.out, done.err, *told)), secret
+
+
+@pytest.mark.parametrize(
+    "line", ['secrets = ["HF_TOKEN"]', 'env_vars = { HF_TOKEN = "hf-0123456789" }', 'inputs = { "/x" = "s3://b/x" }']
+)
+def test_a_secret_without_a_place_there_is_refused(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome], line: str
+):
+    profile(project, runai_lab, line)
+    project.write("train.py", "pass\n")
+    environment = {"HF_TOKEN": "hf-0123456789", "ACCESS_KEY": "key-0123456789", "SECRET_KEY": "0123456789"}
+    refused = nemotron_process("run", "./train.py", "--run", "dgx", **environment)
+    refused.refuses("cannot travel to run:ai", "secret_vars", "make a credential there")
+    assert not posted(runai_lab)
+
+
+def test_a_secret_in_custom_spec_is_refused(
+    project: Project, runai_lab: RunaiLab, nemotron_process: Callable[..., Outcome]
+):
+    more = '[dgx.custom_spec]\nenvironmentVariables = [{ name = "HF_TOKEN", value = "hf-0123456789" }]\n'
+    profile(project, runai_lab, more)
+    project.write("train.py", "pass\n")
+    refused = nemotron_process("run", "./train.py", "--run", "dgx")
+    refused.refuses("custom_spec.environmentVariables: HF_TOKEN")
+    assert "hf-0123456789" not in refused.err
+
+
+def test_custom_spec_and_pre_launch_commands_take_effect(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    more = """
+pre_launch_commands = ["echo made ready"]
+[dgx.custom_spec]
+nodePools = ["fast"]
+backoffLimit = 1
+environmentVariables = [{ name = "COLOUR", value = "blue" }]
+[dgx.custom_spec.compute]
+cpuCoreRequest = 2
+"""
+    profile(project, runai_lab, more)
+    project.write("train.py", "import os\nprint('colour', os.environ['COLOUR'])\n")
+    dry = nemotron_process("run", "./train.py", "--run", "dgx", "--dry-run").succeeds()
+    assert "custom_spec.backoffLimit takes the place" in dry.out + dry.err
+    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
+    assert "made ready" in done.out
+    assert "colour blue" in done.out
+    spec = posted(runai_lab)[0]["spec"]
+    assert spec["compute"] == {"largeShmRequest": True, "cpuCoreRequest": 2}
+    assert (spec["nodePools"], spec["backoffLimit"]) == (["fast"], 1)
+
+
+def test_a_client_killed_under_its_submission_finds_the_job(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    profile(project, runai_lab)
+    project.write("train.py", HELLO)
+    runai_lab.fault("POST /workloads/*", "timeout_after", seconds=60)
+    command = [sys.executable, "-m", "nemotron", "run", "./train.py", "--batch", "dgx"]
+    process = subprocess.Popen(command, cwd=project.folder, env=project.environment(), stderr=subprocess.DEVNULL)
+    wait_for(lambda: bool(runai_lab.jobs))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (made,) = runai_lab.jobs
+    made.over.wait(60)
+    nemotron_process("jobs", "status", made.name).succeeds()
+    found = record(project)
+    assert (found["states"][-1]["state"], found["handle"]["id"]) == ("succeeded", made.id)
+    assert len(runai_lab.jobs) == 1
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    """Until it holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.05)
+
+
+def log_of(pod: Any) -> list[bytes]:
+    return [line for _, line in pod.process.log] if pod.process else []
+
+
+def shown_payload(dry: Outcome) -> Any:
+    """The workload of a dry run."""
+    (text,) = [file["text"] for file in json.loads(dry.out)["rendering"]["files"] if file["name"] == "job.json"]
+    return json.loads(text)
+
+
+def put_in(value: Any, facts: dict[str, Any]) -> Any:
+    """A shown payload with its holes filled, by their names."""
+    if isinstance(value, dict):
+        return {key: put_in(each, facts) for key, each in value.items()}
+    if isinstance(value, list):
+        filled = [put_in(each, facts) for each in value]
+        return [item for each in filled for item in (each if isinstance(each, list) else [each])]
+    return facts.get(value, value) if isinstance(value, str) else value
+
+
+def test_resolved_it_is_the_same_but_for_what_run_ai_knows(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    profile(project, runai_lab)
+    project.write("train.py", "pass\n")
+    command = ("run", "./train.py", "--run", "dgx", "--dry-run", "--json")
+    dry = shown_payload(nemotron_process(*command).succeeds())
+    resolved = shown_payload(nemotron_process(*command, "--resolve").succeeds())
+    assert not posted(runai_lab)
+    assert [call.method for call in runai_lab.calls if not call.path.endswith("/token")] == ["GET"]
+    facts = {"PROJECT_ID": runai_lab.mine.id, "CLUSTER_ID": runai_lab.cluster_id, dry["name"]: resolved["name"]}
+    assert put_in(dry, facts) == resolved
+
+
+def test_logs_come_by_one_helper_where_s3_is_set_up(
+    runai_lab: RunaiLab,
+    s3_lab: S3Lab,
+    project: Project,
+    nemotron_process: Callable[..., Outcome],
+):
+    place = f'code_url = "s3://bucket/code"\ns3_endpoint = "{s3_lab.endpoint}"\ns3_region = "{s3_lab.region}"\n'
+    profile(project, runai_lab, f'nodes = 2\n{place}env_vars = {{ CODE = "3" }}\n', kube=False)
+    project.write("train.py", HELLO)
+    keys = {"ACCESS_KEY": s3_lab.access_key, "SECRET_KEY": s3_lab.secret_key}
+    done = nemotron_process("run", "./train.py", "--run", "dgx", **keys)
+    assert [done.out.count(f"hello from {rank} of 2 üüü") for rank in (0, 1)] == [1, 1]
+    job, helper = (call.body for call in runai_lab.calls_of("POST /workloads/*") if call.body)
+    assert helper["name"] == f"{job['name']}-logs"
+    assert runai_lab.workload(helper["name"]).deleted
+    assert not any(key in json.dumps(body) for key in (s3_lab.secret_key,) for body in (job, helper))
+    again = nemotron_process("jobs", "logs", job["name"], **keys).succeeds()
+    assert again.out.count("hello from 1 of 2") == 1
+    assert len(runai_lab.jobs) == 2

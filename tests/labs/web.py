@@ -1,0 +1,204 @@
+"""A strict HTTP server on loopback for tests: routes by method and path, every call recorded, faults on demand.
+
+    class Shop(WebLab):
+        prefix = "/api/v1"
+
+        @route("GET", "/things/{name}")
+        def thing(self, request: Request) -> Any:
+            if request.names["name"] not in self.things:
+                raise HttpError(404, "no such thing")
+            return self.things[request.names["name"]]     # 200 and JSON; or an Answer
+
+A path without a route is answered with 404, a method without one with 405; both are kept in `strays`. What a route
+raises otherwise is answered with 500 and kept in `crashes`. Fixtures assert at the end that both are empty (`tidy`).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar
+
+from labs.web_server import Server
+from labs.web_types import Answer, Call, Fault, HttpError, Request
+
+__all__ = ["Answer", "Call", "Fault", "HttpError", "Request", "Route", "WebLab", "route"]
+
+Route = Callable[[Any, Request], Any]
+
+
+def route(method: str, pattern: str) -> Callable[[Route], Route]:
+    """Makes a method the answer to `method pattern`.
+
+    `{x}` in it is a part of the path, `{x:path}` may have slashes, `{x:a|b}` is one of these words.
+    """
+
+    def mark(function: Route) -> Route:
+        function.__dict__.setdefault("routes", []).append((method, pattern))
+        return function
+
+    return mark
+
+
+class WebLab:
+    """The server; it listens from the start until `close()`. Routes may run in several threads at once."""
+
+    prefix: ClassVar[str] = ""
+    """What all routes' paths begin with."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.calls: list[Call] = []
+        self.strays: list[Call] = []
+        self.crashes: list[str] = []
+        self._faults: list[Fault] = []
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._routes = list(_routes_of(type(self)))
+        self._server = Server(("127.0.0.1", port), self)
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    @property
+    def origin(self) -> str:
+        """`http://127.0.0.1:PORT`, without the prefix."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def fault(
+        self,
+        match: str = "*",
+        kind: str = "500",
+        *,
+        times: int | None = 1,
+        after: int = 0,
+        seconds: float | None = None,
+        retry_after: float | None = None,
+    ) -> Fault:
+        """Breaks the next calls that match.
+
+        Args:
+            match: `METHOD /path` with wildcards (`*` also matches slashes), the path with or without the prefix;
+                or `*`. Matched before authentication.
+            kind: a status such as `429` (nothing is done); `<status>_after` (it is done, then that answer);
+                `reset` (nothing is done, the connection is reset), `reset_after` (it is done first);
+                `slow` (answered after `seconds`, by default 1); `timeout` (no answer for `seconds`, by default for
+                ever, then a reset; nothing is done); `timeout_after` (it is done first); `garbage` (200 and no JSON;
+                nothing is done); `cut` (it is done; the answer breaks off in its middle).
+            times: how many calls; None is all.
+            after: how many that match pass before.
+            retry_after: seconds for the header of that name.
+        """
+        made = Fault(match, kind, times, after, -1.0 if seconds is None else seconds, retry_after)
+        with self._lock:
+            self._faults.append(made)
+        return made
+
+    def calls_of(self, match: str) -> list[Call]:
+        """The calls so far that match, as `fault` matches."""
+        return [call for call in list(self.calls) if self._matches(match, call.method, call.path)]
+
+    def reset(self) -> None:
+        """Forgets calls, strays, crashes and faults, and lets go of calls that a fault holds."""
+        with self._lock:
+            self._faults.clear()
+            self._released.set()
+            self._released = threading.Event()
+            for record in (self.calls, self.strays, self.crashes):
+                record.clear()
+
+    def tidy(self) -> None:
+        """Raises AssertionError where a call was not documented or a route broke."""
+        assert not self.crashes, "\n".join(self.crashes)
+        assert not self.strays, f"not documented: {[str(call) for call in self.strays]}"
+
+    def close(self) -> None:
+        """Stops listening and breaks all connections."""
+        self._released.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._server.break_connections()
+        self._thread.join(10)
+
+    def admit(self, request: Request) -> None:
+        """Authentication, before anything else is looked at: overridden; raises HttpError."""
+
+    def refusal(self, error: HttpError) -> Answer:
+        """How this server puts a refusal: overridden."""
+        return Answer(error.status, {"code": error.status, "message": error.message, **error.extra}, error.headers)
+
+    def stray(self, request: Request, allowed: Iterable[str]) -> HttpError:
+        """The refusal of a call that is not documented; `allowed` are the methods of a known path."""
+        if allowed:
+            return HttpError(405, "Method Not Allowed", headers={"Allow": ", ".join(sorted(allowed))})
+        return HttpError(404, f"no such path: {request.path}")
+
+    def perform(self, request: Request, call: Call) -> Answer:
+        """Admits and routes one request; never raises."""
+        try:
+            self.admit(request)
+            found, allowed = self._find(request)
+            if found is None:
+                self.strays.append(call)
+                raise self.stray(request, allowed)
+            answer = found(self, request)
+            return answer if isinstance(answer, Answer) else Answer(body=answer)
+        except HttpError as error:
+            return self.refusal(error)
+        except Exception:  # noqa: BLE001  (a defect of the lab: said to the client and to the test)
+            self.crashes.append(f"{call}\n{traceback.format_exc()}")
+            return self.refusal(HttpError(500, "the lab broke"))
+
+    def next_fault(self, call: Call) -> Fault | None:
+        """The fault that this call has, counted down."""
+        with self._lock:
+            for fault in self._faults:
+                if not self._matches(fault.match, call.method, call.path):
+                    continue
+                if fault.after > 0:
+                    fault.after -= 1
+                    continue
+                if fault.times is not None:
+                    if fault.times <= 0:
+                        continue
+                    fault.times -= 1
+                return fault
+        return None
+
+    def hold(self, seconds: float) -> None:
+        """Waits that long, for ever when negative; a reset ends it."""
+        self._released.wait(None if seconds < 0 else seconds)
+
+    def _find(self, request: Request) -> tuple[Route | None, set[str]]:
+        allowed: set[str] = set()
+        for method, pattern, function in self._routes:
+            hit = pattern.fullmatch(request.path)
+            if hit and method == request.method:
+                request.names = hit.groupdict()
+                return function, set()
+            if hit:
+                allowed.add(method)
+        return None, allowed
+
+    def _matches(self, match: str, method: str, path: str) -> bool:
+        wanted, _, pattern = match.rpartition(" ")
+        short = path[len(self.prefix) :] if path.startswith(self.prefix) else path
+        return wanted in ("", "*", method) and (fnmatchcase(path, pattern) or fnmatchcase(short, pattern))
+
+
+def _routes_of(kind: type[WebLab]) -> Iterator[tuple[str, re.Pattern[str], Route]]:
+    for name in dir(kind):
+        function = getattr(kind, name)
+        for method, pattern in getattr(function, "routes", ()):
+            yield method, _compiled(kind.prefix + pattern), function
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)(?::([^}]+))?\}", pattern)
+    made = re.escape(parts[0])
+    for name, kind, literal in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        inner = {None: "[^/]+", "path": ".*"}.get(kind, kind)
+        made += f"(?P<{name}>{inner}){re.escape(literal)}"
+    return re.compile(made)

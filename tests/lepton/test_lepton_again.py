@@ -1,0 +1,102 @@
+"""A job that is submitted again, forgotten, or asked about: what Lepton's errands do with a handle."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from labs.slurm.process import until
+from leptonkit import api_of, body_of, handle_of, new_name, planted
+
+from nemo_runspec.backends.lepton.client import LeptonProvider
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Seen
+
+H100 = "ng-h100-4f2a"
+FAILED = Seen("failed", "evicted")
+
+
+@pytest.fixture
+def provider(lepton_lab, monkeypatch):
+    for name, value in lepton_lab.environment().items():
+        monkeypatch.setenv(name, value)
+    return LeptonProvider()
+
+
+@pytest.fixture
+def job(lepton_lab, tmp_path):
+    """The handle of a job of two nodes, and its folder, in which lies what was sent."""
+    lepton_lab.scenario(None, "nocapacity", times=None)
+    name = new_name()
+    body = body_of(name, nodes=2, affinity={"allowed_dedicated_node_groups": [H100]})
+    (tmp_path / "job.json").write_text(json.dumps(body))
+    id = api_of(lepton_lab).create(body)["metadata"]["id"]
+    return handle_of(lepton_lab, name, id=id, nodes=2, attempt=0, attempts=3), tmp_path
+
+
+def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
+    handle, folder = job
+    second = provider.again(handle, FAILED, ["node-ip-h100-node-1", "h100-node-3"], folder)
+    third = provider.again(second, FAILED, [], folder)
+    first_job, second_job, third_job = lepton_lab.jobs
+    assert [second["id"], third["id"]] == [second_job.id, third_job.id]
+    assert (second["attempt"], third["attempt"]) == (1, 2)
+    assert third["earlier"] == [handle["id"], second["id"]]
+    spec = dict(second_job.body["spec"])
+    assert spec.pop("affinity")["allowed_nodes_in_node_group"] == ["h100-node-0", "h100-node-2"]
+    assert spec.pop("envs") == [{"name": "NEMOTRON_POD_ATTEMPT", "value": "1"}]
+    assert spec == {key: value for key, value in first_job.body["spec"].items() if key != "affinity"}
+    assert second_job.body["metadata"]["labels"]["nemotron-attempt"] == "1"
+    assert "allowed_nodes_in_node_group" not in third_job.body["spec"]["affinity"]
+
+
+@pytest.mark.parametrize("kind", ["reset_after", "500_after", "cut", "garbage"])
+def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
+    handle, folder = job
+    lepton_lab.fault("POST /jobs", kind)
+    second = provider.again(handle, FAILED, [], folder)
+    assert [each.id for each in lepton_lab.jobs] == [handle["id"], second["id"]]
+
+
+def test_too_few_nodes_are_left(lepton_lab, provider, job):
+    handle, folder = job
+    provider.again(handle, FAILED, [f"h100-node-{number}" for number in range(3)], folder)
+    assert "allowed_nodes_in_node_group" not in lepton_lab.jobs[-1].body["spec"]["affinity"]
+
+
+def test_what_was_sent_is_gone(provider, job, tmp_path_factory):
+    with pytest.raises(UserError, match="what was sent to Lepton is not kept"):
+        provider.again(job[0], FAILED, [], tmp_path_factory.mktemp("empty"))
+
+
+def test_what_is_forgotten_is_said(lepton_lab, provider):
+    [handle] = planted(lepton_lab, 1, "Completed")
+    assert provider.forget(handle) == [f"job {handle['id']} of the Lepton workspace ws-lab, with its logs and events"]
+    assert provider.forget(handle) == []
+    assert provider.look([handle])[0].state == "lost"
+
+
+def test_replicas_and_events_of_a_job_that_waits(lepton_lab, provider, job):
+    handle, _ = job
+    until(lambda: provider.events(handle), "it waits", 60)
+    replicas = provider.replicas(handle)
+    assert [(each.index, each.problem) for each in replicas] == [(0, "no capacity"), (1, "no capacity")]
+    events = provider.events({**handle, "id": None})  # found by its name
+    assert {event.reason for event in events} == {"FailedScheduling"}
+    [piece] = provider.tail(handle, {}, 1000, platform=True)
+    assert piece.content.decode().count("FailedScheduling") == len(events)
+    assert provider.tail(handle, {piece.path: piece.end}, 1000, platform=True) == []
+
+
+def test_two_of_a_doubtful_submission(lepton_lab, provider):
+    """However they came about: the oldest is the job, and the other does not run."""
+    name = new_name()
+    first, second = (api_of(lepton_lab).create(body_of(name))["metadata"]["id"] for _ in range(2))
+    [seen] = provider.look([handle_of(lepton_lab, name)])
+    assert seen.facts["id"] == first
+    assert [job.id for job in lepton_lab.jobs if job.wish == "delete"] == [second]
+
+
+def test_there_is_no_shell(provider):
+    with pytest.raises(UserError, match="opens no shell"):
+        provider.shell({"name": "x"})

@@ -1,0 +1,199 @@
+"""Every way in which the lab's jobs go wrong, really run: the right kind, the line that shows it, the exit code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from labs.lepton.fixtures import needs_mounts
+from labs.lepton.lab import LeptonLab
+from labs.lepton.scenario import Timings
+
+from nemo_runspec.backends.lepton import seen as looking
+from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
+from nemo_runspec.backends.lepton.diagnose import diagnose
+from nemo_runspec.backends.lepton.logs import newest
+from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+
+SECONDS = 60.0
+
+POD = """
+trap 'echo "nemotron-end: node=0 exit_code=143 received=TERM phase=command reason="; exit 143' TERM
+echo 'step 1'
+{{ {command}
+}} & wait $!; code=$?
+[ "$code" = 0 ] || echo "nemotron-end: node=0 exit_code=$code phase=command reason="
+exit "$code"
+"""
+"""What a pod does, as far as it matters here: it runs a command, and says how that ended."""
+
+RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
+OUT_OF_GPU = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1"
+UNSTARTED = "nemotron-end: node=0 exit_code=1 phase=start reason=code: https://s3/x cannot be fetched: HTTP 403"
+BROKEN_UPLOAD = "nemotron-end: node=0 exit_code=1 phase=command reason=outputs: /out: 1 of 2 files: HTTP 500"
+
+FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
+    "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
+    "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
+    "quick": ("quickfail", {}, "true", "user code", "cannot import name", 1),
+    "archived": ("archived_fail", {}, RAISES, "user code", "ValueError", 1),
+    "lines-lost": ("truncated_log", {"drop_every": 0, "drop_text": "nemotron-end"}, RAISES, "user code", "Value", 1),
+    "kernel": ("oom", {}, "head -c 100M /dev/zero | tail", "out of memory", "OOM encountered", None),
+    "all-killed": ("oom", {"whole": True}, "sleep 60", "out of memory", "OOM encountered", 137),
+    "gpu-memory": ("", {}, OUT_OF_GPU, "out of memory", "CUDA out of memory", 1),
+    "evicted": ("evicted", {}, "sleep 60", "eviction", "reempted", 143),
+    "node-lost": ("nodefail", {}, "sleep 60", "node", "XID 79", 1),
+    "not-fetched": ("", {}, f"echo '{UNSTARTED}'; exit 1", "credentials", "HTTP 403", 1),
+    "not-uploaded": ("", {}, f"echo '{BROKEN_UPLOAD}'; exit 1", "storage", "HTTP 500", 1),
+    "archived-silent": ("archived_silent", {}, "true", "", "", None),
+}
+"""Name → scenario, its settings, the pod's command; kind, evidence, exit code."""
+
+WAITS: dict[str, tuple[str, str, str]] = {
+    "no-room": ("nocapacity", "capacity", "Insufficient nvidia.com/gpu"),
+    "no-image": ("imagepull", "image", "not found"),
+    "denied": ("imagepull_denied", "image", "401 Unauthorized"),
+    "bad-node": ("badnode", "node", "Mount point not found"),
+    "pulling": ("stuck_pull", "", ""),
+    "creating": ("stuck_start", "", ""),
+}
+"""Name → scenario; kind and evidence."""
+
+
+@pytest.fixture
+def api(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeptonApi]:
+    for name, value in lepton_lab.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(looking, "_LATE_LOGS", (0.0, 0.3))
+    lepton_lab.timings = Timings(grace=1.0)
+    yield connect(patience=1.0)
+
+
+def submit(api: LeptonApi, name: str, command: str = "sleep 60") -> Handle:
+    script = command if "nemotron-end" in command else POD.format(command=command)
+    container = {"image": "ubuntu:24.04", "command": ["/bin/bash", "-c", script]}
+    spec = {"resource_shape": "gpu.1xh100-sxm", "container": container, "log": {"enable_collection": True}}
+    job = api.create({"metadata": {"id": name, "name": name}, "spec": spec})
+    return {"name": name, "id": id_of(job), "nodes": 1, "since": time.time() - 5}
+
+
+def until(api: LeptonApi, handle: Handle, holds: Any) -> Seen:
+    """How a job is as soon as that holds; it fails in time where it never does."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        (seen,) = looking.look(api, [handle])
+        if holds(seen):
+            return seen
+        time.sleep(0.1)
+    raise AssertionError(f"{handle['name']}: still {seen}")
+
+
+def verdict(api: LeptonApi, handle: Handle, seen: Seen) -> Diagnosis | None:
+    log = seen.detail.log if seen.detail is not None else newest(api, handle, 200)
+    return diagnose(api, handle, seen, log)
+
+
+@needs_mounts
+def test_jobs_that_fail(api: LeptonApi, lepton_lab: LeptonLab):
+    """All of them at once: each is told apart, and nothing of any runs on."""
+    handles = {}
+    for name, (kind, settings, command, *_) in FAILURES.items():
+        if kind:
+            lepton_lab.scenario(name, kind, **settings)
+        handles[name] = submit(api, name, command)
+    said = {}
+    for name, handle in handles.items():
+        seen = until(api, handle, lambda seen: is_over(seen.state))
+        found = verdict(api, handle, seen)
+        assert found is not None, name
+        said[name] = (found, seen)
+    assert {name: found.kind for name, (found, _) in said.items()} == {name: row[3] for name, row in FAILURES.items()}
+    for name, (found, seen) in said.items():
+        *_, evidence, exit_code = FAILURES[name]
+        assert evidence in found.evidence, (name, found)
+        assert found.what, name
+        assert found.remedy, name
+        assert exit_code in (None, seen.exit_code), (name, seen)
+    assert "h100-node" in said["node-lost"][0].what  # so that it can be avoided
+    assert lepton_lab.running == []
+
+
+@needs_mounts
+def test_a_job_that_succeeds_or_was_stopped_has_no_verdict(api: LeptonApi, lepton_lab: LeptonLab):
+    lepton_lab.scenario("good", "archived_ok")
+    good, stopped = submit(api, "good", "true"), submit(api, "stopped")
+    until(api, stopped, lambda seen: seen.state == "running")
+    api.stop(str(stopped["id"]))
+    for handle, state in ((good, "succeeded"), (stopped, "cancelled")):
+        seen = until(api, handle, lambda seen: is_over(seen.state))
+        assert seen.state == state
+        assert verdict(api, handle, seen) is None
+
+
+def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
+    """What keeps them is known while they wait; one that is only slow is told so when its time is up."""
+    handles = {}
+    for name, (scenario, *_) in WAITS.items():
+        lepton_lab.scenario(name, scenario)
+        handles[name] = submit(api, name)
+    for name, handle in handles.items():
+        _, kind, evidence = WAITS[name]
+        phase = {"no-room": "queue", "pulling": "pull"}.get(name)
+        seen = until(api, handle, lambda seen, phase=phase: _stuck(seen, phase))
+        found = verdict(api, handle, seen)
+        assert (found.kind if found else "") == kind, name
+        assert found is None or evidence in found.evidence, name
+        late = verdict(
+            api, handle, replace(seen, facts={**seen.facts, "overdue": f"for longer than {_key(seen)} (1 s)"})
+        )
+        assert late is not None, name
+        assert late.kind == (kind or {"pulling": "image"}.get(name, "")), name
+        assert _key(seen) in late.what, name
+        api.stop(str(handle["id"]))
+        until(api, handle, lambda seen: seen.state == "cancelled")
+    assert lepton_lab.running == []
+
+
+def _stuck(seen: Seen, phase: str | None) -> bool:
+    waits = seen.state in ("queued", "starting") and bool(seen.facts.get("waiting"))
+    if phase is None:
+        return waits and seen.state == "starting" and "pulling" not in str(seen.facts["waiting"])
+    return waits and seen.facts.get("phase") == phase
+
+
+def _key(seen: Seen) -> str:
+    return f"{seen.facts['phase']}_timeout"
+
+
+@needs_mounts
+def test_answers_that_are_missing(api: LeptonApi, lepton_lab: LeptonLab):
+    """404, 500, no permission, no JSON: the verdict is of what is left, and says what was not answered."""
+    handle = submit(api, "raises", RAISES)
+    seen = until(api, handle, lambda seen: is_over(seen.state))
+    log = seen.detail.log
+    for match, kind in (("replicas", "404"), ("events", "403"), ("failure-analysis", "garbage")):
+        lepton_lab.fault(f"GET /jobs/*/{match}", kind)
+    found = diagnose(api, handle, seen, log)
+    assert found is not None
+    assert found.kind == "user code"
+    lepton_lab.fault("GET /jobs/*", "500", times=None)
+    assert diagnose(api, handle, seen, log) == found
+    before = len(lepton_lab.calls)
+    nothing = diagnose(api, handle, Seen("failed", "Lepton says that it failed"), b"")
+    assert nothing is not None
+    assert "did not answer about its replicas, events, failure analysis" in nothing.what
+    assert {call.path.rpartition("/")[2] for call in lepton_lab.calls[before:]} == {"replicas"}  # one was enough
+
+
+def test_how_much_is_asked(api: LeptonApi, lepton_lab: LeptonLab):
+    lepton_lab.scenario("waits", "nocapacity")
+    handle = submit(api, "waits")
+    seen = until(api, handle, lambda seen: _stuck(seen, "queue"))
+    for state, asked in (("queued", 2), ("running", 1), ("failed", 3)):
+        before = api.web.calls
+        diagnose(api, handle, replace(seen, state=state), b"")
+        assert api.web.calls - before == asked, state

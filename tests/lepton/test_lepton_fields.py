@@ -1,0 +1,95 @@
+"""What a Lepton profile may say: refused where Lepton would refuse it, before it is asked."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.lepton.fields import mounting_point
+from nemo_runspec.errors import UserError
+from nemo_runspec.profiles.fieldset import fields_of
+
+MOUNT = {"path": "/data", "mount_path": "/mnt/data", "from": "node-nfs:v"}
+
+
+def target_of(name: str = "train-1121-abcd", **env: Any) -> Any:
+    fields = fields_of("lepton").fields.values()
+    merged = {field.name: deepcopy(field.default) for field in fields} | {"nemo_run_dir": "/mnt/data/run", **env}
+    return get_backend("lepton").make_target(TargetRequest(name, "run", "", "direct", merged))
+
+
+@pytest.mark.parametrize(
+    ("env", "wrong"),
+    [
+        ({"mounts": [{**MOUNT, "mount_path": "/opt/"}]}, r"^mounts\[0\] is at /opt"),
+        ({"mounts": [{**MOUNT, "mount_path": "/usr/local"}]}, r"^mounts\[0\] is at /usr/local"),
+        ({"mounts": [{**MOUNT, "mount_path": "/proc/self"}]}, r"^mounts\[0\] is at /proc/self"),
+        ({"mounts": [{**MOUNT, "from": "lustre"}]}, r"^mounts\[0\] has a from that is neither"),
+        ({"mounts": [MOUNT, {**MOUNT, "mount_path": "/mnt/data/"}]}, "^mounts: two of them are at /mnt/data"),
+        ({"ttl": "5m"}, "^ttl: 5m is too short"),
+        ({"ttl": "soon"}, "^ttl: 'soon' is no length of time"),
+        ({"queue_priority": "urgent"}, "^queue_priority: 'urgent'"),
+        ({"secret_vars": {"LEPTON_JOB_NAME": "x"}}, "^secret_vars: 'LEPTON_JOB_NAME'"),
+        ({"secret_vars": {"TOKEN": "no such name"}}, "^secret_vars: TOKEN names no secret"),
+        ({"name": "Train"}, "^name: Lepton takes no job named 'Train'"),
+        ({"queue_timeout": "soon"}, "^queue_timeout: 'soon'"),
+        ({"output_url": "lepton://b/x"}, "^output_url: 'lepton://b/x' is no S3 path"),
+    ],
+)
+def test_what_lepton_would_refuse(env, wrong):
+    with pytest.raises(UserError, match=wrong) as caught:
+        target_of(**env)
+    assert caught.value.remedy
+
+
+def test_below_a_reserved_place_may_be_mounted():
+    assert target_of(mounts=[{**MOUNT, "mount_path": "/opt/data"}]).mounts[0]["mount_path"] == "/opt/data"
+
+
+@pytest.mark.parametrize(
+    ("folder", "place"),
+    [
+        ("/nemo_run", "/nemo_run"), ("/mnt/lustre/me/run", "/mnt/lustre"), ("/data/a/b/", "/data/a/b"), ("/mnt", ""),
+        ("/opt", ""), ("/proc/x", ""), ("", ""), ("relative", ""),
+    ],
+)  # fmt: skip
+def test_where_a_volume_is_mounted_when_the_profile_says_nothing(folder, place):
+    assert mounting_point(folder) == place
+
+
+@pytest.mark.parametrize(
+    ("env", "shared", "said"),
+    [
+        ({"mounts": [MOUNT]}, True, []),
+        ({"mounts": [MOUNT], "nemo_run_dir": "/data"}, False, ["nemo_run_dir '/data' is on none of mounts"]),
+        ({}, True, ["nemo_run_dir '/mnt/data/run' is on none of mounts: the node group's volume"]),
+        ({"mounts": [MOUNT], "queue_priority": "mid-4000"}, True, ["queue_priority: Lepton takes this only"]),
+    ],
+)
+def test_what_is_odd_is_said(env, shared, said):
+    target = target_of(**env)
+    assert target.shared is shared
+    assert len(target.warnings) == len(said)
+    for line, begin in zip(target.warnings, said, strict=True):
+        assert line.startswith(begin)
+
+
+def test_what_a_custom_spec_replaces_is_said_key_by_key():
+    custom = {
+        "ttl_seconds_after_finished": 900,
+        "completions": 1,
+        "log": {"save_termination_logs": False, "enable_collection": True},
+        "envs": [{"name": "MINE", "value": "1"}],
+        "user_security_context": {"privileged": True},
+    }
+    replaced = [line.split()[2] for line in target_of(mounts=[MOUNT], custom_spec=custom).warnings]
+    assert replaced == ["ttl_seconds_after_finished", "log.save_termination_logs"]
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(UserError, match="3 problems"):
+        target_of(ttl="1s", queue_priority="x", mounts=[{**MOUNT, "mount_path": "/"}])

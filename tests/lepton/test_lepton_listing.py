@@ -1,0 +1,56 @@
+"""`nemotron lepton …`: what the workspace has, as tables and as JSON."""
+
+from __future__ import annotations
+
+import pytest
+from leptonsite import Site, make_site
+
+ROWS = {
+    "shapes": {"shape": "gpu.8xh100-sxm", "gpus": 8, "cpus": 192, "memory_gb": 1536},
+    "node-groups": {"name": "h100-pool", "id": "ng-h100-4f2a", "ready_nodes": 3, "quota_enabled": True},
+    "nodes": {"node": "h100-node-1", "group": "h100-pool", "state": "open", "gpus": 8, "free": 5},
+    "reservations": {"reservation": "res-7h3k", "group": "h100-pool", "phase": "Reserved", "nodes": 4},
+    "volumes": {"volume": "lustre", "from": "node-nfs:lustre", "mounted_at": "/mnt/lustre", "path": "/lustre"},
+    "permissions filestore-1": {"path": "/public", "group": "h100-pool"},
+    "secrets": {"secret": "hf", "kind": "variable"},
+}
+
+
+@pytest.fixture
+def site(lepton_lab, tmp_path) -> Site:
+    found = make_site(lepton_lab, tmp_path)
+    world = lepton_lab.world
+    group = world.groups[0]
+    group.nodes[0] = type(group.nodes[0])("h100-node-0", unschedulable=True)
+    group.nodes[1] = type(group.nodes[1])("h100-node-1", taken=3)
+    world.secrets["hf"] = "hf_valuevaluevalue"
+    world.registries["nvcr"] = {"registry_server": "nvcr.io", "username": "$oauthtoken", "password": "nvapi-value"}
+    return found
+
+
+def test_what_there_is(site):
+    for words, row in ROWS.items():
+        found = site.nemotron("lepton", *words.split(), "--json").succeeds().json
+        assert [each for each in found if row.items() <= each.items()], (words, found)
+    shown = site.nemotron("lepton", "secrets", "--json").out
+    assert "nvcr" in shown
+    assert "value" not in shown, "names only"
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_as_a_table(site, columns):
+    out = site.nemotron("lepton", "nodes", "--profile", "one", COLUMNS=columns).succeeds().out
+    head, *lines = out.splitlines()
+    assert head.split() == ["NODE", "GROUP", "STATE", "GPUS", "FREE", "JOBS"]
+    assert lines[0].split() == ["h100-node-0", "h100-pool", "takes", "no", "jobs", "8", "0"]
+    assert {line.split()[1] for line in lines} == {"h100-pool"}, "the profile's node group only"
+    assert max(map(len, out.splitlines())) <= int(columns)
+
+
+def test_refusals(site):
+    site.nemotron("lepton", "permissions", "nope").refuses("no volume 'nope'", "filestore-1")
+    site.nemotron("dgxcloud", "pvcs").refuses("no profile of executor 'dgxcloud'", "--profile NAME")
+    site.nemotron("dgxcloud", "pvcs", "--profile", "one").refuses("profile 'one' is one of executor 'lepton'")
+    site.nemotron("lepton", "shapes", LEPTON_WORKSPACE_TOKEN="wrong").refuses(
+        "the token is from LEPTON_WORKSPACE_TOKEN"
+    )

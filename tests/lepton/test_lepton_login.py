@@ -1,0 +1,79 @@
+"""Who we are to Lepton: the environment before the login file, a job's own workspace before both."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemo_runspec.backends.lepton.credentials import GATEWAY, find_login
+from nemo_runspec.errors import UserError
+
+RECORD = """\
+current_workspace: ws-file
+workspaces:
+  ws-file: {auth_token: from-file, url: https://file.example/api}
+  ws-dgxc: {auth_token: other, url: https://gateway.dgxc.example/api/v2/workspaces/ws-dgxc}
+  ws-bare: {auth_token: bare}
+"""
+
+
+@pytest.fixture
+def known(monkeypatch, tmp_path):
+    """Sets variables, and writes the login file."""
+    for name in ("WORKSPACE_ID", "WORKSPACE_TOKEN", "AUTH_TOKEN", "WORKSPACE_URL", "WORKSPACE_ORIGIN_URL"):
+        monkeypatch.delenv(f"LEPTON_{name}", raising=False)
+    monkeypatch.setenv("LEPTON_CACHE_DIR", str(tmp_path))
+
+    def set_them(record: str | None = RECORD, **variables: str) -> None:
+        if record is not None:
+            (tmp_path / "workspace_info.yaml").write_text(record)
+        for name, value in variables.items():
+            monkeypatch.setenv(f"LEPTON_{name}", value)
+
+    return set_them
+
+
+@pytest.mark.parametrize(
+    ("variables", "handle", "expected"),
+    [
+        ({}, None, ("ws-file", "https://file.example/api", "from-file")),
+        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t"}, None, ("ws-env", f"{GATEWAY}/ws-env", "t")),
+        ({"WORKSPACE_ID": "ws-env", "AUTH_TOKEN": "a"}, None, ("ws-env", f"{GATEWAY}/ws-env", "a")),
+        ({"WORKSPACE_ID": "ws-env:in", "AUTH_TOKEN": "a"}, None, ("ws-env", f"{GATEWAY}/ws-env", "in")),
+        ({"WORKSPACE_ID": "ws-bare"}, None, ("ws-bare", f"{GATEWAY}/ws-bare", "bare")),
+        ({"WORKSPACE_URL": "http://h/x/"}, None, ("ws-file", "http://h/x", "from-file")),
+        ({"WORKSPACE_TOKEN": "t"}, None, ("ws-file", "https://file.example/api", "t")),
+        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t", "WORKSPACE_URL": "http://h"},
+         {"workspace": "ws-bare", "url": "http://job"}, ("ws-bare", "http://job", "bare")),
+        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t"}, {"workspace": "ws-env", "url": "http://job"},
+         ("ws-env", "http://job", "t")),
+    ],
+)  # fmt: skip
+def test_what_counts(known, variables, handle, expected):
+    known(**variables)
+    login = find_login(handle)
+    assert (login.workspace, login.url, login.token) == expected
+    assert "token='" not in repr(login)
+
+
+def test_the_origin_of_dgx_clouds_gateway(known):
+    known(WORKSPACE_ID="ws-dgxc")
+    assert find_login().origin == "https://gateway.dgxc.example"
+    known(WORKSPACE_ID="ws-file")
+    assert find_login().origin == ""
+    known(WORKSPACE_ORIGIN_URL="https://dash")
+    assert find_login().origin == "https://dash"
+
+
+@pytest.mark.parametrize(
+    ("record", "variables", "handle", "wrong"),
+    [
+        (None, {}, None, "no Lepton workspace is named"), ("", {}, None, "no Lepton workspace is named"),
+        ("a: [", {}, None, "is no YAML"), (None, {"WORKSPACE_ID": "w"}, None, "no token for the Lepton workspace 'w'"),
+        (None, {"WORKSPACE_ID": "w", "WORKSPACE_TOKEN": "t"}, {"workspace": "job"}, "no token .* 'job'"),
+    ],
+)  # fmt: skip
+def test_what_is_missing(known, record, variables, handle, wrong):
+    known(record, **variables)
+    with pytest.raises(UserError, match=wrong) as caught:
+        find_login(handle)
+    assert "LEPTON_WORKSPACE_TOKEN" in caught.value.remedy

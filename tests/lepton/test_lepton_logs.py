@@ -1,0 +1,75 @@
+"""Logs of nodes: whole, in order, every line once, whatever the server's limits and the times of lines are."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from labs.pods import needs_mounts
+from leptonkit import api_of, run
+
+from nemo_runspec.backends.lepton.logs import Cursor, newest, tail
+
+LINES = 12_000
+_MANY = f"""
+awk 'BEGIN {{ for (i = 1; i <= {LINES}; i++) print "zeile " i " — 漢字 é 🚀" }}'
+echo 'nemotron-end: node=0 attempt=0 exit_code=0 signal= rank= oom=0 phase=command lines={LINES} node_name=n reason='
+"""
+
+
+def read_all(api, handle, limit, offsets=None):
+    """Everything that is new, in pieces of about `limit` bytes: by pod, with the offsets to go on from."""
+    offsets, found = dict(offsets or {}), {}
+    while pieces := tail(api, handle, offsets, limit):
+        for piece in pieces:
+            found[piece.path] = found.get(piece.path, b"") + piece.content
+            offsets[piece.path] = piece.end
+    return found, offsets
+
+
+def test_a_cursor_is_one_number():
+    for cursor in (Cursor(), Cursor(1_700_000_000_123_456_789, 4321, 10**9), Cursor(5, 999_999, 0)):
+        assert Cursor.read(cursor.number) == cursor
+    assert Cursor(7, 3).number == 7_000_003
+
+
+@needs_mounts
+@pytest.mark.parametrize("resolution", [1, 1_000_000])
+def test_more_lines_than_an_answer_holds(lepton_lab, resolution):
+    lepton_lab.log_resolution_ns = resolution
+    job, handle = run(lepton_lab, _MANY)
+    api = api_of(lepton_lab)
+    found, offsets = {}, {}
+    while job.state not in ("Completed", "Failed"):  # while it is written, too
+        new, offsets = read_all(api, handle, 100_000, offsets)
+        found = {path: found.get(path, b"") + text for path, text in new.items()} | (found if not new else {})
+        time.sleep(0.05)
+    new, offsets = read_all(api, handle, 100_000, offsets)
+    text = b"".join((*found.values(), *new.values())).decode()
+    expected = [f"zeile {number} — 漢字 é 🚀" for number in range(1, LINES + 1)]
+    assert text.splitlines()[:LINES] == expected
+    assert len(text.splitlines()) == LINES + 1  # and no word about lost lines
+    assert tail(api, handle, offsets, 100_000) == []
+
+
+@needs_mounts
+def test_a_log_for_each_node(lepton_lab):
+    script = 'for i in 1 2 3; do echo "$LEPTON_JOB_WORKER_INDEX: $i"; done'
+    job, handle = run(lepton_lab, script, nodes=3)
+    job.wait_for("Completed")
+    found, _ = read_all(api_of(lepton_lab), handle, 1 << 20)
+    assert sorted(found.values()) == [b"".join(f"{n}: {i}\n".encode() for i in (1, 2, 3)) for n in range(3)]
+    assert list(found) == [replica.id for replica in job.replicas]
+    last = newest(api_of(lepton_lab), handle, 5).decode().splitlines()
+    assert len(last) == 5
+    assert last == sorted(last, key=lambda line: job.text.index(line) >= 0)
+
+
+@needs_mounts
+def test_lost_lines_are_said(lepton_lab):
+    lepton_lab.scenario(None, "truncated_log")
+    script = _MANY.replace(str(LINES), "10")
+    job, handle = run(lepton_lab, script)
+    job.wait_for("Completed")
+    [text] = read_all(api_of(lepton_lab), handle, 1 << 20)[0].values()
+    assert text.decode().splitlines()[-1] == "nemotron: Lepton has lost 3 or more lines of node 0's log"

@@ -1,0 +1,127 @@
+"""How jobs are seen: each state, the exit code that a node has left, few requests for many jobs."""
+
+from __future__ import annotations
+
+import pytest
+from labs.pods import needs_mounts
+from leptonkit import api_of, body_of, handle_of, new_name, planted, run
+
+from nemo_runspec.backends.lepton.seen import look
+
+_END = (
+    "nemotron-end: node={node} attempt=0 exit_code={code} signal= rank={rank} oom=0 phase=command lines= "
+    "node_name=n reason={reason}"
+)
+
+
+def end(code, node="$LEPTON_JOB_WORKER_INDEX", rank="", reason=""):
+    """A script's last words."""
+    return f'echo "{_END.format(node=node, code=code, rank=rank, reason=reason)}"; exit {code}'
+
+
+def test_a_thousand_jobs_are_few_requests(lepton_lab):
+    handles = [*planted(lepton_lab, 600, "Running"), *planted(lepton_lab, 400, "Queueing")]
+    planted(lepton_lab, 300, "Running")  # other people's
+    seen = look(api_of(lepton_lab), handles)
+    assert [each.state for each in seen] == ["running"] * 600 + ["queued"] * 400
+    assert [each.facts["id"] for each in seen] == [handle["id"] for handle in handles]
+    assert len(lepton_lab.calls) <= 3
+
+
+def test_archived_jobs_are_found_among_many(lepton_lab):
+    old, new = planted(lepton_lab, 6, "Archived"), planted(lepton_lab, 3, "Running")
+    seen = look(api_of(lepton_lab), [*old, *new])
+    assert [each.state for each in seen] == ["lost"] * 6 + ["running"] * 3
+
+
+@pytest.mark.parametrize("many", [1, 6])
+def test_jobs_that_are_gone(lepton_lab, many):
+    handles = [handle_of(lepton_lab, name, id=f"{name}-abcd") for name in (new_name() for _ in range(many))]
+    handles[-1]["stopped_by"] = "somebody"
+    seen = look(api_of(lepton_lab), [*handles, handle_of(lepton_lab, new_name())])
+    assert [each.state for each in seen] == ["lost"] * (many - 1) + ["cancelled", "failed"]
+    assert [each.gone for each in seen] == [False] * many + [True]
+    assert (seen[-2].exit_code, seen[-2].reason) == (143, "cancelled by somebody")
+
+
+def test_a_job_without_an_id_is_adopted(lepton_lab):
+    [handle] = planted(lepton_lab, 1, "Running")
+    id = handle.pop("id")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.facts["id"]) == ("running", id)
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("kind", "script", "state", "code"),
+    [
+        ("ok", end(0), "succeeded", 0), ("ok", end(7, rank="3"), "failed", 7), ("ok", "exit 9", "failed", 1),
+        ("archived_ok", end(0), "succeeded", 0), ("archived_fail", end(4), "failed", 4),
+        ("archived_silent", end(5), "failed", 5), ("archived_silent", end(0), "succeeded", 0),
+        ("archived_silent", "true", "lost", None), ("late_log", end(6), "failed", 6),
+        ("quickfail", "", "failed", 1),
+    ],
+)  # fmt: skip
+def test_how_a_job_ended(lepton_lab, kind, script, state, code):
+    lepton_lab.scenario(None, kind)
+    job, handle = run(lepton_lab, script)
+    job.wait_for("Completed", "Failed", "Archived")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.exit_code) == (state, code)
+    assert bool(seen.reason) == (state != "succeeded")
+
+
+@needs_mounts
+def test_the_node_that_failed_by_itself_says_why(lepton_lab):
+    script = f"""if [ "$LEPTON_JOB_WORKER_INDEX" = 1 ]; then {end(3, rank="9")}
+        else sleep 0.3; {end(143, reason="node 1 failed")}; fi"""
+    job, handle = run(lepton_lab, script, nodes=2)
+    job.wait_for("Failed")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.exit_code, seen.reason) == (3, "rank 9 ended with exit code 3")
+    assert len(seen.facts["nodes"].split(",")) == 2
+
+
+@needs_mounts
+def test_out_of_memory_where_no_node_could_say_so(lepton_lab):
+    lepton_lab.scenario(None, "oom", whole=True)
+    job, handle = run(lepton_lab, "sleep 60")
+    job.wait_for("Failed")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.exit_code) == ("failed", 137)
+    assert "memory" in seen.reason
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("kind", "state", "phase", "waiting"),
+    [
+        ("nocapacity", "queued", "queue", "no capacity: Insufficient nvidia.com/gpu"),
+        ("stuck_pull", "starting", "pull", "pulling the image"),
+        ("imagepull", "starting", "pull", "the image cannot be pulled: "),
+        ("badnode", "starting", "start", "its storage cannot be mounted: Mount point not found"),
+    ],
+)
+def test_why_a_job_waits(lepton_lab, kind, state, phase, waiting):
+    lepton_lab.scenario(None, kind)
+    job, handle = run(lepton_lab, "true")
+    job.wait_for("Queueing" if state == "queued" else "Starting")
+    api = api_of(lepton_lab)
+    for _ in range(200):
+        [seen] = look(api, [handle])
+        if seen.facts.get("waiting", "").startswith(waiting):
+            break
+    assert (seen.state, seen.facts["phase"]) == (state, phase)
+    assert seen.facts["waiting"].startswith(waiting)
+
+
+def test_a_state_that_nobody_knows_is_shown(lepton_lab):
+    [handle] = planted(lepton_lab, 1, "Hibernating")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.exit_code) == ("unknown", None)
+    assert "Hibernating" in seen.reason
+
+
+def test_payloads_of_the_kit_are_taken(lepton_lab):
+    """Guards the tests above: what they send is what the server accepts."""
+    assert api_of(lepton_lab).create(body_of(new_name()))["metadata"]["id"]

@@ -1,0 +1,138 @@
+"""Jobs that wait for too long, that are tried again, that are stopped: what becomes of them, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from labs.pods import needs_mounts
+from leptonsite import Site, make_site, var
+
+pytestmark = needs_mounts
+
+PROFILES = """
+[strict]
+extends = "one"
+queue_timeout = "1s"
+pull_timeout = "1s"
+start_timeout = "1s"
+on_timeout = "stop"
+
+[patient]
+extends = "strict"
+on_timeout = "warn"
+
+[again]
+extends = "one"
+retries = 1
+avoid_failed_nodes = true
+"""
+
+
+@pytest.fixture
+def site(lepton_lab, tmp_path) -> Site:
+    found = make_site(lepton_lab, tmp_path)
+    found.profile(PROFILES)
+    return found
+
+
+def attempts(site: Site) -> list[str]:
+    """States of the lab's jobs."""
+    return [job.state for job in site.lab.jobs]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key", "kind"),
+    [
+        ("nocapacity", "queue_timeout", "capacity"),
+        ("imagepull_denied", "pull_timeout", "image"),
+        ("badnode", "start_timeout", "node"),
+    ],
+)
+def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(site, scenario, key, kind):
+    site.lab.scenario(None, scenario)
+    told = site.run("strict")
+    assert told.code == 124, told.err
+    assert "diagnosis" in told.err
+    assert (attempts(site), site.lab.running) == (["Stopped"], [])
+    verdict = site.nemotron("jobs", "diagnose", "last", "--json").succeeds().json
+    assert (verdict["state"], verdict["exit_code"], verdict["kind"]) == ("failed", 124, kind)
+    assert verdict["reason"].startswith(f"{key}: it ")
+    assert verdict["evidence"]
+    assert verdict["remedy"]
+
+
+def test_a_warning_stops_nothing(site):
+    """Detached: whoever asks sees it, and why; then it is cancelled, and what Lepton kept is gone."""
+    site.lab.scenario(None, "badnode")
+    name = site.run("patient", mode="--batch").succeeds().out.strip()
+    [job] = site.lab.jobs
+    for _ in range(100):
+        row = site.nemotron("jobs", "status", COLUMNS="200").succeeds().out.splitlines()[1]
+        if "for longer than start_timeout (1 s)" in row:
+            break
+    assert "for longer than start_timeout (1 s)" in row
+    assert "0 of 1 ready" in row
+    assert job.state == "Starting"
+    verdict = site.nemotron("jobs", "diagnose", name).succeeds().out
+    assert f"{name}: starting" in verdict
+    assert "kind        node" in verdict
+    replica = site.nemotron("jobs", "replicas", name, "--json").succeeds().json[0]
+    assert (replica["index"], replica["state"], replica["node"] != "") == (0, "ConfigError", True)
+    assert "FailedMount" in site.nemotron("jobs", "events", name).succeeds().out
+    told = site.nemotron("jobs", "cancel", name).succeeds().out
+    assert f"{name}: cancelled, exit code 143" in told
+    assert f"{name}: deleted: job {job.id} of the Lepton workspace {site.lab.workspace}" in told
+    assert site.record(name)["states"][-1]["state"] == "cancelled"
+    assert "is cancelled and has no replicas" in site.nemotron("jobs", "replicas", name).succeeds().out
+
+
+def test_an_evicted_job_is_tried_again(site):
+    site.lab.scenario(None, "evicted")
+    told = site.run("again", *var(SECONDS_TO_RUN=1)).succeeds()
+    assert "attempt 2 of 2 after: " in told.err
+    assert attempts(site) == ["Failed", "Completed"]
+    assert told.out.count("[rank0] token 0\n") == 2, "the log of both"
+    assert "attempt 1" in site.nemotron("jobs", "show", "last").succeeds().out
+
+
+def test_a_node_that_failed_is_avoided_and_the_attempts_end(site):
+    site.lab.scenario(None, "nodefail", times=2)
+    told = site.run("again", *var(SECONDS_TO_RUN=1))
+    assert told.code not in (0, 124)
+    assert attempts(site) == ["Failed", "Failed"]
+    record = site.record(site.lab.jobs[0].name)
+    assert record["diagnosis"]["kind"] == "node"
+    [bad] = record["handle"]["avoid"]
+    assert bad not in record["facts"]["nodes"].split(",")
+
+
+def test_what_fails_by_itself_is_not_tried_again(site):
+    assert site.run("again", *var(CODE=9)).code == 9
+    assert attempts(site) == ["Failed"]
+
+
+def test_stop_keeps_what_cancel_deletes(site):
+    name = site.run("again", *var(SECONDS_TO_RUN=600), mode="--batch").succeeds().out.strip()
+    assert site.nemotron("jobs", "stop", name).succeeds().out.startswith(f"{name}: cancelled, exit code 143")
+    assert (attempts(site), site.lab.running) == (["Stopped"], []), "and it is not tried again"
+    assert site.record(name)["handle"]["stopped_by"].startswith("nemotron jobs stop")
+    assert deletions(site) == []
+    again = site.nemotron("jobs", "cancel", name, "--json").succeeds().json[0]
+    assert again["deleted"][0].startswith(f"job {site.lab.jobs[0].id} of the Lepton workspace")
+    assert len(deletions(site)) == 1
+
+
+def deletions(site: Site) -> Sequence[object]:
+    return [call for call in site.lab.calls if call.method == "DELETE" and "/jobs/" in call.path]
+
+
+def test_what_other_executors_do_not_have(site):
+    site.nemotron("run", "./train.py").succeeds()
+    for errand in ("events", "replicas"):  # of which a message names where else to look
+        site.nemotron("jobs", errand, "last").refuses(
+            f"executor 'local', which knows no {errand}", "nemotron jobs logs"
+        )
+    assert "nothing is wrong" in site.nemotron("jobs", "diagnose", "last").succeeds().out
+    assert "--resolve: executor 'local' has nothing" in site.nemotron("run", "./train.py", "-d", "--resolve").err
+    site.run("one", "--resolve").refuses("--resolve belongs to --dry-run")

@@ -1,0 +1,163 @@
+"""Jobs that are submitted again: which, by whom, without which nodes, and what is kept of the attempts before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recordkit import record, stored
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.lock import locked
+from nemo_runspec.remote import refresh as refreshing
+from nemo_runspec.remote.provider import Diagnosis, Handle, Piece, Replica, Rest, Seen
+from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.transport.base import Unreachable
+
+FAILED = Seen("failed", "exit code 137", exit_code=137, facts={"id": "j-0", "nodes": "node-1,node-10"})
+EVICTED = Diagnosis("eviction", "it was evicted")
+
+
+class Platform:
+    """Every attempt has an id of its own; all fail as `diagnosis` says."""
+
+    def __init__(self) -> None:
+        self.diagnosis: Diagnosis | None = EVICTED
+        self.replicas_are: list[Replica] = []
+        self.avoided: list[list[str]] = []
+        self.rests = 0
+        self.trouble: UserError | None = None
+        self.during_look = lambda: None
+
+    def host_of(self, handle: Handle) -> str:
+        return "there"
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+        self.during_look()
+        return [FAILED for _ in handles]
+
+    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+        return self.diagnosis
+
+    def replicas(self, handle: Handle) -> list[Replica]:
+        return self.replicas_are
+
+    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+        if self.trouble:
+            raise self.trouble
+        self.avoided.append(list(avoid))
+        return {**handle, "id": f"j-{len(self.avoided)}"}
+
+    def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False) -> list[Piece]:
+        path = f"{handle['id']}-0"
+        return [] if path in offsets else [Piece(path, 0, f"the log of {handle['id']}\n".encode(), next=1)]
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+        self.rests += 1
+        return [Rest(diagnosis=self.diagnosis) for _ in handles]
+
+
+@pytest.fixture
+def platform(monkeypatch: pytest.MonkeyPatch) -> Platform:
+    found = Platform()
+    monkeypatch.setattr(refreshing, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    return JobStore(tmp_path / "jobs")
+
+
+def job(store: JobStore, attempts: int = 3, **handle: Any) -> JobRecord:
+    known = {"name": "job", "id": "j-0", "attempt": 0, "attempts": attempts, **handle}
+    return stored(store, record("job", ("planned", "submitting", "queued", "running"), executor="cloud", handle=known))
+
+
+def test_until_the_attempts_are_over(store, platform):
+    now = job(store)
+    for attempt in (1, 2):
+        ((now, seen),) = refresh(store, [now])
+        assert (now.state, now.handle["id"], now.handle["attempt"]) == ("queued", f"j-{attempt}", attempt)
+        assert now.reason == f"attempt {attempt + 1} of 3 after eviction"
+        assert seen is not None
+        assert seen.facts["attempt"] == attempt
+    assert platform.rests == 0, "its secrets are still needed"
+    ((now, _),) = refresh(store, [now])
+    assert (now.state, now.exit_code, now.diagnosis["kind"], platform.rests) == ("failed", 137, "eviction", 1)
+    assert [each["id"] for each in now.handle["tried"]] == ["j-0", "j-1"]
+    log = (store.folder("job") / "logs" / "job.log").read_text()
+    assert log == "the log of j-0\nthe log of j-1\n", "each attempt's, before it is forgotten"
+
+
+@pytest.mark.parametrize(
+    "kind", ["user code", "out of memory", "image", "capacity", "credentials", "storage", "", None]
+)
+def test_what_it_did_itself_it_would_do_again(store, platform, kind):
+    platform.diagnosis = None if kind is None else Diagnosis(kind, "it failed")
+    ((now, _),) = refresh(store, [job(store)])
+    assert (now.state, platform.avoided) == ("failed", [])
+
+
+@pytest.mark.parametrize("handle", [{"attempts": 1}, {"attempt": 2}, {"stopped_by": "me"}])
+def test_never_again(store, platform, handle):
+    ((now, _),) = refresh(store, [job(store, **handle)])
+    assert (now.state, platform.avoided) == ("failed", [])
+
+
+def test_a_stale_record_is_no_reason(store, platform):
+    """Two processes ask at the same time: the second one finds it done, even where it has seen the failure before."""
+    old = job(store)
+    ((now, _),) = refresh(store, [old])
+    platform.during_look = lambda: store.note(now, handle={**now.handle, "id": "j-9"})
+    ((second, seen),) = refresh(store, [old])
+    assert (second.handle["id"], seen, len(platform.avoided)) == ("j-9", None, 1)
+
+
+def test_another_process_does_it_just_now(store, platform):
+    waiting = job(store)
+    folder = store.folder("job") / "attempts"
+    folder.mkdir()
+    with locked(folder):
+        ((now, _),) = refresh(store, [waiting])
+    assert (now.state, platform.avoided) == ("running", [])
+
+
+def test_out_of_reach(store, platform):
+    """It is not written down as failed: the next question submits it again."""
+    platform.trouble = Unreachable("no answer")
+    with pytest.raises(Unreachable):
+        refresh(store, [job(store)])
+    platform.trouble = None
+    ((now, _),) = refresh(store, [store.by_name("job")])
+    assert (now.state, now.handle["attempt"]) == ("queued", 1)
+
+
+def test_refused(store, platform):
+    platform.trouble = UserError("quota exceeded")
+    ((now, _),) = refresh(store, [job(store)])
+    assert (now.state, now.exit_code) == ("failed", 137)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "diagnosis", "troubled", "avoided"),
+    [
+        (True, Diagnosis("node", "mount failed on node-1", "event"), "", ["node-1"]),
+        (True, Diagnosis("node", "mount failed", "node-10: mount point not found"), "", ["node-10"]),
+        (True, Diagnosis("node", "mount failed"), "node-10", ["node-10"]),
+        (True, Diagnosis("node", "mount failed"), "", []),
+        (False, Diagnosis("node", "mount failed on node-1"), "", []),
+        (True, Diagnosis("eviction", "evicted from node-1"), "", []),
+    ],
+)
+def test_without_the_nodes_that_were_at_fault(store, platform, wanted, diagnosis, troubled, avoided):
+    platform.diagnosis = diagnosis
+    platform.replicas_are = [Replica(n, 0, n, problem="bad" if n == troubled else "") for n in ("node-1", "node-10")]
+    ((now, _),) = refresh(store, [job(store, avoid_failed_nodes=wanted)])
+    ((now, _),) = refresh(store, [now])
+    assert platform.avoided == [avoided, avoided], "in the next attempt too"
+    assert list(now.handle.get("avoid", [])) == avoided

@@ -1,0 +1,129 @@
+"""Deadlines of jobs that wait: when they pass, what is said, and how a job that was stopped for that has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from recordkit import record, stored
+
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
+from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+from nemo_runspec.transport.base import Unreachable
+
+LIMITS = {"queue": 60, "pull": 120, "start": 30, "action": "warn"}
+WAITS = Seen("queued", facts={"id": "j-1", "phase": "queue", "waiting": "no capacity"})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    return JobStore(tmp_path / "jobs")
+
+
+def job(store: JobStore, *, age: float = 0, action: str = "warn", **facts: object) -> JobRecord:
+    """A job that has been queued for that many seconds."""
+    handle = {"name": "job", "id": "j-1", "deadlines": {**LIMITS, "action": action}}
+    states = ("planned", "submitting", "queued")
+    return stored(store, record("job", states, age=age + 2, executor="cloud", handle=handle, facts=facts))
+
+
+@pytest.mark.parametrize(("age", "overdue"), [(30, ""), (90, "for longer than queue_timeout (1 min)")])
+def test_a_job_that_nobody_asked_about_was_queued_all_the_time(store, age, overdue):
+    seen = timed(job(store, age=age), WAITS, time.time())
+    assert seen.facts.get("overdue", "") == overdue
+    assert time.time() - seen.facts["phase_since"] == pytest.approx(age, abs=15)
+
+
+def test_each_phase_has_its_own_time(store):
+    began = 1000.0
+    pulls = replace(WAITS, state="starting", facts={"phase": "pull"})
+    first = timed(job(store, age=900, phase="queue", phase_since=100.0), pulls, began)
+    assert (first.facts["phase_since"], "overdue" in first.facts) == (began, False), "what it was before is over"
+    told = job(store, phase="pull", phase_since=began)
+    assert "overdue" not in timed(told, pulls, began + 119).facts
+    assert timed(told, pulls, began + 121).facts["overdue"] == "for longer than pull_timeout (2 min)"
+    runs = Seen("running", facts={"phase": ""})
+    assert timed(told, runs, began + 900) == runs
+
+
+def test_a_job_without_deadlines_is_as_it_was(store):
+    plain = stored(store, record("plain", ("planned", "queued"), age=9000, handle={"id": "7"}))
+    assert timed(plain, WAITS, time.time()) == WAITS
+
+
+class Platform:
+    """Stops what it is told to stop, after some looks."""
+
+    def __init__(self, looks: int = 2, diagnosis: Diagnosis | None = None, ends: str = "cancelled") -> None:
+        self.looks, self.diagnosis, self.ends = looks, diagnosis, ends
+        self.stopped: list[str] = []
+        self.away = False
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        if self.away:
+            raise Unreachable("no answer")
+        self.stopped += [f"{handle['id']} {by}" for handle in handles]
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+        self.looks -= 1
+        return [Seen("queued" if self.looks > 0 else self.ends) for _ in handles]
+
+    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+        assert not self.stopped, "afterwards there is nothing to be seen"
+        return self.diagnosis
+
+
+def enforced(store: JobStore, platform: Platform, of: JobRecord, seen: Seen = WAITS) -> tuple[JobRecord, Seen]:
+    told = timed(of, seen, time.time())
+    return enforce(store, platform, [(of, told)], sleep=lambda seconds: None)[0]  # type: ignore[arg-type]
+
+
+def test_a_warning_stops_nothing(store):
+    platform = Platform()
+    _, seen = enforced(store, platform, job(store, age=90))
+    assert (seen.state, platform.stopped) == ("queued", [])
+
+
+@pytest.mark.parametrize("found", [None, Diagnosis("capacity", "no node has 8 GPUs", "events", "ask for 4")])
+def test_stopped_and_diagnosed(store, found):
+    platform = Platform(diagnosis=found)
+    now, seen = enforced(store, platform, job(store, age=90, action="stop"))
+    rest = told_by(now, Rest())
+    assert (platform.stopped, seen.state, seen.exit_code) == (["j-1 queue_timeout"], "failed", TIMED_OUT)
+    assert seen.reason == "queue_timeout: it waited for nodes for longer than 1 min"
+    assert rest.diagnosis is not None
+    assert (rest.diagnosis.kind, rest.diagnosis.what) == ("capacity", found.what if found else seen.reason)
+
+
+def test_a_job_that_finishes_while_it_is_stopped_has_succeeded(store):
+    platform = Platform(ends="succeeded")
+    _, seen = enforced(store, platform, job(store, age=90, action="stop"))
+    assert (len(platform.stopped), seen.state) == (1, "succeeded")
+
+
+def test_a_job_whose_platform_forgets_it_at_once_has_failed_too(store):
+    _, seen = enforced(store, Platform(ends="lost"), job(store, age=90, action="stop"))
+    assert (seen.state, seen.exit_code) == ("failed", TIMED_OUT)
+
+
+def test_whoever_asks_next_goes_on_where_the_first_one_was_cut_off(store):
+    platform = Platform()
+    platform.away = True
+    with pytest.raises(Unreachable):
+        enforced(store, platform, job(store, age=90, action="stop"))
+    platform.away = False
+    left = store.by_name("job")
+    platform.diagnose = lambda handle, seen: pytest.fail("it was diagnosed before")  # type: ignore[method-assign]
+    _, seen = enforced(store, platform, left, replace(WAITS, facts={"phase": ""}))
+    assert (seen.state, seen.reason) == ("failed", left.handle["timed_out"]["cause"])
+
+
+def test_a_job_that_somebody_stops_is_left_to_them(store):
+    stopping = job(store, age=90, action="stop")
+    platform = Platform()
+    enforced(store, platform, replace(stopping, handle={**stopping.handle, "stopped_by": "me"}))
+    assert platform.stopped == []

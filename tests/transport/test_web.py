@@ -1,0 +1,216 @@
+"""`transport.web` against a server on loopback that breaks in every way a platform does."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from labs.web import Answer, HttpError, Request, WebLab, route
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.web import NotKnown, Refused, Web
+
+
+class Shop(WebLab):
+    """Things that can be counted, made and changed."""
+
+    prefix = "/api"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[object] = []
+
+    @route("GET", "/things")
+    def things(self, request: Request) -> object:
+        return {"made": self.made, "who": request.headers.get("Authorization")}
+
+    @route("POST", "/things")
+    def make(self, request: Request) -> object:
+        if request.json() == {"wrong": True}:
+            raise HttpError(400, "a thing needs a name")
+        self.made.append(request.json())
+        return Answer(201, {"id": len(self.made)})
+
+    @route("DELETE", "/things")
+    def clear(self, request: Request) -> object:
+        self.made.clear()
+        return Answer(204)
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    lab = Shop()
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    """How long the client has waited between its tries: nobody waits here."""
+    return []
+
+
+@pytest.fixture
+def web(shop: Shop, waits: list[float]) -> Callable[..., Web]:
+    def make(**options) -> Web:
+        asked = {"timeout": 0.5, "patience": 30.0, "sleep": waits.append, **options}
+        return Web(f"{shop.origin}/api", "the shop", headers=lambda: {"Authorization": "Bearer t0ken"}, **asked)
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["429", "500", "502", "503", "reset", "timeout", "cut"])
+def test_what_passes_is_asked_again(shop, web, waits, kind):
+    shop.fault("GET /things", kind, times=2, seconds=5)
+    assert web().get("/things") == {"made": [], "who": "Bearer t0ken"}
+    assert len(shop.calls_of("GET /things")) == 3
+    assert len(waits) == 2
+    assert waits[0] < waits[1]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409])
+def test_a_refusal_is_final(shop, web, waits, status):
+    shop.fault("GET /things", str(status), times=None)
+    with pytest.raises(Refused) as caught:
+        web().get("/things")
+    assert (caught.value.status, len(shop.calls), waits) == (status, 1, [])
+    assert not isinstance(caught.value, Unreachable)
+
+
+def test_the_servers_own_words(shop, web):
+    with pytest.raises(Refused, match="a thing needs a name") as caught:
+        web().post("/things", {"wrong": True})
+    assert "t0ken" not in str(caught.value)
+    assert shop.made == []
+
+
+def test_retry_after(shop, web, waits):
+    shop.fault("GET /things", "429", times=1, retry_after=7)
+    web().get("/things")
+    assert waits == [7.0]
+
+
+def test_patience_ends(shop, web):
+    shop.fault("GET /things", "503", times=None, retry_after=3600)
+    with pytest.raises(Unreachable, match="503"):
+        web().get("/things")
+    assert len(shop.calls) == 1, "nobody waits for an hour"
+
+
+@pytest.mark.parametrize("kind", ["reset_after", "500_after", "timeout_after", "cut", "reset", "500"])
+def test_what_may_have_been_done_is_not_done_again(shop, web, kind):
+    """The client cannot tell `reset` from `reset_after`: both are not known, and asked only once."""
+    shop.fault("POST /things", kind, times=1, seconds=5)
+    with pytest.raises(NotKnown):
+        web().post("/things", {"name": "x"})
+    assert shop.made == ([{"name": "x"}] if kind not in ("reset", "500") else [])
+    assert len(shop.calls_of("POST /things")) == 1
+
+
+@pytest.mark.parametrize("kind", ["429", "503"])
+def test_what_was_not_done_is_done_again(shop, web, kind):
+    shop.fault("POST /things", kind, times=1)
+    assert web().post("/things", {"name": "x"}) == {"id": 1}
+    assert shop.made == [{"name": "x"}]
+
+
+def test_nobody_there(shop, web):
+    client = web(patience=0.0)
+    shop.close()
+    with pytest.raises(Unreachable) as caught:
+        client.post("/things", {"name": "x"})
+    assert not isinstance(caught.value, NotKnown), "a connection that was never made has done nothing"
+    assert "refused" in str(caught.value).lower()
+
+
+def test_an_answer_that_is_no_json(shop, web):
+    shop.fault("GET /things", "garbage")
+    with pytest.raises(UserError, match="no JSON"):
+        web().get("/things")
+
+
+def test_an_empty_answer(shop, web):
+    assert web().delete("/things") is None
+
+
+def test_a_login_of_netrc_is_not_taken(shop, web, tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password other\n", encoding="utf-8")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    assert web().get("/things")["who"] == "Bearer t0ken"
+
+
+@pytest.fixture
+def secret_shop(tmp_path: Path) -> Iterator[tuple[int, Path, list[bytes]]]:
+    """A server with a certificate it has signed itself: its port, the certificate, and the requests it has read."""
+    certificate, key = self_signed(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    listening, read = socket.create_server(("127.0.0.1", 0)), []
+
+    def serve() -> None:
+        while True:
+            try:
+                plain, _ = listening.accept()
+            except OSError:
+                return
+            with suppress(OSError), context.wrap_socket(plain, server_side=True) as connection:
+                read.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield listening.getsockname()[1], certificate, read
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+    thread.join(10)
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    start = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=36500))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    certificate, private = folder / "certificate.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(pem))
+    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return certificate, private
+
+
+def test_a_certificate_nobody_trusts(secret_shop):
+    """Nothing is sent to it, no token above all; it is not asked again; REQUESTS_CA_BUNDLE is the way."""
+    port, _, read = secret_shop
+    client = Web(f"https://127.0.0.1:{port}/api", "the shop", headers=lambda: {"Authorization": "Bearer t0ken"})
+    with pytest.raises(UserError, match="not trusted") as caught:
+        client.get("/things")
+    assert "REQUESTS_CA_BUNDLE" in (caught.value.remedy or "")
+    assert (client.calls, read) == (1, [])
+
+
+def test_a_certificate_of_the_houses_own(secret_shop, monkeypatch):
+    port, certificate, read = secret_shop
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    client = Web(f"https://127.0.0.1:{port}/api", "the shop", headers=lambda: {"Authorization": "Bearer t0ken"})
+    assert client.get("/things") == {}
+    assert b"Bearer t0ken" in read[0]

@@ -33,6 +33,8 @@ ABSENT = {
     ("jobs", "list"): HEAVY | CONFIG | LOOKS,
     ("jobs", "--help"): HEAVY | CONFIG | {"jinja2"},
     ("docker", "--help"): HEAVY | CONFIG | {"jinja2"},
+    ("lepton", "--help"): HEAVY | CONFIG | {"jinja2"},
+    ("dgxcloud", "pvcs", "--help"): HEAVY | CONFIG | {"jinja2"},
     ("steps", "list"): HEAVY | CONFIG | LOOKS,
     ("--help",): HEAVY | CONFIG | {"jinja2"},
     ("nano3", "--help"): HEAVY | CONFIG | {"jinja2"},

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from support import Outcome, Project
 
+from nemo_runspec.backends.base import Backend
+from nemo_runspec.doctor.check import Question
+
 
 def found(outcome: Outcome, name: str) -> dict[str, Any]:
     return next(check for check in outcome.json["checks"] if check["name"] == name)
@@ -92,9 +95,11 @@ def test_what_a_site_must_fill_in(nemotron, project: Project):
     assert all("env.toml" in check["mend"] for check in left)
 
 
-def test_an_executor_without_checks(nemotron, project: Project):
-    told = nemotron("doctor", "lepton", "--json")
-    assert "no checks for executor 'lepton'" in found(told, "lepton")["seen"]
+def test_an_executor_without_checks():
+    """One of a plugin that has none."""
+    plain = Backend("plugin", remote=True, fields=(), target="a:b", target_type="a:c")
+    [check] = plain.preflight_of(Question("mine", {}))
+    assert (check.verdict, "no checks for executor 'plugin'" in check.seen) == ("skipped", True)
 
 
 def test_credentials_are_found_and_never_shown(nemotron, project: Project, monkeypatch: pytest.MonkeyPatch):

@@ -185,7 +185,8 @@ def test_headers(project):
 WORDS = [
     "--run", "--run=my-cluster", "-r", "-rmy-cluster", "--batch", "-b", "my-cluster", "laptop", "wandb", "-c", "tiny",
     "--config=default", "-d", "--dry-run", "--dryrun", "--json", "--out=", "--out=.", "-m", "--stage", "--force-squash",
-    "--help", "-h", "--", "-", "--=", "-=", "a=1", "value=2", "value=1,2", "+new=1", "~value", "~", "+", "=", "", " ",
+    "--resolve", "--help", "-h", "--", "-", "--=", "-=", "a=1", "value=2", "value=1,2", "+new=1", "~value", "~", "+",
+    "=", "", " ",
     "run.env.nodes=2", "run.env.nodes=x", "run.env={}", "run.env=", "run=1", "~run.env", "run.env.env_vars.X=1",
     "run.env.env_vars=3", "run.name=x", "run.wandb=1", "run.wandb.tags=[1]", "run.artifacts=null", "~nobody/x.yaml",
     "run.artifacts.root=[1]", "run.data=x", "run.data=null", "run.data.path=3", "run.output_dir=[1]",

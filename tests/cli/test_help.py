@@ -29,6 +29,7 @@ def test_the_help_of_a_recipe(project, nemotron_process, columns):
         "--run",
         "--batch",
         "--dry-run",
+        "--resolve",
         "--out",
         "--multirun",
         "--stage",

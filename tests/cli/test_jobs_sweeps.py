@@ -89,7 +89,7 @@ def test_a_sweep_without_jobs_is_listed(store, nemotron):
     assert nemotron("jobs", "wait", "last", "--timeout", "0.2").code == 124
     nemotron("jobs", "rm", "last").refuses(f"sweep '{NAME}' is not over")
     nemotron("jobs", "logs", "last").refuses("has started no run", f"nemotron jobs show {NAME}")
-    nemotron("jobs", "retry", "last").refuses("has started no run")
+    nemotron("jobs", "retry", "last").refuses("goes on: it is planned")
 
 
 def test_cancel_last_is_the_sweep_just_submitted(store, nemotron):

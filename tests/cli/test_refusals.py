@@ -99,12 +99,12 @@ def test_naming_a_profile_never_falls_back_to_this_machine(project, nemotron):
         assert snapshot(project.folder, project.home) == before
 
 
-@pytest.mark.parametrize("profile", ["runai", "lepton"])
+@pytest.mark.parametrize(("profile", "missing"), [("runai", "client_secret"), ("lepton", "LEPTON_WORKSPACE_ID")])
 @pytest.mark.parametrize("option", ["--run", "--batch"])
-def test_what_cannot_be_submitted_yet_says_so(project, nemotron, profile, option):
+def test_a_cloud_without_a_login(project, nemotron, profile, missing, option):
     before = snapshot(project.folder, project.home)
     outcome = nemotron(*TINY, option, profile)
-    outcome.refuses("nothing was submitted", "--dry-run")
+    outcome.refuses("nothing was submitted", missing)
     assert snapshot(project.folder, project.home) == before
 
 

@@ -6,9 +6,12 @@ import json
 import os
 import random
 import shutil
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +98,23 @@ def ended(process: subprocess.Popen[str], lab: Any) -> Ended:
     assert lab.secret_key not in out + err and lab.access_key not in out + err
     assert "Traceback" not in err, err
     return Ended(process.returncode, out, err)
+
+
+def self_signed(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A certificate for 127.0.0.1 that nobody trusts, and a server's context with it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    dates = [datetime(year, 1, 1, tzinfo=timezone.utc) for year in (2020, 2100)]
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, *dates).add_extension(names, critical=True)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    certificate, both = folder / "certificate.pem", folder / "both.pem"
+    certificate.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    both.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) + certificate.read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    return certificate, context

@@ -23,8 +23,8 @@ def keys(s3_lab: S3Lab, monkeypatch: pytest.MonkeyPatch) -> S3Lab:
     return s3_lab
 
 
-def looked_at(**env: Any) -> list[Check]:
-    return list(storage_checks(plan_of("lepton", {**ENV, **env}).target))
+def looked_at(*, fast: bool = False, **env: Any) -> list[Check]:
+    return list(storage_checks(plan_of("lepton", {**ENV, **env}).target, fast=fast))
 
 
 def test_what_may_be_read_and_written(keys: S3Lab):
@@ -51,6 +51,14 @@ def test_what_may_not(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):
     kept = {"ACCESS_KEY": "s3-access", "SECRET_KEY": "s3-secret"}
     (other,) = looked_at(inputs={"/data/x": "s3://bucket/none"}, secret_vars=kept)
     assert other.verdict == "warning"
+
+
+def test_a_place_for_code_that_may_not_be_needed(keys: S3Lab):
+    """Code travels otherwise where it is small: only transport s3 cannot do without."""
+    place = {"code_url": "s3://no-such-bucket/code"}
+    assert [check.verdict for check in looked_at(**place)] == ["warning"]
+    assert looked_at(fast=True, **place) == []
+    assert [check.verdict for check in looked_at(fast=True, code_transport="s3", **place)] == ["failed"]
 
 
 def test_a_service_that_does_not_answer_may_be_reached_by_the_pods(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import tarfile
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from labs.pods import needs_mounts
-from podkit import cloud_plan, loaded, name_service, node, start, start_as_variables, with_code, without
+from podkit import cloud_plan, loaded, node, start, start_as_variables, with_code, without
 
 from nemo_runspec.cloud.cargo import Cargo, Part
 from nemo_runspec.cloud.marker import read_ends
@@ -159,15 +160,31 @@ def test_node_that_does_not_know_which_it_is_does_not_take_itself_for_the_first(
     assert not Path(plan.job_dir).exists()
 
 
-def test_stop_while_files_arrive_is_heeded(tmp_path):
-    plan = cloud_plan(tmp_path, nodes=2)
-    pod = start(loaded(plan), **node(1, PATH=name_service(tmp_path)))
-    while not pod.process.poll():
-        if Path(f"/proc/{pod.process.pid}/task/{pod.process.pid}/children").read_text():
-            break
+def test_stop_while_another_node_fetches_the_files_is_heeded(tmp_path):
+    pod = start(loaded(cloud_plan(tmp_path, nodes=2)), **node(1))
+    while not (children := Path(f"/proc/{pod.process.pid}/task/{pod.process.pid}/children").read_text()):
+        assert pod.process.poll() is None
+    assert children
     pod.term()
     assert pod.wait() == 143
     assert (pod.end.phase, pod.end.exit_code) == ("start", 143)
+
+
+def test_stop_while_files_are_fetched_leaves_nothing_behind(tmp_path):
+    plan = cloud_plan(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:  # one that never answers
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        pod = start(broken(loaded(plan), transport="s3", words=(url,)))
+        server.accept()[0].close()  # curl tries again
+        connection, _ = server.accept()
+        pod.term()
+        assert pod.wait() == 143
+        connection.settimeout(60)
+        while connection.recv(1000):  # its end: nobody holds it open any more
+            continue
+        connection.close()
+    assert pod.end.reason == "the job was told to stop before it had started"
+    assert not list(Path(plan.job_dir).parent.glob("*.partial.*"))
 
 
 def test_word_that_kubernetes_would_rewrite_is_refused(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from nemo_runspec.script.markers import cause
 
 TELL = """
     import json, os
-    names = "NODE_RANK NNODES MASTER_ADDR MASTER_PORT WORKER_ADDRS NUM_GPU_PER_NODE NEMOTRON_NUM_NODES".split()
+    names = "NODE_RANK NNODES MASTER_ADDR MASTER_PORT WORKER_ADDRS NUM_GPU_PER_NODE PET_NNODES".split()
     print(json.dumps({name: os.environ.get(name) for name in names}))
 """
 
@@ -70,13 +71,13 @@ def test_names_that_lead_nowhere_are_all_said(tmp_path):
 
 def test_runai_nodes_take_the_operators_variables(tmp_path):
     cargo = loaded(cloud_plan(tmp_path, TELL, nodes=2), kind="dgxcloud")
-    given = {"MASTER_ADDR": "localhost", "MASTER_PORT": "23456", "WORLD_SIZE": "2"}
+    given = {"MASTER_ADDR": "localhost", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "PET_NNODES": "2"}
     pods = [start_as_variables(cargo, RANK=str(index), **given) for index in (1, 0)]
     assert [pod.wait() for pod in pods] == [0, 0], pods[0].text + pods[1].text
     seen = [told(pod) for pod in pods]
     assert [each["NODE_RANK"] for each in seen] == ["1", "0"]
     assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in seen} == {("localhost", "23456")}
-    assert all(each["WORKER_ADDRS"] for each in seen)
+    assert all(each["WORKER_ADDRS"] and each["PET_NNODES"] is None for each in seen)
 
 
 def test_runai_node_without_a_master_is_an_error(tmp_path):
@@ -220,3 +221,32 @@ def test_a_failing_rank_is_told_with_its_signal(tmp_path):
     pod = start(loaded(cloud_plan(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")))
     assert pod.wait() == 139
     assert cause(to_marker(pod.end)) == "rank 0 was killed by signal 11 (SIGSEGV)"
+
+
+@needs_mounts
+def test_job_that_fills_the_disk_has_its_whole_log_and_its_end(tmp_path):
+    plan = cloud_plan(
+        tmp_path,
+        """
+        import os, sys
+        try:
+            with open(os.environ["NEMOTRON_JOB_DIR"] + "/big", "wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    continue
+        except OSError as error:
+            print(error.strerror, flush=True)
+        for number in range(3000):
+            print("line", number)
+        sys.exit(4)
+        """,
+    )
+    cargo = loaded(plan)
+    (tmp_path / "run").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", tmp_path / "run"], check=True)
+    try:
+        pod = start(cargo)
+        assert pod.wait() == 4
+        assert "[rank0] No space left on device\n" in pod.text and "[rank0] line 2999\n" in pod.text
+        assert (pod.end.exit_code, pod.end.phase) == (4, "command")
+    finally:
+        subprocess.run(["umount", "-l", tmp_path / "run"], check=True)

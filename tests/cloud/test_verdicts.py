@@ -33,6 +33,10 @@ def end(node: int = 0, exit_code: int = 1, **more: Any) -> End:
     return End(node, exit_code, **more)
 
 
+def unstarted(reason: str) -> dict[str, Any]:
+    return {"ends": [end(phase="start", reason=reason)]}
+
+
 def verdict(state: str = "failed", **known: Any) -> Diagnosis | None:
     return diagnose(Case(state, ADVICE, **known))
 
@@ -71,6 +75,7 @@ def words(*texts: str, now: bool = False, node: str = "") -> list[Word]:
         ("node", "TaintManagerEviction: Marking for deletion Pod x"),
         ("credentials", 'CreateContainerConfigError: secret "hf-token" not found'),
         ("credentials", "CreateContainerConfigError: couldn't find key HF_TOKEN in Secret runai-x/hf"),
+        ("", 'CreateContainerConfigError: configmap "settings" is wrong'),
         ("", "InProgress: Pulling image"),
         ("", "Queueing"),
         ("", "Scheduled: Successfully assigned runai-team/x to node-1"),
@@ -123,22 +128,27 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"events": words(SCHEDULER, "FailedMount: timed out", "BackOff: Back-off pulling image x"),
          "tail": TRACEBACK, "ends": [end()]},
     ),
+    "history, and no log": (
+        "user code", "ERR_PROGRAM",
+        {"events": words(SCHEDULER, "FailedMount: timed out", "Started: Started container main"),
+         "analysis": Analysis("ERR_PROGRAM", "see its log")},
+    ),
     "never ran": ("image", "unauthorized", {"events": words("Queued", "Failed to pull image x: unauthorized")}),
     "code did not arrive": (
-        "credentials", "403", {"ends": [end(phase="start", reason="code: cannot be fetched: HTTP 403")]}
+        "credentials", "403", unstarted("the code package cannot be downloaded: curl: (22) error: 403")
     ),
-    "code is broken": ("storage", "sha256", {"ends": [end(phase="start", reason="code: its sha256 is another")]}),
-    "rendezvous": ("", "host names", {"ends": [end(phase="start", reason="the host names of nodes are not known")]}),
+    "code is broken": ("storage", "arrive whole", unstarted("the code package did not arrive whole")),
+    "rendezvous": ("", "host names", unstarted("the host names of nodes are not known")),
     "no room to start": (
-        "storage", "No space left", {"ends": [end(phase="start", reason="mkdir failed: No space left on device")]}
+        "storage", "No space left", unstarted("mkdir failed: No space left on device")
     ),
     "not its storage": (
-        "storage", "Permission denied", {"ends": [end(phase="start", reason="mkdir failed: Permission denied")]}
+        "storage", "Permission denied", unstarted("mkdir failed: Permission denied")
     ),
     "image without tools": (
-        "image", "no curl", {"ends": [end(phase="start", reason="the image has no curl, wget or python3")]}
+        "image", "no curl", unstarted("the image has no curl, wget or python3")
     ),
-    "inputs": ("storage", "inputs: ", {"ends": [end(phase="start", reason="inputs: s3://b/x: not there")]}),
+    "inputs": ("storage", "inputs: ", unstarted("inputs: s3://b/x: not there")),
     "pre_launch": (
         "user code", "foo: command not found",
         {"tail": b"bash: foo: command not found\n",

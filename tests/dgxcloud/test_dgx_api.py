@@ -13,6 +13,7 @@ from runaikit import api_of, handle, payload, workload
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud.again import again
 from nemo_runspec.backends.dgxcloud.api import connect
+from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
 from nemo_runspec.backends.dgxcloud.seen import look
 from nemo_runspec.backends.dgxcloud.submit import submit
@@ -140,6 +141,14 @@ def test_jobs_that_are_not_there(runai_lab: RunaiLab, others: int):
     assert [each.gone for each in found] == [True, False, False]
     stopped = look(api, [*more, {**asked[1], "stopped_by": "me"}])[-1]
     assert (stopped.state, stopped.exit_code) == ("cancelled", 143)
+
+
+def test_a_job_that_never_came_there_is_gone(runai_lab: RunaiLab):
+    api_of(runai_lab)
+    (seen,) = DgxCloudProvider().look([handle(runai_lab, "never")])
+    assert (seen.gone, seen.state, seen.exit_code) == (True, "failed", 1)
+    DgxCloudProvider().stop([handle(runai_lab, "never")], "me")
+    DgxCloudProvider().remove(handle(runai_lab, "never"))
 
 
 def test_a_job_without_an_id_is_found_by_its_whole_name(runai_lab: RunaiLab):

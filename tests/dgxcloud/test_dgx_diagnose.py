@@ -30,16 +30,20 @@ exit "$code"
 """
 """What a pod does, as far as it matters here: it runs a command, and says how that ended."""
 
+LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(60)'"
 RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
+
+READY = {"when": "step 1"}
+"""Strikes once the pod has said so: before that it heeds no signal."""
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
     "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
     "quick": ("quickfail", {"script": "echo No such file: foo.py >&2; exit 1"}, "true", "user code", "", 1),
     "lines-lost": ("truncated_log", {"lost_end": 1}, RAISES, "user code", "ValueError", 1),
-    "killed": ("oom", {"whole": True}, "sleep 60", "out of memory", "", 137),
-    "kernel": ("oom", {"whole": False}, "head -c 100M /dev/zero | tail", "out of memory", "", None),
-    "evicted": ("evicted", {}, "sleep 60", "eviction", "Evicted", 143),
+    "killed": ("oom", {**READY, "whole": True}, "sleep 60", "out of memory", "", 137),
+    "kernel": ("oom", {**READY, "whole": False}, LARGE, "out of memory", "", None),
+    "evicted": ("evicted", READY, "sleep 60", "eviction", "Evicted", 143),
     "preempted": (
         "evicted",
         {"reason": "Preempted", "message": "by team-02"},
@@ -48,7 +52,7 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
         "Preempted",
         143,
     ),
-    "node-lost": ("badnode", {"lost": True}, "sleep 60", "node", "", None),
+    "node-lost": ("badnode", {**READY, "lost": True}, "sleep 60", "node", "", None),
 }
 """Name → scenario, its settings, the pod's command; kind, evidence, exit code."""
 

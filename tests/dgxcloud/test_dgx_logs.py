@@ -11,6 +11,7 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from runaikit import api_of, handle, payload
 
+from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.logs import kube, saved
 from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
@@ -101,3 +102,19 @@ def test_a_copy_goes_on_where_the_pods_log_broke_off():
     ]
     after = {**offsets, **{piece.path: piece.end for piece in found}}
     assert saved._pieces({"name": "job-1"}, files, after, 100) == []
+
+
+@pytest.mark.parametrize("kind", ["401", "403", "reset"])
+def test_a_cluster_that_shows_no_logs_is_named_and_asked_no_more(
+    runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """How a job ends is seen all the same, and nobody asks for token after token."""
+    monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.1)
+    api_module._OF_THREAD.__dict__.clear()
+    runai_lab.kube.fault("GET *", kind, times=None)
+    job = ran(runai_lab, COUNT)
+    found = list(pieces(runai_lab, job, 16 << 20))
+    assert b"cannot be read from here: the cluster's API server" in b"".join(piece.content for piece in found)
+    assert len(runai_lab.kube.calls) <= 3
+    assert len(runai_lab.calls_of("POST /token")) <= 2
+    api_module._OF_THREAD.__dict__.clear()

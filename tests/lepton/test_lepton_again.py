@@ -76,6 +76,17 @@ def test_what_is_forgotten_is_said(lepton_lab, provider):
     assert provider.look([handle])[0].state == "lost"
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_job_that_does_not_stop_is_deleted(lepton_lab, provider, job, monkeypatch, stops):
+    """Its record is only given up where Lepton does not end it otherwise."""
+    monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 10.0 if stops else 1.0)
+    if not stops:
+        lepton_lab.fault("PATCH /jobs/*", "garbage", times=None)  # says yes, and does nothing
+    provider.stop([job[0]], "me", hard=True)
+    assert len(lepton_lab.calls_of("DELETE *")) == (0 if stops else 1)
+    until(lambda: lepton_lab.jobs[0].state == ("Stopped" if stops else "Deleted"), "it has ended", 60)
+
+
 def test_replicas_and_events_of_a_job_that_waits(lepton_lab, provider, job):
     handle, _ = job
     until(lambda: provider.events(handle), "it waits", 60)

@@ -14,7 +14,7 @@ from labs.lepton.scenario import Timings
 
 from nemo_runspec.backends.lepton import seen as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
-from nemo_runspec.backends.lepton.diagnose import diagnose
+from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_words, replica_words
 from nemo_runspec.backends.lepton.logs import newest
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
@@ -31,10 +31,14 @@ exit "$code"
 """
 """What a pod does, as far as it matters here: it runs a command, and says how that ended."""
 
+LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(60)'"
 RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
 OUT_OF_GPU = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1"
 UNSTARTED = "nemotron-end: node=0 exit_code=1 phase=start reason=code: https://s3/x cannot be fetched: HTTP 403"
 BROKEN_UPLOAD = "nemotron-end: node=0 exit_code=1 phase=command reason=outputs: /out: 1 of 2 files: HTTP 500"
+
+READY = {"when": "step 1"}
+"""Strikes once the pod has said so: before that it heeds no signal."""
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
@@ -42,11 +46,11 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "quick": ("quickfail", {}, "true", "user code", "cannot import name", 1),
     "archived": ("archived_fail", {}, RAISES, "user code", "ValueError", 1),
     "lines-lost": ("truncated_log", {"drop_every": 0, "drop_text": "nemotron-end"}, RAISES, "user code", "Value", 1),
-    "kernel": ("oom", {}, "head -c 100M /dev/zero | tail", "out of memory", "OOM encountered", None),
-    "all-killed": ("oom", {"whole": True}, "sleep 60", "out of memory", "OOM encountered", 137),
+    "kernel": ("oom", READY, LARGE, "out of memory", "OOM encountered", None),
+    "all-killed": ("oom", {**READY, "whole": True}, "sleep 60", "out of memory", "OOM encountered", 137),
     "gpu-memory": ("", {}, OUT_OF_GPU, "out of memory", "CUDA out of memory", 1),
-    "evicted": ("evicted", {}, "sleep 60", "eviction", "reempted", 143),
-    "node-lost": ("nodefail", {}, "sleep 60", "node", "XID 79", 1),
+    "evicted": ("evicted", READY, "sleep 60", "eviction", "reempted", 143),
+    "node-lost": ("nodefail", READY, "sleep 60", "node", "XID 79", 1),
     "not-fetched": ("", {}, f"echo '{UNSTARTED}'; exit 1", "credentials", "HTTP 403", 1),
     "not-uploaded": ("", {}, f"echo '{BROKEN_UPLOAD}'; exit 1", "storage", "HTTP 500", 1),
     "archived-silent": ("archived_silent", {}, "true", "", "", None),
@@ -187,6 +191,20 @@ def test_answers_that_are_missing(api: LeptonApi, lepton_lab: LeptonLab):
     assert nothing is not None
     assert "did not answer about its replicas, events, failure analysis" in nothing.what
     assert {call.path.rpartition("/")[2] for call in lepton_lab.calls[before:]} == {"replicas"}  # one was enough
+
+
+def test_answers_of_another_shape():
+    """Nothing of this is promised: a word may stand alone, in a list, or not at all."""
+    issue = {"reason": "NoCapacity", "message": "none"}
+    replicas = [{"status": {"readiness_issue": each}} for each in (issue, [issue, {"reason": "x"}], "y", None, [], 3)]
+    replicas += [{}, {"status": None}, {"status": {"node": "n", "readiness_issue": {"reason": None}}}]
+    said = [word.text for word in replica_words(replicas, now=True)]
+    assert said == ["NoCapacity: none", "NoCapacity: none", "x", "y", "3"]
+    dated = [{"reason": "b", "last_observed_time": 2}, {"reason": "a", "last_observed_time": "2026"}]
+    assert [word.text for word in event_words([*dated, {}, {"note": "c"}])] == ["a", "c", "b"]
+    odd = {"err_class": None, "job_failure_by_node_event": [None, "x", {"message": "m", "node": {"name": "n"}}]}
+    assert analysis_of(odd).words[0].text == "m"
+    assert analysis_of({"job_failure_by_node_event": 3}).words == ()
 
 
 def test_how_much_is_asked(api: LeptonApi, lepton_lab: LeptonLab):

@@ -54,15 +54,21 @@ def test_more_lines_than_an_answer_holds(lepton_lab, resolution):
 
 @needs_mounts
 def test_a_log_for_each_node(lepton_lab):
-    script = 'for i in 1 2 3; do echo "$LEPTON_JOB_WORKER_INDEX: $i"; done'
+    script = """n=$LEPTON_JOB_WORKER_INDEX; for i in 1 2 3; do echo "$n: $i"; done
+        echo "nemotron-end: node=$n attempt=0 exit_code=0 phase=command lines=3 node_name=n reason=" """
     job, handle = run(lepton_lab, script, nodes=3)
     job.wait_for("Completed")
-    found, _ = read_all(api_of(lepton_lab), handle, 1 << 20)
-    assert sorted(found.values()) == [b"".join(f"{n}: {i}\n".encode() for i in (1, 2, 3)) for n in range(3)]
+    found, offsets = read_all(api_of(lepton_lab), handle, 1 << 20)
     assert list(found) == [replica.id for replica in job.replicas]
+    for number, text in enumerate(found.values()):
+        assert text.decode().splitlines()[:3] == [f"{number}: {i}" for i in (1, 2, 3)]
+        assert text.count(b"\n") == 4
+    asked = len(lepton_lab.calls_of("GET /logs"))
+    assert tail(api_of(lepton_lab), handle, offsets, 1 << 20) == []
+    assert len(lepton_lab.calls_of("GET /logs")) == asked  # nodes that have ended say no more
     last = newest(api_of(lepton_lab), handle, 5).decode().splitlines()
+    assert [line[:13] == "nemotron-end:" for line in last].count(True) >= 1
     assert len(last) == 5
-    assert last == sorted(last, key=lambda line: job.text.index(line) >= 0)
 
 
 @needs_mounts

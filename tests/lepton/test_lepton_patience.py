@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from labs.pods import needs_mounts
+from labs.slurm.process import until
 from leptonsite import Site, make_site, var
 
 pytestmark = needs_mounts
@@ -88,12 +89,25 @@ def test_a_warning_stops_nothing(site):
 
 
 def test_an_evicted_job_is_tried_again(site):
-    site.lab.scenario(None, "evicted")
+    site.lab.scenario(None, "evicted", when="token 0")
     told = site.run("again", *var(SECONDS_TO_RUN=1)).succeeds()
     assert "attempt 2 of 2 after: " in told.err
     assert attempts(site) == ["Failed", "Completed"]
     assert told.out.count("[rank0] token 0\n") == 2, "the log of both"
     assert "attempt 1" in site.nemotron("jobs", "show", "last").succeeds().out
+
+
+def test_it_is_tried_again_once_however_many_ask_and_whoever_is_killed(site):
+    site.lab.scenario(None, "evicted")
+    site.lab.fault(match="POST /jobs", kind="reset_after", after=1)
+    name = site.run("again", *var(SECONDS_TO_RUN=1), mode="--batch").succeeds().out.strip()
+    until(lambda: attempts(site) == ["Failed"], "it was evicted")
+    asking = [site.started("jobs", "status", name) for _ in range(4)]
+    until(lambda: len(site.lab.jobs) == 2, "it was submitted again")
+    asking[0].kill()
+    assert [process.wait(60) for process in asking[1:]] == [0, 0, 0]
+    site.nemotron("jobs", "wait", name).succeeds()
+    assert attempts(site) == ["Failed", "Completed"]
 
 
 def test_a_node_that_failed_is_avoided_and_the_attempts_end(site):
@@ -105,6 +119,16 @@ def test_a_node_that_failed_is_avoided_and_the_attempts_end(site):
     assert record["diagnosis"]["kind"] == "node"
     [bad] = record["handle"]["avoid"]
     assert bad not in record["facts"]["nodes"].split(",")
+
+
+def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(site):
+    """It would stay there for ever: once its time is up it is stopped, and starts elsewhere."""
+    site.lab.scenario(None, "badnode")
+    told = site.run("again", *var(SECONDS_TO_RUN=1), "run.env.start_timeout=1s").succeeds()
+    assert "attempt 2 of 2 after: a node is not fit for it" in told.err
+    assert attempts(site) == ["Stopped", "Completed"]
+    [bad] = site.record(site.lab.jobs[0].name)["handle"]["avoid"]
+    assert bad not in site.record(site.lab.jobs[0].name)["facts"]["nodes"].split(",")
 
 
 def test_what_fails_by_itself_is_not_tried_again(site):

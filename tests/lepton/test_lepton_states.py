@@ -61,6 +61,7 @@ def replica(index: int, reason: str = "", message: str = "", node: str = "") -> 
         ("InProgress", "Back-off pulling image, failed", "the image cannot be pulled", "pull"),
         ("Queueing", "Insufficient nvidia.com/gpu", "no capacity", "queue"),
         ("NoCapacity", "", "no capacity", "queue"),
+        ("Queueing", "Waiting for resources", "waiting for nodes", "queue"),
         ("ConfigError", "Mount point not found", "its storage cannot be mounted", "start"),
         ("ConfigError", "GPU error", "its node cannot run it", "start"),
         ("InProgress", "Creating container", "starting", "start"),

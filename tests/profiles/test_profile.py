@@ -261,7 +261,8 @@ def test_a_secret_that_looks_like_a_placeholder_is_not_shown(tmp_path):
 def test_required_fields(tmp_path):
     lines = resolve(tmp_path, '[a]\nexecutor = "dgxcloud"\nproject_name = ""\n').unfilled()
     named = {line.split()[0] for line in lines}
-    assert {"base_url", "kube_apiserver_url", "client_id", "client_secret", "project_name"} <= named
+    assert {"base_url", "client_id", "client_secret", "project_name"} <= named
+    assert "kube_apiserver_url" not in named
 
 
 def test_a_system_section_is_resolved_and_checked(tmp_path, monkeypatch):

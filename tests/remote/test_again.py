@@ -31,6 +31,8 @@ class Platform:
         self.avoided: list[list[str]] = []
         self.rests = 0
         self.trouble: UserError | None = None
+        self.stopped: list[str] = []
+        self.during_again = lambda: None
         self.during_look = lambda: None
 
     def host_of(self, handle: Handle) -> str:
@@ -50,11 +52,15 @@ class Platform:
         if self.trouble:
             raise self.trouble
         self.avoided.append(list(avoid))
+        self.during_again()
         return {**handle, "id": f"j-{len(self.avoided)}"}
 
     def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False) -> list[Piece]:
         path = f"{handle['id']}-0"
         return [] if path in offsets else [Piece(path, 0, f"the log of {handle['id']}\n".encode(), next=1)]
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        self.stopped += [str(handle["id"]) for handle in handles]
 
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
         self.rests += 1
@@ -125,6 +131,14 @@ def test_another_process_does_it_just_now(store, platform):
     with locked(folder):
         ((now, _),) = refresh(store, [waiting])
     assert (now.state, platform.avoided) == ("running", [])
+
+
+def test_an_end_that_came_first(store, platform):
+    """What was submitted in vain does not run on unseen."""
+    waiting = job(store)
+    platform.during_again = lambda: store.finish(waiting, "failed", exit_code=1)
+    ((now, _),) = refresh(store, [waiting])
+    assert (now.state, now.handle["id"], platform.stopped) == ("failed", "j-0", ["j-1"])
 
 
 def test_out_of_reach(store, platform):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from recordkit import record, stored
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
 from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
@@ -97,6 +98,18 @@ def test_stopped_and_diagnosed(store, found):
     assert seen.reason == "queue_timeout: it waited for nodes for longer than 1 min"
     assert rest.diagnosis is not None
     assert (rest.diagnosis.kind, rest.diagnosis.what) == ("capacity", found.what if found else seen.reason)
+
+
+def test_a_platform_that_cannot_tell_why_stops_it_all_the_same(store):
+    platform = Platform()
+    platform.diagnose = _cannot_tell  # type: ignore[method-assign]
+    now, seen = enforced(store, platform, job(store, age=90, action="stop"))
+    assert (seen.exit_code, now.handle["timed_out"]["diagnosis"]["kind"]) == (TIMED_OUT, "capacity")
+    assert now.handle["timed_out"]["diagnosis"]["evidence"] == "no capacity"
+
+
+def _cannot_tell(handle: Handle, seen: Seen) -> Diagnosis | None:
+    raise UserError("no permission to read events")
 
 
 def test_a_job_that_finishes_while_it_is_stopped_has_succeeded(store):

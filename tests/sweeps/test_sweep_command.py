@@ -134,7 +134,7 @@ def test_a_mistake_in_one_plan_runs_nothing(trains, nemotron):
     nemotron(*TRAIN, "-m", "lr=1,2", "nothere=1").refuses("no key 'nothere'")
     nemotron(*TRAIN, "-m", "run.env.nodes=1,x").refuses("nodes")
     nemotron(*TRAIN, "-m", "lr=1,2", "run.env.sweep_metric=acc:most").refuses("ends in ':most'")
-    nemotron(*TRAIN, "-m", "lr=1,2", "--run", "lepton").refuses("submitting to 'lepton' is not built")
+    nemotron(*TRAIN, "-m", "lr=1,2", "--run", "lepton").refuses("no Lepton workspace is named")
     assert not trains.state.exists()
 
 

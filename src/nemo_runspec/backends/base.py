@@ -76,6 +76,8 @@ class Backend:
         in_container: True where a job on this machine does not see this process's environment.
         preflight: `module:function` of `checks(Question) -> Iterable[Check]`: whether a profile is going to work.
         builds: keys of a profile that container builds do not take over; None where no builds run.
+        lacking: `module:function` of `lacking(Plan) -> Iterable[str]`: what else must be mended before a submission, as
+            far as the plan alone tells (pure).
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
 
@@ -93,6 +95,7 @@ class Backend:
     mounts_sent_to: str | None = None
     in_container: bool = False
     builds: frozenset[str] | None = None
+    lacking: str | None = None
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
 
@@ -121,6 +124,10 @@ class Backend:
     def make_rendering(self, plan: Any) -> Rendering | None:
         """The exact texts of a plan, or None where this backend's renderer is not built yet."""
         return _load(self.render)(plan) if self.render else None
+
+    def lacking_in(self, plan: Any) -> tuple[str, ...]:
+        """What must be mended before a plan can be submitted, beside what its profile lacks."""
+        return tuple(_load(self.lacking)(plan)) if self.lacking else ()
 
     def make_executor(self, plan: Any, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
         """A NeMo-Run executor for existing scripts. Imports NeMo-Run (about three seconds).

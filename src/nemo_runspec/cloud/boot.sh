@@ -60,25 +60,25 @@ download() {
 
 # URL FILE: as often as makes sense.
 fetch() {
-  for n in 0 1 3; do
+  for n in 0 1 2; do
     sleep "$n"
     e=`download "$1" "$2" 2>&1` && whole "$2" && return
     case $e in nemotron:*) printf '%s\n' "$e"; exit 9 ;; esac
   done
   rm -f "$2"
   e=${e##*$'\n'}
-  fail 1 "the $kind package cannot be downloaded: ${e:-its digest is wrong}"
+  fail 1 "the $kind package cannot be downloaded: ${e:-no answer, or a wrong one}"
 }
 
-# URL COMMIT FOLDER TREE: a token is read by git's helper from the environment, and nothing ever asks.
+# URL COMMIT COMMIT:FOLDER TREE: a token is read by git's helper from the environment, and nothing ever asks.
 checkout() {
   need git
   g=$t/.git
   export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true
   try git init -q "$g"
   try git -C "$g" -c credential.helper= -c credential.helper='!f() { [ -z "$GIT_TOKEN" ] || printf "username=x-access-token\npassword=%s\n" "$GIT_TOKEN"; }; f' fetch -q --depth 1 "$1" "$2"
-  [ "`git -C "$g" rev-parse "$2:$3"`" = "$4" ] || fail 1 "commit $2 is not what was planned"
-  git -C "$g" archive "$2:$3" | tar -xof - -C "$to" || fail 1 "the code cannot be unpacked"
+  [ "`git -C "$g" rev-parse "$3"`" = "$4" ] || fail 1 "commit $2 is not what was planned"
+  git -C "$g" archive "$3" | tar -xof - -C "$to" || fail 1 "the code cannot be unpacked"
   rm -rf "$g"
 }
 

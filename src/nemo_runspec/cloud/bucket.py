@@ -65,7 +65,7 @@ class Bucket:
         if there is not None and there.metadata.get(DIGEST) == sha256 and there.size == path.stat().st_size:
             return False
         with _told(url) as (bucket, key), path.open("rb") as file:
-            self._s3.upload(bucket, key, file, {DIGEST: sha256})
+            self._s3.upload(bucket, key, file, {DIGEST: sha256}, at_once=4)
         return True
 
     def readable(self, url: str) -> str:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence  # noqa: U
 
 if TYPE_CHECKING or __package__:
     from nemo_runspec.cloud.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
-    from nemo_runspec.cloud.s3 import S3, S3Error, from_environment, split
+    from nemo_runspec.cloud.s3 import PART, S3, S3Error, from_environment, split
 else:  # in a job's directory
     from data_cache import AT_ONCE, Brought, Spot, bring, in_cache
-    from s3 import S3, S3Error, from_environment, split
+    from s3 import PART, S3, S3Error, from_environment, split
 
 PROGRAMS = ("data.py", "data_cache.py", "s3.py", "s3_wire.py")
 
@@ -113,8 +113,7 @@ def put(s3: S3, job: Job, *, failed: bool = False) -> int:
         elif job.node == 0 or not is_shared(path, job.folder):
             key = "/".join(filter(None, (prefix.rstrip("/"), f"node-{job.node}" if job.node else "", name)))
             uploads += _uploads(path, key)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        sent = list(pool.map(lambda upload: _send(s3, bucket, upload), uploads))
+    sent = list(_sent(s3, bucket, uploads))
     done = [each for each in sent if not each.problem]
     if job.outputs and (uploads or job.node == 0):
         size, seconds = sum(each.size for each in done), time.monotonic() - began
@@ -135,9 +134,9 @@ def is_shared(path: Path, folder: Path) -> bool:
     """Whether all nodes see it: it is on the storage that the job's directory is on, or on a network's."""
     mounts = _mounts()
     point, kind = _mount_of(path, mounts)
-    if point == _mount_of(folder, mounts)[0] or _NETWORK.search(kind):
+    if point == _mount_of(folder, mounts)[0]:
         return True
-    return point != "/" and path.stat().st_dev == folder.stat().st_dev
+    return point != "/" and bool(_NETWORK.search(kind) or path.stat().st_dev == folder.stat().st_dev)
 
 
 def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str) -> Brought:
@@ -211,10 +210,26 @@ def _below(root: str, folder: str, rest: str, trail: "tuple[str, ...]") -> "Iter
             _say(f"warning: {entry.path} is left out: it is no file")
 
 
+def _sent(s3: S3, bucket: str, uploads: "list[Upload]") -> "Iterator[Sent]":
+    """Sends small files several at a time, then large ones in parts of which several go at a time."""
+    large = [each for each in uploads if _is_large(each.file)]
+    small = set(uploads).difference(large)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(lambda each: _send(s3, bucket, each), sorted(small))
+    for each in large:
+        yield _send(s3, bucket, each)
+
+
+def _is_large(file: Path) -> bool:
+    with suppress(OSError):
+        return file.stat().st_size >= PART
+    return False
+
+
 def _send(s3: S3, bucket: str, upload: Upload) -> Sent:
     try:
         with upload.file.open("rb") as file:
-            return Sent(s3.upload(bucket, upload.key, file), "")
+            return Sent(s3.upload(bucket, upload.key, file, at_once=AT_ONCE), "")
     except S3Error as error:
         return Sent(0, str(error))
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from nemo_runspec.backends.checks import VARIABLE, lists, tables, texts
 from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
+
+_S3_VARIABLES = {"s3_endpoint": "S3_ENDPOINT_URL", "s3_region": "CLOUD_REGION"}
 
 _TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
 
@@ -32,13 +35,13 @@ FIELDS: tuple[Field, ...] = (
     Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
     Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
     Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
-    Field("pull_timeout", "str", "How long its nodes may pull the image, such as 30m.", default="30m"),
+    Field("pull_timeout", "str", "How long its nodes may pull the image, such as 1h.", default="1h"),
     Field("start_timeout", "str", "How long its nodes may take to start otherwise, such as 15m.", default="15m"),
     Field(
         "on_timeout",
         "str",
-        "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed).",
-        default="warn",
+        "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed). By default it is "
+        "stopped where it has nodes and does not start, and warned about while it waits for them.",
         choices=("warn", "stop"),
     ),
     Field(
@@ -58,7 +61,7 @@ class CloudTarget:
 
     Args:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
-        queue_timeout, pull_timeout, start_timeout: seconds.
+        queue_timeout, pull_timeout, start_timeout: seconds. `on_timeout`: `warn`, `stop`, or '' for what fits each.
         retries: of a job that was evicted or had a bad node; never of one that failed by itself.
         warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
     """
@@ -74,9 +77,9 @@ class CloudTarget:
     s3_endpoint: str = ""
     s3_region: str = ""
     queue_timeout: int = 900
-    pull_timeout: int = 1800
+    pull_timeout: int = 3600
     start_timeout: int = 900
-    on_timeout: str = "warn"
+    on_timeout: str = ""
     retries: int = 0
     avoid_failed_nodes: bool = False
     secret_vars: dict[str, str] = field(default_factory=dict)
@@ -91,14 +94,20 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
     defaults = {declared.name: declared.default for declared in FIELDS}
     return {
         "code_transport": env.get("code_transport") or "auto",
-        "on_timeout": env.get("on_timeout") or "warn",
+        "on_timeout": env.get("on_timeout") or "",
         "retries": env.get("retries") or 0,
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
         **{key: seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
-        **texts(env, "code_url", "run_dir_here", "output_url", "s3_endpoint", "s3_region", unset=""),
+        **{key: str(env.get(key) or _variable(env, variable)) for key, variable in _S3_VARIABLES.items()},
+        **texts(env, "code_url", "run_dir_here", "output_url", unset=""),
         **tables(env, "inputs", "secret_vars", "custom_spec"),
         **lists(env, "outputs", "pre_launch_commands"),
     }
+
+
+def _variable(env: Mapping[str, Any], name: str) -> str:
+    """The job's own variable, else this machine's."""
+    return str((env.get("env_vars") or {}).get(name) or os.environ.get(name, ""))
 
 
 def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:

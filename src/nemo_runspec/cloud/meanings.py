@@ -116,7 +116,7 @@ MEANINGS: tuple[Meaning, ...] = (
     ),
     _meaning(
         "node",
-        r"mount point|failed ?mount|mountvolume|failed to mount|failedattachvolume|configerror",
+        r"mount point|failed ?mount|mountvolume|failed to mount|failedattachvolume|(?<!container)configerror",
         "a node is not fit for it{at}: its storage or its devices cannot be set up there",
         start=True,
     ),
@@ -142,6 +142,9 @@ nodes, so `capacity` is looked for before `eviction`."""
 TELLING: tuple[str, ...] = ("out of memory", "eviction", "node", "storage", "credentials", "image", "capacity")
 """Which of several lines is believed, by its kind: a pod that was evicted is also killed, one that is killed also
 waits to be started again."""
+
+STARTED = re.compile(r"^Started\b|\bstarted container\b", re.IGNORECASE)
+"""An event after which what kept a job from starting is history."""
 
 CLASSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind, what)

@@ -145,43 +145,58 @@ def names_check(name: str, wanted: Iterable[str], there: Iterable[str], kind: st
     return ok(name, f"{', '.join(wanted)}: there")
 
 
-def storage_checks(target: CloudTarget) -> Iterator[Check]:
+def storage_checks(target: CloudTarget, *, fast: bool = False) -> Iterator[Check]:
     """Whether this machine's keys read every input, and write where outputs and code go. One request or two for each.
 
-    Where the platform keeps the job's keys, those found here may be others: what they may not do is a warning.
+    Where the platform keeps the job's keys, those found here may be others: what they may not do is a warning. So is
+    a place for code that may not be needed.
+
+    Args:
+        fast: only what the job cannot do without.
     """
-    asked = [*((url, "read") for url in target.inputs.values()), *((url, "write") for url in _written(target))]
-    if not asked:
+    uses = [use for use in _uses(target) if use.needed or not fast]
+    if not uses:
         return
     kept = "ACCESS_KEY" in target.secret_vars or "AWS_ACCESS_KEY_ID" in target.secret_vars
     bucket = from_environment(target, patience=_PATIENCE)
     if bucket is None and kept:
         yield skipped("S3", "not known: the job's keys are the platform's, and there are none here")
     elif bucket is None:
-        yield failed("S3", "no ACCESS_KEY and SECRET_KEY are found here", "export ACCESS_KEY=… SECRET_KEY=…")
+        verdict = failed if any(use.needed for use in uses) else warning
+        yield verdict("S3", "no ACCESS_KEY and SECRET_KEY are found here", "export ACCESS_KEY=… SECRET_KEY=…")
     else:
-        for url, how in dict.fromkeys(asked):
-            yield _storage(bucket, url, how, kept=kept)
+        yield from (_storage(bucket, use, sure=use.needed and not kept) for use in uses)
 
 
-def _storage(bucket: Bucket, url: str, how: str, *, kept: bool) -> Check:
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a job does with a place on S3: `read` or `write`."""
+
+    url: str
+    how: str
+    needed: bool = True
+
+
+def _uses(target: CloudTarget) -> list[_Use]:
+    found = [_Use(url, "read") for url in dict.fromkeys(target.inputs.values())]
+    if target.outputs and target.output_url:
+        found.append(_Use(target.output_url, "write"))
+    if target.code_url and target.code_transport in ("auto", "s3"):
+        found.append(_Use(target.code_url, "write", needed=target.code_transport == "s3"))
+    return found
+
+
+def _storage(bucket: Bucket, use: _Use, *, sure: bool) -> Check:
     try:
-        if how == "write":
-            bucket.writable(url)
-            return ok("S3", f"{url}: may be written")
-        return ok("S3", f"{url}: may be read, {bucket.readable(url)}")
+        if use.how == "write":
+            bucket.writable(use.url)
+            return ok("S3", f"{use.url}: may be written")
+        return ok("S3", f"{use.url}: may be read, {bucket.readable(use.url)}")
     except Unreachable as error:
-        return warning("S3", f"{url}: not known from here: {error.what}", error.remedy or "")
+        return warning("S3", f"{use.url}: not known from here: {error.what}", error.remedy or "")
     except UserError as error:
-        verdict = warning if kept else failed
-        return verdict(
-            "S3", f"{url} cannot be {'written' if how == 'write' else 'read'}: {error.what}", error.remedy or ""
-        )
-
-
-def _written(target: CloudTarget) -> list[str]:
-    code = target.code_url if target.code_transport in ("auto", "s3") else ""
-    return [url for url in (target.output_url if target.outputs else "", code) if url]
+        seen = f"{use.url} cannot be {'written' if use.how == 'write' else 'read'}: {error.what}"
+        return (failed if sure else warning)("S3", seen, error.remedy or "")
 
 
 def transport_checks(target: CloudTarget, packager: str = "git") -> Iterator[Check]:

@@ -8,8 +8,11 @@ import calendar
 import os
 import time
 import uuid
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import parsedate
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
@@ -25,6 +28,9 @@ PART = 16 * 1024 * 1024
 """Bytes of a part of a large upload, at least; a smaller file is sent in one piece."""
 
 MOST_PARTS = 10000
+_HELD = 16 * PART
+"""Bytes of an upload that are in memory at the same time, at most, but for one part."""
+
 _META = "x-amz-meta-"
 _MARK = "nemotron-upload"
 """Metadata by which a large upload knows its own object again."""
@@ -111,8 +117,14 @@ class S3:
         """Makes an object of these bytes, whole or not at all."""
         self._whole("PUT", bucket, key, headers=_metadata(metadata), body=body)
 
-    def upload(self, bucket: str, key: str, file: BinaryIO, metadata: "dict[str, str] | None" = None) -> int:
-        """Makes an object of an open file, whole or not at all, in parts where it is large; its size in bytes."""
+    def upload(
+        self, bucket: str, key: str, file: BinaryIO, metadata: "dict[str, str] | None" = None, *, at_once: int = 1
+    ) -> int:
+        """Makes an object of an open file, whole or not at all, in parts where it is large; its size in bytes.
+
+        Args:
+            at_once: parts that are sent at the same time, and held in memory meanwhile.
+        """
         part = part_size(os.fstat(file.fileno()).st_size)
         first = file.read(part)
         if len(first) < part:
@@ -121,9 +133,8 @@ class S3:
         mark = uuid.uuid4().hex
         upload = self._begin(bucket, key, {**(metadata or {}), _MARK: mark})
         try:
-            tags = [self._part(bucket, key, upload, 1, first)]
-            for body in iter(lambda: file.read(part), b""):
-                tags.append(self._part(bucket, key, upload, len(tags) + 1, body))
+            bodies = chain([first], iter(lambda: file.read(part), b""))
+            tags = self._parts(bucket, key, upload, bodies, max(1, min(at_once, _HELD // part)))
             self._complete(bucket, key, upload, tags, mark)
         except BaseException:
             self._abort(bucket, key, upload)
@@ -165,6 +176,17 @@ class S3:
     def _begin(self, bucket: str, key: str, metadata: "dict[str, str]") -> str:
         _, body = self._whole("POST", bucket, key, [("uploads", "")], _metadata(metadata))
         return _parsed(body, f"s3://{bucket}/{key}").findtext("UploadId") or ""
+
+    def _parts(self, bucket: str, key: str, upload: str, bodies: "Iterator[bytes]", at_once: int) -> "list[str]":
+        """Sends the parts, reading no further ahead than is sent; their tags."""
+        tags: list[str] = []
+        waiting: deque[Future[str]] = deque()
+        with ThreadPoolExecutor(at_once) as pool:
+            for number, body in enumerate(bodies, 1):
+                if len(waiting) == at_once:
+                    tags.append(waiting.popleft().result())
+                waiting.append(pool.submit(self._part, bucket, key, upload, number, body))
+            return tags + [each.result() for each in waiting]
 
     def _part(self, bucket: str, key: str, upload: str, number: int, body: bytes) -> str:
         query = [("partNumber", str(number)), ("uploadId", upload)]

@@ -40,17 +40,19 @@ _CHECKS = {
     "RequestTimeTooSkewed": "check the clock of this machine",
     "ExpiredToken": "the keys are temporary and have expired",
     "InvalidToken": "check AWS_SESSION_TOKEN, which does not fit the keys",
+    "AccessDenied": "check ACCESS_KEY and SECRET_KEY, and what they may do there",
     "NoSuchBucket": "there is no such bucket: check it and the endpoint",
-    "NoSuchKey": "there is no such object",
+    "NoSuchKey": "there is no such object (all of a folder is meant by a / at its end)",
     301: _REGION,
     307: _REGION,
     400: "check the endpoint and the region",
     401: "check ACCESS_KEY and SECRET_KEY",
-    403: "check ACCESS_KEY and SECRET_KEY, and what they may do there",
-    404: "there is no such object, or no such bucket",
+    403: "check ACCESS_KEY and SECRET_KEY, what they may do there, and that it is there",
+    404: "there is no such object, or no such bucket (all of a folder is meant by a / at its end)",
     412: "it has changed meanwhile",
 }
-"""What to check, by the service's own word, else by the status."""
+"""What to check, by the service's own word, else by the status. HEAD has no words; and to those who may not list,
+Amazon says 403 also of what is not there (HeadObject)."""
 
 _DOES = {"GET": "read", "HEAD": "read", "PUT": "written", "POST": "written", "DELETE": "removed"}
 

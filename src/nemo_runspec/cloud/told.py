@@ -1,4 +1,4 @@
-"""A pod's last lines are for nemotron: they are taken out of what is shown, and say that the job's state has changed."""
+"""A pod's last lines are for nemotron: they are left out of what is shown, and say that the state has changed."""
 
 from __future__ import annotations
 

@@ -113,6 +113,8 @@ def problem_at_plan_time(plan: Plan) -> str | None:
 
     A plan knows the size of its files and not that of their archive: what may just fit is seen on submission.
     """
+    if plan.package.kind == "none":
+        return None
     target: CloudTarget = plan.target
     have: dict[Way, bool] = {
         "inline": plan.package.bytes <= _ROOM * 3 // 4 * _MOST_SAVED,
@@ -120,13 +122,17 @@ def problem_at_plan_time(plan: Plan) -> str | None:
         "s3": bool(target.code_url),
         "git": _exactly_a_tree(plan.package),
     }
-    if plan.package.kind == "none":
-        return None
     order = _order("code", target.code_transport)
     if any(have[way] for way in order):
         return None
     needs = "; ".join(f"{way}: {_needs(way, _ROOM * 3 // 4)}" for way in order)
     return f"the code ({_mb(plan.package.bytes)}) does not reach the pods (code_transport: {needs})"
+
+
+def lacking(plan: Plan) -> tuple[str, ...]:
+    """As `backends.base.Backend.lacking`: a way for the code."""
+    problem = problem_at_plan_time(plan)
+    return () if problem is None else (problem,)
 
 
 def put(
@@ -154,7 +160,7 @@ def put(
         return "", (_put_to_s3(source, digest, offer.s3, say),)
     assert offer.git is not None
     place = offer.git()
-    return place.tree, (place.url, place.commit, place.folder, place.tree)
+    return place.tree, (place.url, place.commit, f"{place.commit}:{place.folder}", place.tree)
 
 
 def _order(kind: str, wanted: str) -> tuple[Way, ...]:
@@ -167,11 +173,11 @@ def _order(kind: str, wanted: str) -> tuple[Way, ...]:
 
 def _fits(way: Way, size: int, left: int, offer: Offer) -> bool:
     if way == "git":
-        return offer.git is not None and _no_reason(offer) is None
+        return offer.git is not None and _git_trouble(offer) is None
     return {"inline": size <= left, "volume": offer.volume is not None, "s3": offer.s3 is not None}[way]
 
 
-def _no_reason(offer: Offer) -> UserError | None:
+def _git_trouble(offer: Offer) -> UserError | None:
     """Why git does not lead there, None where it does."""
     assert offer.git is not None
     try:
@@ -189,7 +195,7 @@ def _refusal(kind: str, size: int, left: int, order: tuple[Way, ...], offer: Off
 
 
 def _missing(way: Way, left: int, offer: Offer) -> UserError:
-    git = _no_reason(offer) if way == "git" and offer.git is not None else None
+    git = _git_trouble(offer) if way == "git" and offer.git is not None else None
     why = git.what if git else offer.why_not.get(way, "")
     remedy = (git.remedy if git else None) or _needs(way, left)
     return UserError(f"{way}: {why}", remedy=remedy) if why else UserError(f"{way}: needs {_needs(way, left)}")

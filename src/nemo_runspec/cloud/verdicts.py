@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
 
 from nemo_runspec.cloud.marker import End, decisive, to_marker
 from nemo_runspec.cloud.meanings import (
@@ -17,19 +16,16 @@ from nemo_runspec.cloud.meanings import (
     MEANINGS,
     OUTPUTS,
     START,
+    STARTED,
     TELLING,
     Advice,
     Meaning,
 )
-from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
 from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.symptoms import Symptom, find, last_lines
 from nemo_runspec.script.markers import NodeMarker, cause
-from nemo_runspec.transport.base import Unreachable
-
-T = TypeVar("T")
 
 _WAITING = ("submitting", "queued", "starting", "running")
 _TOLD_TO_STOP = frozenset({130, 137, 143})
@@ -53,30 +49,6 @@ class Word:
     text: str
     node: str = ""
     now: bool = False
-
-
-class Asking:
-    """Asks a platform one thing after the other; what it does not answer is missing, not an error.
-
-    Attributes:
-        unanswered: what was not answered. After no answer at all nothing more is asked: it would only take longer.
-    """
-
-    def __init__(self) -> None:
-        self.unanswered: list[str] = []
-        self._silent = False
-
-    def of(self, name: str, ask: Callable[..., T], *args: Any) -> T | None:
-        """The answer, None without one. `name`: what is asked about, for a person."""
-        if not self._silent:
-            try:
-                return ask(*args)
-            except Unreachable:
-                self._silent = True
-            except UserError:
-                pass
-        self.unanswered.append(name)
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +97,19 @@ class Case:
 
     @property
     def ran(self) -> bool:
-        """Whether the command was started on some node."""
-        return any(end.phase == "command" for end in self.ends) or self.state == "running"
+        """Whether it was started on some node."""
+        return bool(self.ends) or self.state == "running"
 
     @cached_property
     def told(self) -> list[tuple[Meaning, Word]]:
         """What the platform's words mean, the most telling first; the latest of several before earlier ones."""
-        words = [*self.analysis.words, *self.replicas, *reversed(self.events)]
-        if not is_over(self.state):
-            words = [*self.replicas, *(reversed(self.events) if self.state != "running" else ())]
+        over = is_over(self.state)
+        words = [*(self.analysis.words if over else ()), *self.replicas]
+        words += reversed(self.events if self.state != "running" else ())
+        began = [n for n, word in enumerate(self.events) if STARTED.search(word.text)]
+        past = set(self.events[: began[-1]]) if began else set()
         found = [(meaning, word) for word in words if (meaning := meaning_of(word.text))]
-        found = [(meaning, word) for meaning, word in found if not (meaning.start and self.ran and not word.now)]
+        found = [(m, word) for m, word in found if not (m.start and not word.now and (self.ran or word in past))]
         return sorted(found, key=lambda pair: TELLING.index(pair[0].kind))
 
     @property

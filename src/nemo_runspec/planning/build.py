@@ -186,6 +186,7 @@ class _Builder:
         self._hide_secrets(run, environment, sources)
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, artifacts)
+        plan = replace(plan, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
         refuse_leaks(plan, environment.values)
         check_gpu_hours(plan)
         return Planned(plan, environment.values)

@@ -12,17 +12,23 @@ def look_up(plan: Plan) -> dict[str, str]:
     Raises:
         UserError: a secret that is no longer there, or was typed on a command line and therefore never stored.
     """
-    profile: dict[str, str] = _profile_values(plan) if any(s.origin == "profile" for s in plan.secrets) else {}
+    wanted = any(secret.origin == "profile" for secret in plan.secrets)
+    profile = profile_values(plan.profile, plan.env_file) if wanted else {}
     return {secret.name: resolve(secret, profile if secret.origin == "profile" else None) for secret in plan.secrets}
 
 
-def _profile_values(plan: Plan) -> dict[str, str]:
+def profile_values(name: str | None, env_file: str | None) -> dict[str, str]:
+    """The texts of a profile as it is now, its variables for jobs among them; none without a name.
+
+    Raises:
+        UserError: there is no such file or profile any more, or it cannot be read.
+    """
     from pathlib import Path
 
     from nemo_runspec.profiles.load import load_profile
 
-    if plan.profile is None:
+    if name is None:
         return {}
-    profile, _ = load_profile(plan.profile, Path(plan.env_file) if plan.env_file else None)
+    profile, _ = load_profile(name, Path(env_file) if env_file else None)
     scalars = {k: str(v) for k, v in profile.values.items() if isinstance(v, str)}
     return {**scalars, **{k: str(v) for k, v in (profile.values.get("env_vars") or {}).items()}}

@@ -1,6 +1,7 @@
 """Jobs that failed through no fault of their own: submitted once more where their profile says so.
 
-Only jobs whose handle has `attempts` are; `attempt` there is the one that runs, from 0.
+Only jobs whose handle has an `attempt` are: the one that runs, from 0; `attempts` is how many there may be. Slurm
+counts its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.mirror import fetch_all
 from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Provider, Seen
 
@@ -36,7 +38,7 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: S
     if not _is_left(record, seen):
         return None
     cloud = cast(CloudProvider, provider)
-    diagnosis = cloud.diagnose(record.handle, seen)
+    diagnosis = timed_out(record) or cloud.diagnose(record.handle, seen)
     if diagnosis is None or diagnosis.kind not in KINDS:
         return None
     folder = store.folder(record.name) / "attempts"
@@ -53,7 +55,9 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: S
 
 def _is_left(record: JobRecord, seen: Seen) -> bool:
     """Whether a job has failed, by itself, and may run once more."""
-    if seen.state != "failed" or seen.gone or record.handle.get("stopped_by") or record.handle.get("timed_out"):
+    if "attempt" not in record.handle or seen.state != "failed" or seen.gone:
+        return False
+    if record.handle.get("stopped_by"):
         return False
     return _attempt(record) + 1 < int(record.handle.get("attempts") or 1)
 
@@ -73,12 +77,14 @@ def _submit(
     attempt, attempts = _attempt(record) + 1, int(record.handle["attempts"])
     handle = {**record.handle, **found, "attempt": attempt, "tried": [*_tried(record), _told(record, seen, diagnosis)]}
     handle |= {"avoid": list(avoid)} if avoid else {}
+    handle.pop("timed_out", None)
     reason = f"attempt {attempt + 1} of {attempts} after {_words(diagnosis)}"
     facts = {"id": handle.get("id"), "attempt": attempt, "attempts": attempts}
     facts |= {"phase": "queue", "phase_since": time.time()}
     try:
         return store.saw(record, "queued", reason, handle=handle, facts=facts), Seen("queued", facts=facts)
-    except JobEnded as error:
+    except JobEnded as error:  # somebody else has written down its end meanwhile: nobody would watch over this one
+        provider.stop([handle], "nemotron, as the job had ended", hard=True)
         return error.record, None
 
 
@@ -97,7 +103,8 @@ def _nodes_to_avoid(provider: CloudProvider, record: JobRecord, seen: Seen, diag
     if not record.handle.get("avoid_failed_nodes") or diagnosis.kind != "node":
         return before
     replicas = provider.replicas(record.handle)
-    nodes = [node.strip() for node in str(seen.facts.get("nodes") or "").split(",") if node.strip()]
+    known = str(seen.facts.get("nodes") or record.facts.get("nodes") or "")
+    nodes = [node.strip() for node in known.split(",") if node.strip()]
     nodes = list(dict.fromkeys([*nodes, *(replica.node for replica in replicas if replica.node)]))
     text = f"{diagnosis.what} {diagnosis.evidence}"
     named = [node for node in nodes if re.search(rf"(?<![\w.-]){re.escape(node)}(?![\w-])", text)]

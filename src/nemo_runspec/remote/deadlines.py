@@ -1,6 +1,6 @@
 """How long a job may wait for nodes, for its image and for its start, and what becomes of one that waits for longer.
 
-Only jobs whose handle has `deadlines` have any: seconds by phase, and as `action` either `warn` or `stop`.
+Only jobs whose handle has `deadlines` have any: seconds by phase, and as `action` `warn`, `stop` or nothing.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from typing import cast
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.display import span
-from nemo_runspec.remote.provider import Diagnosis, Handle, Provider, Rest, Seen
+from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Rest, Seen
 
 TIMED_OUT = 124
 """Exit code of a job that was stopped as its time was up, as `timeout(1)` of GNU coreutils says it."""
@@ -81,12 +83,17 @@ def enforce(
 
 def told_by(record: JobRecord, rest: Rest) -> Rest:
     """What is left of a job that failed; of one whose time was up, with what had kept it from running until then."""
+    diagnosis = timed_out(record)
+    return rest if diagnosis is None else replace(rest, diagnosis=diagnosis)
+
+
+def timed_out(record: JobRecord) -> Diagnosis | None:
+    """What kept a job from running until its time was up; None for one that was not stopped for that."""
     told = record.handle.get("timed_out")
     if not told:
-        return rest
+        return None
     known = {each.name for each in fields(Diagnosis)}
-    diagnosis = Diagnosis(**{key: str(value) for key, value in told["diagnosis"].items() if key in known})
-    return replace(rest, diagnosis=diagnosis)
+    return Diagnosis(**{key: str(value) for key, value in told["diagnosis"].items() if key in known})
 
 
 def _stopped(provider: Provider, late: Sequence[Pair], sleep: Callable[[float], None]) -> list[Pair]:
@@ -118,8 +125,13 @@ def _since(record: JobRecord, phase: str, now: float) -> float:
 def _is_to_stop(record: JobRecord, seen: Seen) -> bool:
     if is_over(seen.state) or seen.gone or record.handle.get("stopped_by"):
         return False
-    overdue = "overdue" in seen.facts and record.handle["deadlines"].get("action") == "stop"
+    overdue = "overdue" in seen.facts and _action(record, _phase_of(seen)) == "stop"
     return overdue or bool(record.handle.get("timed_out"))
+
+
+def _action(record: JobRecord, phase: str) -> str:
+    """What its profile wants; by default a place in the queue is kept, and nodes are not held for nothing."""
+    return str(record.handle["deadlines"].get("action") or ("warn" if phase == "queue" else "stop"))
 
 
 def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> Pair:
@@ -129,11 +141,21 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) 
     phase = PHASES[_phase_of(seen)]
     limit = record.handle["deadlines"][_phase_of(seen)]
     cause = f"{phase.key}: it {phase.doing} for longer than {span(limit)}"
-    diagnose = getattr(provider, "diagnose", None)
-    found = diagnose(_with_id(record, seen), seen) if diagnose else None
-    found = found or Diagnosis(phase.kind, cause, str(seen.facts.get("waiting") or ""), phase.remedy)
+    found = _diagnosed(provider, record, seen) or Diagnosis(
+        phase.kind, cause, str(seen.facts.get("waiting") or ""), phase.remedy
+    )
     handle = {**_with_id(record, seen), "timed_out": {"cause": cause, "diagnosis": asdict(found)}}
     return store.note(record, handle=handle), seen
+
+
+def _diagnosed(provider: Provider, record: JobRecord, seen: Seen) -> Diagnosis | None:
+    """What the platform makes of it; that it cannot tell is no reason to let the job wait on."""
+    if not hasattr(provider, "diagnose"):
+        return None
+    try:
+        return cast(CloudProvider, provider).diagnose(_with_id(record, seen), seen)
+    except UserError:
+        return None
 
 
 def _phase_of(seen: Seen) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
 from nemo_runspec.backends import get_backend
@@ -123,7 +123,7 @@ def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, 
 def _may_change(record: JobRecord) -> bool:
     """Whether another process may have given the job another handle: it is stopped, or submitted again, by whoever
     asks first."""
-    return "attempts" in record.handle or "deadlines" in record.handle
+    return "attempt" in record.handle or "deadlines" in record.handle
 
 
 def _as_stored(store: JobStore, record: JobRecord) -> JobRecord:
@@ -173,8 +173,7 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: S
 
 
 def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
-    if seen.state == "failed":
-        rest = told_by(record, rest)
+    seen, rest = _in_our_words(record, seen), told_by(record, rest) if seen.state == "failed" else rest
     diagnosis = asdict(rest.diagnosis) if rest.diagnosis else {}
     times = (seen.started, seen.ended)
     elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}
@@ -196,6 +195,14 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
         )
     except JobEnded as error:
         return error.record
+
+
+def _in_our_words(record: JobRecord, seen: Seen) -> Seen:
+    """A job that was stopped from here, with who wanted that, where its platform does not know."""
+    by = record.handle.get("stopped_by")
+    if seen.state != "cancelled" or not by or seen.reason.startswith("cancelled by"):
+        return seen
+    return replace(seen, reason=f"cancelled by {by}")
 
 
 def _by_executor(records: Sequence[JobRecord]) -> Mapping[str, list[JobRecord]]:

@@ -22,11 +22,11 @@ _MARGIN = 15.0
 _TICK = 0.1
 
 
-def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[str], None]) -> JobRecord:
+def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[str], None], by: str = "") -> JobRecord:
     """Ends a job: TERM to all of it, `grace` seconds, KILL. A job that has ended is left as it is.
 
     Args:
-        say: takes lines of nemotron's own.
+        say: takes lines of nemotron's own. `by`: who wants it ended.
 
     Returns: the record as it is then.
 
@@ -42,7 +42,7 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
             f"job '{record.name}' was started on {record.host}, which this process cannot reach",
             remedy=f"on {record.host}: nemotron jobs cancel {record.name}",
         )
-    write_request(folder, CancelRequest(grace, f"nemotron jobs cancel ({user_name()})"))
+    write_request(folder, CancelRequest(grace, by or f"nemotron jobs cancel ({user_name()})"))
     if supervised:
         _wake_supervisor(record)
         ended = _wait(store, record.name, grace + _MARGIN)

@@ -82,6 +82,8 @@ def how_it_goes(batches: Sequence[Batch]) -> str:
     alone = len(batches) - len(arrays)
     if len(arrays) == 1 and not alone:
         return ""
+    if not arrays:
+        return "each run is a job by itself"
     parts = [f"{len(arrays)} job arrays ({', '.join(map(str, arrays))} runs)"] if len(arrays) > 1 else []
     parts += [f"a job array of {arrays[0]} runs"] if len(arrays) == 1 else []
     parts += [f"{alone} jobs by themselves" if alone > 1 else "a job by itself"] if alone else []

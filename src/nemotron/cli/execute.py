@@ -188,7 +188,6 @@ def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:
 
 
 def _preview(planned: Planned, invocation: Invocation) -> int:
-    from nemo_runspec.planning.codec import plan_to_json
     from nemotron.cli.preview import print_preview
 
     plan = planned.plan
@@ -198,14 +197,24 @@ def _preview(planned: Planned, invocation: Invocation) -> int:
 
         rendering = resolved(planned)
     print_preview(plan, as_json=invocation.json, resolved=rendering)
-    if invocation.out:
-        target = expanded(invocation.out)
+    _save(plan, invocation.out)
+    if invocation.resolve and rendering is None:
+        said = f"--resolve: executor '{plan.executor}' has nothing to resolve; the dry run shows all there is"
+        print(said, file=sys.stderr)
+    return 0
+
+
+def _save(plan: Plan, out: str | None) -> None:
+    """Saves the plan of a dry run where that is wanted."""
+    from nemo_runspec.planning.codec import plan_to_json
+
+    if out:
+        target = expanded(out)
         try:
             write_private(target, plan_to_json(plan))
         except OSError as error:
             raise UserError(f"cannot save the plan: {error.strerror}", where=str(target)) from None
         print(f"plan saved: {target}  (nemotron apply {target})", file=sys.stderr)
-    return 0
 
 
 def values_of(plan: Plan) -> Mapping[str, str]:

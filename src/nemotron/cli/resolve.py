@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def resolved(planned: Planned) -> Rendering | None:
-    """The exact texts with what the platform says; None where an executor has nothing to ask for, which is said.
+    """The exact texts with what the platform says; None where an executor has nothing to ask for.
 
     Raises:
         UserError: the platform cannot be asked, or what the plan needs is not there.
@@ -27,7 +27,6 @@ def resolved(planned: Planned) -> Rendering | None:
     backend = get_backend(plan.executor)
     ask = getattr(backend.load_provider(), "resolve", None) if backend.remote else None
     if ask is None:
-        _say(f"--resolve: executor '{plan.executor}' has nothing to resolve; the dry run shows all there is")
         return None
     submission = Submission(plan, plan_to_json(plan), planned.secret_values)
     rendering: Rendering = ask(submission, Parts(read_bundle(plan.bundle)), _say)

@@ -127,7 +127,7 @@ class S3Lab(WebLab):
     def admit(self, request: Request) -> None:
         now = datetime.now(timezone.utc) + self.ahead
         account = Account(self.access_key, self.secret_key, self.region, now)
-        verify(account, request.method, request.target, request.headers, request.body)
+        verify(account, request.method, _origin_form(request), request.headers, request.body)
 
     def refusal(self, error: HttpError) -> Answer:
         code = error.extra.get("code") or _CODES.get(error.status, "Error")
@@ -230,7 +230,7 @@ class S3Lab(WebLab):
         if {name for name in extra if not name.startswith("X-Amz-")}:
             self.strays.append(Call(request.method, request.path, request.params, None, {}, 0.0, 501, request.target))
             raise refused(501, "NotImplemented")
-        bucket, _, key = unquote(request.target.partition("?")[0])[1:].partition("/")
+        bucket, _, key = unquote(_origin_form(request).partition("?")[0])[1:].partition("/")
         if bucket not in self.store.buckets():
             raise refused(404, "NoSuchBucket")
         if len(key.encode()) > 1024:
@@ -258,6 +258,11 @@ class S3Lab(WebLab):
         self.late_errors = 0
         self.uploads: dict[str, Upload] = {}
         (self.root / "bucket").mkdir(exist_ok=True)
+
+
+def _origin_form(request: Request) -> str:
+    """The target without a host, which a proxy is sent too (RFC 9112 §3.2.2)."""
+    return re.sub(r"^http://[^/]*", "", request.target)
 
 
 def _part_of(found: Stored, wanted: str) -> Answer:

@@ -6,24 +6,29 @@ Paths and parameters are those of run:ai's published API, 2.24 (`run-ai-docs.nvi
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
-Row = dict[str, Any]
+__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "shared_token"]
 
-TRAININGS, DISTRIBUTED, WORKSPACES = "trainings", "distributed", "workspaces"
-"""The kinds of workloads: one node, several nodes, and helpers."""
+Row = dict[str, Any]
 
 PAGE = 500
 """Rows of a list per request: the most that run:ai gives."""
 
 _OF_THREAD = threading.local()
 """Connections of this thread, by their address: a connection is asked by one thread at a time."""
+
+_KUBE_PATIENCE, _KUBE_PAUSE = 20.0, 60.0
+"""Seconds that the cluster's API server is waited for, and left alone afterwards: logs can wait, jobs not."""
 
 _FORBIDDEN = "give the application a role with that permission in the project (run:ai: Access, Access rules)"
 
@@ -41,8 +46,9 @@ class RunaiApi:
 
     def __init__(self, base_url: str, token: Token, kube_url: str = "", *, patience: float = 60.0) -> None:
         self.web = Web(base_url, "run:ai", headers=self._headers, patience=patience)
-        kube = Web(kube_url, "the cluster's API server", headers=self._headers, patience=patience) if kube_url else None
-        self.kube = kube
+        self.kube = _kube(kube_url, self._headers, patience) if kube_url else None
+        self._kube_trouble: UserError | None = None
+        self._kube_pause = 0.0
         self._token = token
         self._used = ""
         self._projects: dict[str, Row] = {}
@@ -93,17 +99,17 @@ class RunaiApi:
         """Submits a workload; the answer has `workloadId`. `NotKnown` too where the answer makes no sense."""
         reply = self._ask("POST", f"/workloads/{kind}", body=payload)
         try:
-            return _row(reply.json())
-        except UserError as error:
-            raise NotKnown(f"run:ai: {error.what}", where=error.where) from None
+            return _row(_told(reply))
+        except Unreachable as error:
+            raise NotKnown(error.what, where=error.where) from None
 
     def detail(self, id: str) -> Row:
         """One workload of any kind: `phase`, `conditions`, `pendingSchedulingMessages`."""
-        return _row(self._ask("GET", f"/workloads/{id}").json())
+        return _row(_told(self._ask("GET", f"/workloads/{id}")))
 
     def workload(self, kind: str, id: str) -> Row:
         """One workload with its spec; its phase is `actualPhase` here."""
-        return _row(self._ask("GET", f"/workloads/{kind}/{id}").json())
+        return _row(_told(self._ask("GET", f"/workloads/{kind}/{id}")))
 
     def workloads(self, filters: Sequence[str] = (), *, deleted: bool = False) -> Iterator[Row]:
         """Workloads of all kinds, the newest first; further pages are asked for as they are needed.
@@ -142,12 +148,12 @@ class RunaiApi:
     def kube_pods(self, namespace: str, selector: str = "") -> list[Row]:
         """The pods of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
         params = {"labelSelector": selector} if selector else None
-        return _rows(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params).json(), "items")
+        return _rows(_told(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params)), "items")
 
     def kube_events(self, namespace: str, selector: str = "") -> list[Row]:
         """The events of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
         params = {"fieldSelector": selector} if selector else None
-        return _rows(self._ask_kube(f"/api/v1/namespaces/{namespace}/events", params).json(), "items")
+        return _rows(_told(self._ask_kube(f"/api/v1/namespaces/{namespace}/events", params)), "items")
 
     def kube_log(self, namespace: str, pod: str, params: Mapping[str, Any]) -> bytes:
         """The log of a pod's container. Only with a `kube_url`.
@@ -157,15 +163,20 @@ class RunaiApi:
         """
         return self._ask_kube(f"/api/v1/namespaces/{namespace}/pods/{pod}/log", params).body
 
+    def ask_kube_now(self) -> None:
+        """Lets the next question to the cluster be asked, though it was out of reach a moment ago."""
+        if isinstance(self._kube_trouble, Unreachable):
+            self._kube_trouble = None
+
     def _list(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """A list that comes whole."""
-        return _rows(self._ask("GET", path, params=params).json(), key)
+        return _rows(_told(self._ask("GET", path, params=params)), key)
 
     def _pages(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Row]:
         """Every row once. A page says where the `next` one begins; the last says nothing, or brings nothing new."""
         offset, known = 0, dict[str, Row]()
         while True:
-            answer = self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset}).json()
+            answer = _told(self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset}))
             new = {name: row for row in _rows(answer, key) if (name := _identity(row)) not in known}
             yield from new.values()
             known |= new
@@ -175,9 +186,18 @@ class RunaiApi:
             offset = following
 
     def _ask_kube(self, path: str, params: Mapping[str, Any] | None = None) -> Reply:
+        """Once it has refused the token for good it is asked no more; while it is out of reach, only now and then."""
         if self.kube is None:
             raise UserError("the profile names no kube_apiserver_url")
-        return self._checked(self.kube, "GET", path, params=params)
+        if self._kube_trouble is not None and time.monotonic() < self._kube_pause:
+            raise self._kube_trouble
+        try:
+            return self._checked(self.kube, "GET", path, params=params, repeatable=True)
+        except (Refused, Unreachable) as error:
+            if not isinstance(error, Refused) or error.status in (401, 403):
+                pause = _KUBE_PAUSE if isinstance(error, Unreachable) else float("inf")
+                self._kube_trouble, self._kube_pause = error, time.monotonic() + pause
+            raise
 
     def _ask(self, method: str, path: str, **more: Any) -> Reply:
         return self._checked(self.web, method, path, **{"repeatable": method == "GET", **more})
@@ -190,13 +210,13 @@ class RunaiApi:
             if error.status == 401:
                 self._token.refused(self._used)
                 return self._again(web, method, path, **more)
-            raise _in_words(error, method, path) from None
+            raise _in_words(error, web, method, path) from None
 
     def _again(self, web: Web, method: str, path: str, **more: Any) -> Reply:
         try:
             return web.reply(method, path, **more)
         except Refused as error:
-            raise _in_words(error, method, path) from None
+            raise _in_words(error, web, method, path) from None
 
     def _headers(self) -> Mapping[str, str]:
         self._used = self._token.value()
@@ -230,21 +250,33 @@ def shared_token(base_url: str, client_id: str, secret: str) -> Token:
     return Token(partial(fetch_token, web, client_id, secret))
 
 
+def _kube(url: str, headers: Callable[[], Mapping[str, str]], patience: float) -> Web:
+    return Web(url, "the cluster's API server", headers=headers, timeout=20.0, patience=min(patience, _KUBE_PATIENCE))
+
+
 def _nothing() -> Mapping[str, str]:
     return {}
 
 
-def _in_words(error: Refused, method: str, path: str) -> Refused:
+def _in_words(error: Refused, web: Web, method: str, path: str) -> Refused:
     if error.status == 401:
-        error.remedy = "make a new application in run:ai, and put its id and secret into the profile"
+        error.remedy = f"see whether {web.name} takes tokens of this application"
     if error.status == 403:
-        error.what = f"run:ai does not let this application do {method} {path}: {error.what}"
+        error.what = f"{web.name} does not let this application do {method} {path}: {error.what}"
         error.remedy = _FORBIDDEN
     return error
 
 
 def _of_project(id: str) -> dict[str, str] | None:
     return {"projectId": id} if id else None
+
+
+def _told(reply: Reply) -> Any:
+    """The JSON of an answer. What is none comes from something between here and there, and passes by itself."""
+    try:
+        return reply.json()
+    except UserError as error:
+        raise Unreachable(error.what, where=error.where, remedy="see base_url, and proxies on the way") from None
 
 
 def _rows(answer: Any, key: str) -> list[Row]:

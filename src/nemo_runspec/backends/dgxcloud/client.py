@@ -149,7 +149,7 @@ class DgxCloudProvider:
             raise UserError(
                 "the job's directory lies on a claim that this machine does not see",
                 where=str(handle["job_dir"]),
-                remedy="set run_dir_here where the claim's storage is mounted here too, or remove it from a pod",
+                remedy=f"nemotron jobs rm --force {handle['name']} leaves it; run_dir_here would let it be removed",
             )
 
     def forget(self, handle: Handle) -> Sequence[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
@@ -49,13 +48,13 @@ def client_secret(handle: Mapping[str, Any], secrets: Mapping[str, str] | None =
 
 def _in_profile(handle: Mapping[str, Any]) -> tuple[str, str]:
     """The secret as the profile has it now, and why there is none. Another application's secret is not handed out."""
-    from nemo_runspec.profiles.load import load_profile
+    from nemo_runspec.planning.secrets_again import profile_values
 
     name, file = handle.get("profile"), handle.get("env_file")
     if not name:
         return "", "the job was submitted without a profile"
     try:
-        values = load_profile(str(name), Path(str(file)) if file else None)[0].values
+        values = profile_values(str(name), str(file) if file else None)
     except UserError as error:
         return "", error.what.splitlines()[0]
     if (_address(values), values.get("client_id")) != (_address(handle), handle.get("client_id")):

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
+from nemo_runspec.cloud.asking import Asking
 from nemo_runspec.cloud.marker import read_ends
 from nemo_runspec.cloud.meanings import Advice
-from nemo_runspec.cloud.verdicts import Asking, Case, Word
+from nemo_runspec.cloud.verdicts import Case, Word
 from nemo_runspec.cloud.verdicts import diagnose as verdict_on
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen

@@ -10,11 +10,14 @@ from time import sleep as sleep_for
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.logs import last_words
+from nemo_runspec.backends.dgxcloud.logs import claim, last_words
 from nemo_runspec.cloud.marker import End, decisive, read_ends, to_marker
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Seen
 from nemo_runspec.script.markers import cause
+
+WORDS = "nemotron: last words"
+"""Where `Seen.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
 
 _EXITED = re.compile(r"exited with code (\d+)|exit ?code:? (\d+)", re.IGNORECASE)
 """How events name a container's exit code: `ExitedWithCode` of Kubeflow's operator, and the kubelet's own words."""
@@ -22,7 +25,7 @@ _EXITED = re.compile(r"exited with code (\d+)|exit ?code:? (\d+)", re.IGNORECASE
 _OOM = re.compile(r"OOMKilled|out of memory", re.IGNORECASE)
 _OOM_CODE = 137
 
-_PATIENCE = (0.0, 1.0, 2.0, 4.0)
+_PATIENCE = (0.0, 0.5, 1.0, 2.0)
 """Seconds before each look for the last words of a job's nodes: a log may come later than the phase."""
 
 
@@ -32,13 +35,15 @@ def with_end(api: RunaiApi, handle: Handle, seen: Seen, sleep: Callable[[float],
     Args:
         seen: with the state `succeeded` or `failed`; any other is given back as it is.
     """
-    if seen.state not in ("succeeded", "failed"):
+    if seen.gone or seen.state not in ("succeeded", "failed"):
         return seen
     ends: Mapping[int, End] = {}
     for pause in _PATIENCE:
         sleep(pause)
-        ends = _told(api, handle)
-        if len(ends) >= int(handle.get("nodes") or 1) or not _expected(api, handle, seen):
+        words = _words(api, handle)
+        seen = replace(seen, detail={**(seen.detail or {}), WORDS: words})
+        ends = _of_attempt(read_ends(words), int(handle.get("attempt") or 0))
+        if _enough(ends, seen) or not _expected(api, handle, seen):
             break
     found = decisive(ends)
     if found is not None:
@@ -46,18 +51,27 @@ def with_end(api: RunaiApi, handle: Handle, seen: Seen, sleep: Callable[[float],
     return seen if seen.state == "succeeded" else _as_the_cluster_says(api, handle, seen)
 
 
+def _enough(ends: Mapping[int, End], seen: Seen) -> bool:
+    """Whether the job's end is known: node 0 ends last where all is well, and any node's failure is the job's."""
+    return any(end.exit_code for end in ends.values()) or (seen.state == "succeeded" and 0 in ends)
+
+
 def _expected(api: RunaiApi, handle: Handle, seen: Seen) -> bool:
     """Whether last words may still come: there is a way to them, and a pod that ran."""
-    return bool(handle.get("here") or api.kube) and bool(seen.facts.get("nodes") or seen.state == "succeeded")
+    return (claim.seen_from_here(handle) or bool(api.kube)) and bool(
+        seen.facts.get("nodes") or seen.state == "succeeded"
+    )
 
 
-def _told(api: RunaiApi, handle: Handle) -> Mapping[int, End]:
-    """What each node of this attempt said last."""
-    attempt = int(handle.get("attempt") or 0)
+def _words(api: RunaiApi, handle: Handle) -> bytes:
+    """The nodes' last words; what cannot be read now is left out."""
     with suppress(UserError):
-        ends = read_ends(last_words(api, handle))
-        return {node: end for node, end in ends.items() if end.attempt == attempt}
-    return {}
+        return last_words(api, handle)
+    return b""
+
+
+def _of_attempt(ends: Mapping[int, End], attempt: int) -> dict[int, End]:
+    return {node: end for node, end in ends.items() if end.attempt == attempt}
 
 
 def _as_told(seen: Seen, end: End) -> Seen:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nemo_runspec.backends.dgxcloud.api import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
-from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, BOOT, Spec, base_spec, merge
+from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, BOOT, DISTRIBUTED, TRAININGS, Spec, base_spec, merge
 from nemo_runspec.backends.dgxcloud.spec import CARGO as CARGO_PIECE
 from nemo_runspec.planning.model import Plan
 

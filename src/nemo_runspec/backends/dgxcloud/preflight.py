@@ -58,7 +58,7 @@ def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = N
         UserError: there is no such project. Unreachable: as the API.
     """
     wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, project)
-    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target)]
+    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target, fast=True)]
     return [check for check in found if check.verdict in ("failed", "warning")]
 
 

@@ -115,7 +115,7 @@ def _way_to_logs(plan: Plan) -> dict[str, Any]:
         return {}
     place = {"endpoint": target.s3_endpoint, "region": target.s3_region}
     return {
-        "logs_url": f"{base.rstrip('/')}/{plan.name}/logs.tar.gz",
+        "logs_url": f"{base.rstrip('/')}/{plan.name}/logs",
         "s3": {name: value for name, value in place.items() if value},
         "image": target.container_image,
         "pvcs": [dict(claim) for claim in target.pvcs],

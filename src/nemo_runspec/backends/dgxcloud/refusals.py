@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
@@ -16,13 +18,17 @@ def check(plan: Plan) -> None:
     Raises:
         UserError: the first thing that is wrong.
     """
+    from nemo_runspec.backends.dgxcloud.logs.claim import mounted
     from nemo_runspec.cloud.transports import problem_at_plan_time
 
     target: DgxCloudTarget = plan.target
     if not target.base_url.startswith(("https://", "http://")):
         raise UserError(f"base_url {target.base_url!r} is no URL", remedy="such as https://example.com/api/v1")
-    if plan.launch.kind == "ray":
-        raise UserError("Ray is not built for DGX Cloud in this release; nothing was submitted")
+    if target.run_dir_here and not mounted(Path(target.run_dir_here).expanduser()):
+        raise UserError(
+            f"run_dir_here {target.run_dir_here!r} is no directory of this machine",
+            remedy="mount the claim's storage there, or take the key out of the profile",
+        )
     problem = problem_at_plan_time(plan)
     if problem:
         raise UserError(problem)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.ended import WORDS
 from nemo_runspec.backends.dgxcloud.logs import last_words
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
@@ -15,7 +16,7 @@ def rest_of(api: RunaiApi, handle: Handle, seen: Seen) -> Rest:
     """What its nodes' last words say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
     from nemo_runspec.cloud.marker import metrics_of, outputs_of
 
-    words = _words(api, handle)
+    words = _words(api, handle, seen)
     found = Rest(metrics_of(words), outputs_of(words))
     if seen.state in ("succeeded", "cancelled"):
         return found
@@ -24,7 +25,7 @@ def rest_of(api: RunaiApi, handle: Handle, seen: Seen) -> Rest:
 
 def diagnosis_of(api: RunaiApi, handle: Handle, seen: Seen) -> Diagnosis | None:
     """Why a job failed, or does not start; None where nothing is wrong."""
-    return _verdict(api, handle, seen, _words(api, handle))
+    return _verdict(api, handle, seen, _words(api, handle, seen))
 
 
 def _verdict(api: RunaiApi, handle: Handle, seen: Seen, words: bytes) -> Diagnosis | None:
@@ -33,8 +34,11 @@ def _verdict(api: RunaiApi, handle: Handle, seen: Seen, words: bytes) -> Diagnos
     return diagnose(api, handle, seen, words)
 
 
-def _words(api: RunaiApi, handle: Handle) -> bytes:
-    """The nodes' last words; what cannot be read now changes nothing about how a job ended."""
+def _words(api: RunaiApi, handle: Handle, seen: Seen) -> bytes:
+    """The nodes' last words, as they were just seen; else asked for, as far as they can be read now."""
+    known = seen.detail.get(WORDS) if isinstance(seen.detail, dict) else None
+    if isinstance(known, bytes):
+        return known
     if handle.get("id"):
         with suppress(UserError):
             return last_words(api, handle)

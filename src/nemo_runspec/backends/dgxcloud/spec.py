@@ -14,6 +14,9 @@ from nemo_runspec.redact import is_secret_name
 
 Spec = dict[str, Any]
 
+TRAININGS, DISTRIBUTED = "trainings", "distributed"
+"""The kinds of workloads: of one node, and of several."""
+
 VARIABLES = "environmentVariables"
 
 BOOT, CARGO, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_CARGO_", "NEMOTRON_POD_ATTEMPT"

@@ -13,7 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle
 from nemo_runspec.transport.web import NotKnown, Refused
 
-_PAUSES = (1.0, 3.0, 10.0)
+_PAUSES = (0.5, 1.5, 5.0)
 """Seconds before each further try, once it is not known whether one came through."""
 
 

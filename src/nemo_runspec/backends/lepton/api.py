@@ -60,11 +60,13 @@ class LeptonApi:
         page = 1
         while True:
             params = {"job_query_mode": mode, "page": page, "page_size": PAGE, **({"q": name} if name else {})}
-            new = [job for job in _listed(self._get("/jobs", params), "jobs") if id_of(job) not in known]
-            if not new:  # an empty page is the end; so is one that was there before
-                return
+            answer = self._get("/jobs", params)
+            new = [job for job in _listed(answer, "jobs") if id_of(job) not in known]
             yield from new
             known |= {id_of(job) for job in new}
+            total = _table(answer).get("total")
+            if not new or (isinstance(total, int) and len(known) >= total):
+                return  # an empty page is the end, and so is one that was there before
             page += 1
 
     def create(self, payload: Mapping[str, Any]) -> Json:

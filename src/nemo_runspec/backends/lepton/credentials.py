@@ -51,15 +51,6 @@ def find_login(handle: Mapping[str, Any] | None = None) -> Login:
     return Login(workspace, url, token, _origin(url, stored), source)
 
 
-def known_workspace() -> tuple[str, str]:
-    """Id and URL of the current workspace, each '' where it is not known. Nothing is asked, nothing is raised."""
-    try:
-        login = find_login()
-    except UserError:
-        return "", ""
-    return login.workspace, login.url
-
-
 def record_file() -> Path:
     """The login file of Lepton's own client."""
     folder = os.environ.get("LEPTON_CACHE_DIR")

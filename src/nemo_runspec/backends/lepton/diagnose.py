@@ -7,9 +7,10 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.states import seconds_of
+from nemo_runspec.cloud.asking import Asking
 from nemo_runspec.cloud.marker import read_ends
 from nemo_runspec.cloud.meanings import Advice
-from nemo_runspec.cloud.verdicts import Analysis, Asking, Case, Word
+from nemo_runspec.cloud.verdicts import Analysis, Case, Word
 from nemo_runspec.cloud.verdicts import diagnose as verdict_on
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
@@ -66,8 +67,8 @@ def replica_words(replicas: Iterable[Mapping[str, Any]], *, now: bool) -> Iterat
     for replica in replicas:
         status = section(replica, "status")
         node = section(status, "node")
-        issues = status.get("readiness_issue") or ()
-        for issue in [issues] if isinstance(issues, (Mapping, str)) else issues:
+        issues = status.get("readiness_issue")
+        for issue in issues if isinstance(issues, list) else [issues]:
             said = _said(issue, "reason", "message")
             if said:
                 yield Word(said, str(node.get("name") or node.get("id") or ""), now)

@@ -18,6 +18,8 @@ _SAME = (
 def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
     """A `nemo_run.LeptonExecutor` with the plan's values, for scripts that use NeMo-Run themselves.
 
+    It takes a node group by its name only, wants `from` in every mount, and sends no `custom_spec` (0.11.1).
+
     Args:
         secrets: not used; Lepton's client has its own login.
         environment: give NeMo-Run the plan's variables too. A plan's own job script exports them itself.

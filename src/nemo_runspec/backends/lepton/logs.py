@@ -19,8 +19,8 @@ Line = tuple[int, str]
 """Nanoseconds since 1970, and the line without its end."""
 
 _SECOND = 1_000_000_000
-_MARGIN = 600 * _SECOND
-"""How far the platform's clock and ours may be apart."""
+_BEFORE, _AHEAD = 600 * _SECOND, 120 * _SECOND
+"""How far the platform's clock may be behind ours, and before it."""
 
 _WIDEST = 7 * 86400 * _SECOND
 """The longest time that is asked for at once: servers of logs have such limits."""
@@ -45,13 +45,18 @@ class Cursor:
         return cls(rest // _TAKEN, rest % _TAKEN, total)
 
     @property
+    def ended(self) -> bool:
+        """Whether the last line was a node's last one."""
+        return self.time > 0 and self.total == 0
+
+    @property
     def number(self) -> int:
         """What is kept."""
         return self.total * _TOTAL + self.time * _TAKEN + self.taken
 
 
 def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
-    """What is new, a piece for each pod. One request for a job of one node, one more per node for others.
+    """What is new, a piece for each pod. One request for a job of one node; else one, and one for each node that runs.
 
     Args:
         offsets: by pod, what the last piece's `next` was. `limit`: bytes in all; a line is never cut.
@@ -74,7 +79,7 @@ def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = 
     Args:
         ended: when the job was over, in seconds since 1970, where that is known.
     """
-    until = _now() if ended is None else min(_now(), int(ended * _SECOND) + 6 * _MARGIN)
+    until = _now() if ended is None else min(_now(), int(ended * _SECOND) + 6 * _BEFORE)
     begin = min(max(_begin(handle), until - _WIDEST), until - 1)
     streams = api.logs(str(handle["id"]), begin, until, limit=min(lines, LOG_LINES))
     return b"".join(_encoded(line) for line in read_lines(streams))
@@ -109,6 +114,8 @@ def _pods(api: LeptonApi, handle: Handle, offsets: Mapping[str, int]) -> list[st
 
 def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: int, limit: int) -> Piece | None:
     cursor = Cursor.read(offset)
+    if replica and cursor.ended:  # a job's only log goes on where Lepton itself starts the job again
+        return None
     taken: list[Line] = []
     size, more = 0, False
     for line in _after(api, str(handle["id"]), replica, cursor, _begin(handle)):
@@ -180,9 +187,9 @@ def _encoded(line: Line) -> bytes:
 def _begin(handle: Handle) -> int:
     """When the job may have written its first line: when it was submitted, else a week ago."""
     since = handle.get("since")
-    start = int(float(since) * _SECOND) - _MARGIN if since else time.time_ns() - _WIDEST
+    start = int(float(since) * _SECOND) - _BEFORE if since else time.time_ns() - _WIDEST
     return max(1, start)
 
 
 def _now() -> int:
-    return time.time_ns() + _MARGIN
+    return time.time_ns() + _AHEAD

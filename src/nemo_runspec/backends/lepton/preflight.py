@@ -69,7 +69,7 @@ def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = No
         Unreachable: as the API.
     """
     wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, group)
-    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target)]
+    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target, fast=True)]
     return [check for check in found if check.verdict in ("failed", "warning")]
 
 

@@ -14,7 +14,7 @@ _READY = frozenset({"", "Ready"})
 _REASONS: Mapping[str, str] = {
     "InProgress": "starting",
     "NoCapacity": "no capacity",
-    "Queueing": "no capacity",
+    "Queueing": "waiting for nodes",
     "ConfigError": "its node cannot run it",
     "SystemError": "the platform has ended it",
     "RequireReadinessApproval": "waits for somebody's approval",
@@ -33,9 +33,11 @@ _MESSAGES = (
 )  # fmt: skip
 """What is more exact than the reason, where the message says it; the first that fits."""
 
+_ON_THE_WAY = ("pulling the image", "starting", "waiting for nodes")
+
 _INDEX = re.compile(r"-(\d+)-[a-z0-9]+$")
 _PULL_PROBLEMS = ("pulling the image", "the image cannot be pulled")
-_QUEUE_PROBLEMS = ("no capacity",)
+_QUEUE_PROBLEMS = ("no capacity", "waiting for nodes")
 
 
 def replicas_of(api: LeptonApi, id: str) -> list[Replica]:
@@ -72,7 +74,7 @@ def waiting_of(replicas: Sequence[Replica]) -> str:
     many = f" ({problems.count(commonest)} of {len(replicas)} nodes)" if len(replicas) > 1 else ""
     # What is only on its way is said in full by its own words; of a trouble, the platform's words are the news.
     said = f": {first.message}" if first.message and first.message.lower() not in commonest.lower() else ""
-    return f"{commonest}{many}{said if commonest not in ('pulling the image', 'starting') else ''}"
+    return f"{commonest}{many}{'' if commonest in _ON_THE_WAY else said}"
 
 
 def phase_of(replicas: Sequence[Replica], otherwise: str) -> str:
@@ -137,7 +139,8 @@ def _moment(time: Any) -> float | None:
 
     if not isinstance(time, str):
         return seconds_of(time)
-    text = re.sub(r"\.(\d{1,6})\d*", r".\1", time.strip().replace("Z", "+00:00"))
+    # Python 3.10 reads three or six digits of a second, and Kubernetes writes up to nine.
+    text = re.sub(r"\.(\d+)", lambda match: f".{match[1][:6]:0<6}", time.strip().replace("Z", "+00:00"))
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -54,12 +54,16 @@ def settled(plan: Plan, facts: Mapping[str, Any]) -> Plan:
     if not plan.target.mounted_at or facts.get(MOUNT):
         return plan
     plan = dataclasses.replace(plan, target=dataclasses.replace(plan.target, mounted_at="", shared=False))
-    refuse_loss(plan)
+    refuse_loss(plan, "the node group has no volume, and ")
     return plan
 
 
-def refuse_loss(plan: Plan) -> None:
-    """Raises `UserError` where nodes could not share their files, or where an output would end with its pod."""
+def refuse_loss(plan: Plan, why: str = "") -> None:
+    """Raises `UserError` where nodes could not share their files, or where an output would end with its pod.
+
+    Args:
+        why: what is known of it beyond the plan.
+    """
     target: LeptonTarget = plan.target
     if target.shared:
         return
@@ -71,7 +75,7 @@ def refuse_loss(plan: Plan) -> None:
         what = f"{', '.join(outputs)} would be lost when the job ends"
     if what:
         raise UserError(
-            f"nemo_run_dir '{target.nemo_run_dir}' is on none of mounts: {what}; nothing was submitted",
+            f"nemo_run_dir '{target.nemo_run_dir}' is on none of mounts: {why}{what}; nothing was submitted",
             remedy=f'mounts = [{{ path = "/…", mount_path = "{target.nemo_run_dir or "/mnt/data"}", '
             'from = "node-nfs:VOLUME" }], or outputs with output_url for a job of one node',
         )

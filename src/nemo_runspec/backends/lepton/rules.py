@@ -47,11 +47,6 @@ def problems(env: Mapping[str, Any], name: str) -> list[UserError]:
     return [*_name(name), *_mounts(mounts), *_ttl(env.get("ttl")), *_priority(env), *_secrets(env)]
 
 
-def readable_mounts(mounts: Sequence[Any]) -> bool:
-    """True where every mount is a table with the keys it needs, whatever Lepton thinks of its place."""
-    return all(_wrong_shape(mount) is None for mount in mounts)
-
-
 def _name(name: str) -> list[UserError]:
     fine = _NAME.fullmatch(name) and len(name) <= LONGEST_NAME and not name.endswith(("-", "by-lepton"))
     if not name or fine:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
-from nemo_runspec.backends.lepton.replicas import out_of_memory, phase_of, replicas_of, waiting_of
+from nemo_runspec.backends.lepton.replicas import out_of_memory, phase_of, read_event, replicas_of, waiting_of
 from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_over, meaning_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.remote.provider import Handle, Replica, Seen
@@ -115,8 +115,7 @@ def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, few: bool)
     ready = section(job, "status").get("ready")
     if isinstance(ready, int) and not isinstance(ready, bool):
         facts["replicas"] = f"{ready} of {int(handle.get('nodes') or 1)} ready"
-    started = times_of(job)[0] if meaning.state == "running" else None
-    return Seen(meaning.state, facts.get("waiting") or meaning.reason, facts=facts, started=started)
+    return Seen(meaning.state, facts.get("waiting") or meaning.reason, facts=facts)
 
 
 def _facts(handle: Handle, word: str, replicas: Sequence[Replica]) -> dict[str, Any]:
@@ -163,7 +162,6 @@ def _over(api: LeptonApi, handle: Handle, told: Told, *, few: bool) -> Seen:
 
     meaning = _by_ends(meaning_of(told.job), told, int(handle.get("nodes") or 1))
     replicas = replicas_of(api, str(handle["id"])) if few or meaning.state == "failed" else []
-    started, ended = times_of(told.job)
     code, signal, reason = _how(handle, meaning, decisive(told.ends), replicas)
     return Seen(
         meaning.state,
@@ -171,10 +169,16 @@ def _over(api: LeptonApi, handle: Handle, told: Told, *, few: bool) -> Seen:
         exit_code=code,
         signal=signal,
         facts=_facts(handle, word_of(told.job), replicas),
-        started=started,
-        ended=ended,
+        started=_began(api, str(handle["id"])) if few else None,
+        ended=times_of(told.job)[1],
         detail=told,
     )
+
+
+def _began(api: LeptonApi, id: str) -> float | None:
+    """When the first pod started: Lepton's status only says when the job was made. One request."""
+    times = [event.time for event in map(read_event, api.events(id)) if event.reason == "Started" and event.time]
+    return min(times, default=None)
 
 
 def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:

@@ -17,7 +17,7 @@ from nemo_runspec.backends.lepton.states import seconds_of
 from nemo_runspec.remote.provider import Handle, Say
 from nemo_runspec.transport.web import NotKnown
 
-_DOUBTS = (0.5, 2.0, 4.0)
+_DOUBTS = (0.5, 1.5, 3.0)
 """Seconds before each look for a job that may have been made."""
 
 _TRIES = 3

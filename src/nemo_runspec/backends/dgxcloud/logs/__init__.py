@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
+from nemo_runspec.backends.dgxcloud.seen import state_of
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.transport.base import Unreachable
 
 
 def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> Sequence[Piece]:
@@ -21,17 +25,18 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
         offsets: by `Piece.path`. `limit`: bytes in all.
 
     Raises:
-        UserError: run:ai or the cluster does not answer, or refuses.
+        UserError: run:ai does not answer, or refuses.
     """
     if claim.seen_from_here(handle):
-        return claim.tail(handle, offsets, limit)
-    if api.kube is not None:
-        found = kube.tail(api, handle, offsets, limit)
-        if found is not None:
-            return found
-        if kube.is_whole(handle, offsets):
-            return []
-    return saved.tail(api, handle, offsets, limit) or notice.tail(handle, offsets)
+        new = claim.tail(handle, offsets, limit)
+        empty = not new and not offsets and is_over(state_of(api, handle))
+        return notice.nothing_there(handle) if empty else new
+    found, trouble = _of_pods(api, handle, offsets, limit)
+    if found is not None:
+        return found
+    if kube.is_whole(handle, offsets):
+        return []
+    return saved.tail(api, handle, offsets, limit) or notice.tail(handle, offsets, trouble)
 
 
 def last_words(api: RunaiApi, handle: Handle) -> bytes:
@@ -39,3 +44,26 @@ def last_words(api: RunaiApi, handle: Handle) -> bytes:
     if claim.seen_from_here(handle):
         return claim.last_words(handle)
     return kube.last_words(api, handle) if api.kube is not None else b""
+
+
+def _of_pods(
+    api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int
+) -> tuple[Sequence[Piece] | None, str]:
+    """What is new in the pods' logs, None where they cannot be read from there, and why.
+
+    A cluster that is out of reach, or shows nobody its logs, keeps nobody from seeing how the job ends.
+    """
+    if api.kube is None:
+        return None, ""
+    try:
+        return kube.tail(api, handle, offsets, limit), ""
+    except Unreachable:
+        if not is_over(state_of(api, handle)):
+            return [], ""
+    except UserError as error:
+        return None, error.what
+    api.ask_kube_now()
+    try:
+        return kube.tail(api, handle, offsets, limit), ""
+    except UserError as error:
+        return None, error.what

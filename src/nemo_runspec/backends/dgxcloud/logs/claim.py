@@ -13,8 +13,13 @@ _END = 64 << 10
 
 
 def seen_from_here(handle: Handle) -> bool:
-    """Whether this machine sees the job's directory, or would if there were one."""
-    return bool(handle.get("here"))
+    """Whether this machine sees where jobs' directories are, or would be if there were any."""
+    return bool(handle.get("here")) and mounted(Path(str(handle["here"])).parent.parent)
+
+
+def mounted(run_dir: Path) -> bool:
+    """Whether a directory for jobs is there, or the place for it: pods make it with their first job."""
+    return run_dir.is_dir() or run_dir.parent.is_dir()
 
 
 def tail(handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:

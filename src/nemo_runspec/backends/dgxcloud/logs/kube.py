@@ -162,7 +162,9 @@ def _lines(body: bytes, *, whole: bool) -> Iterator[_Line]:
     last = parts.pop()
     for part in [*parts, *([last] if whole and last else [])]:
         stamp, _, text = part.partition(b" ")
-        yield _Line(_nanoseconds(stamp), text + b"\n")
+        when = _nanoseconds(stamp)
+        if when:  # Kubernetes stamps every line: what has no time comes from something on the way
+            yield _Line(when, text + b"\n")
 
 
 def _after(lines: Sequence[_Line], cursor: Cursor) -> list[_Line]:

@@ -9,11 +9,21 @@ from nemo_runspec.remote.provider import Handle, Piece
 PATH = "nemotron"
 
 
-def tail(handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
-    """The words, unless they were said before."""
+def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[Piece]:
+    """The words, unless they were said before.
+
+    Args:
+        trouble: what the cluster says where it is asked, '' where it has simply nothing.
+    """
     if offsets.get(PATH):
         return []
-    return [said(PATH, words(handle))]
+    return [said(PATH, words(handle, trouble))]
+
+
+def nothing_there(handle: Handle) -> list[Piece]:
+    """Of a job that is over and has left nothing where its log should be."""
+    why = "its pods never came to their start, or run_dir_here is not the directory that they see as pvc_nemo_run_dir"
+    return [said(PATH, (f"there is no log in {handle['here']}: {why}",))]
 
 
 def said(path: str, lines: Iterable[str]) -> Piece:
@@ -21,18 +31,18 @@ def said(path: str, lines: Iterable[str]) -> Piece:
     return Piece(path, 0, "".join(f"nemotron: {line}\n" for line in lines).encode(), next=1)
 
 
-def words(handle: Handle) -> tuple[str, ...]:
+def words(handle: Handle, trouble: str = "") -> tuple[str, ...]:
     """Why there is no log, and the ways to one."""
     where = f"{handle['job_dir']}/logs on the claim"
-    if handle.get("logs_url"):
+    if handle.get("logs_url") and not trouble:
         return (f"run:ai gives no logs to the outside; what the job writes is in {where}, and is fetched once it ends",)
     ways = (
         "kube_apiserver_url (logs of the pods while they are there), "
         "run_dir_here (the claim's storage as this machine sees it), "
         "or output_url or code_url on S3 (fetched once the job has ended)"
     )
-    again = " any more: its pods are gone" if handle.get("kube") else ""
+    why = f": {trouble}" if trouble else " any more: its pods are gone" if handle.get("kube") else ""
     return (
-        f"this job's log cannot be read from here{again}. run:ai gives none to the outside; it is in {where}",
-        f"to have it here, set one of these in the profile: {ways}",
+        f"this job's log cannot be read from here{why}. run:ai gives none to the outside; it is in {where}",
+        f"to have a job's log here, set one of these in the profile before it is submitted: {ways}",
     )

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.dgxcloud.api import TRAININGS, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
 from nemo_runspec.backends.dgxcloud.logs.notice import said
 from nemo_runspec.backends.dgxcloud.seen import find, state_of, workload_name
-from nemo_runspec.backends.dgxcloud.spec import BOOT, base_spec
+from nemo_runspec.backends.dgxcloud.spec import BOOT, TRAININGS, base_spec
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Piece
@@ -93,7 +93,9 @@ def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
 
 
 def _content(api: RunaiApi, handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
-    url = str(handle["logs_url"])
+    url = (
+        f"{handle['logs_url']}-{int(handle.get('attempt') or 0)}.tar.gz"  # a further attempt writes on in the same logs
+    )
     if bucket.head(url) is None:
         _run_helper(api, handle, bucket.presign(url, _HOLDS, "PUT"))
     web = Web("", "the S3 service", headers=dict)

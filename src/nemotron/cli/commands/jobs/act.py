@@ -185,7 +185,7 @@ def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float, by:
     remote = [record for record in records if record.handle and not record.over]
     done = _cancel_remote(store, remote, grace, by) if remote else {}
     with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
-        return list(pool.map(lambda record: done.get(record.name) or _cancel_one(store, record, grace), records))
+        return list(pool.map(lambda record: done.get(record.name) or _cancel_one(store, record, grace, by), records))
 
 
 def _cancel_remote(
@@ -200,13 +200,13 @@ def _cancel_remote(
         return {record.name: error for record in records}
 
 
-def _cancel_one(store: JobStore, record: JobRecord, grace: float) -> JobRecord | UserError:
+def _cancel_one(store: JobStore, record: JobRecord, grace: float, by: str) -> JobRecord | UserError:
     from nemo_runspec.supervise.control import cancel as end
 
     if record.over:
         return record
     try:
-        return end(store, record, grace=grace, say=say)
+        return end(store, record, grace=grace, say=say, by=by)
     except UserError as error:
         return error
     except OSError as error:

@@ -1,0 +1,236 @@
+"""Inputs as pods fetch them: with the cache on a mount and without, at the same time, after kills and failures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+
+import pytest
+from s3kit import Pod, ended, noise
+
+from nemo_runspec.cloud import data_cache
+from nemo_runspec.cloud.data_cache import lock
+
+URL = "s3://bucket/data/x.bin"
+
+
+@pytest.fixture
+def pod(tmp_path, s3_lab):
+    return Pod(tmp_path, s3_lab)
+
+
+def gets(lab):
+    return [call for call in lab.calls if call.method == "GET" and call.path != "/bucket/"]
+
+
+def until(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_fifty_megabytes_come_once_and_are_linked_from_the_cache(pod, s3_lab, tmp_path):
+    content = noise(50_000_000)
+    s3_lab.put(URL, content)
+    first, second = tmp_path / "data" / "x", tmp_path / "other"
+    done = pod.get(first, URL)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"nemotron: input {first}: 1 file, 50.0 MB, of {URL} in ")
+    assert first.readlink() == pod.cache / "bucket" / "data" / "x.bin"
+    assert hashlib.sha256(first.read_bytes()).digest() == hashlib.sha256(content).digest()
+    again = pod.run("get", inputs={str(first): URL, str(second): URL})
+    assert again.out.count("1 of them from the cache") == 2
+    assert second.read_bytes() == content
+    assert len(gets(s3_lab)) == 1 and not pod.parts()
+
+
+def test_without_a_mount_an_input_is_a_file_of_its_own(pod, s3_lab, tmp_path):
+    s3_lab.put(URL, b"one")
+    s3_lab.put("s3://bucket/many/a", b"a")
+    path, many = tmp_path / "x", tmp_path / "many"
+    told = {"inputs": {str(path): URL, str(many): "s3://bucket/many/"}, "cache": None}
+    for count in (2, 2):  # a second start of the same container finds them
+        assert pod.run("get", **told).code == 0
+        assert (path.read_bytes(), path.is_symlink(), (many / "a").read_bytes()) == (b"one", False, b"a")
+        assert len(gets(s3_lab)) == count
+    s3_lab.put(URL, b"two")
+    assert pod.run("get", **told).code == 0
+    assert path.read_bytes() == b"two"
+    assert not pod.parts() and not pod.cache.exists()
+
+
+def test_what_was_there_before_is_not_replaced(pod, s3_lab, tmp_path):
+    s3_lab.put(URL, b"theirs")
+    path = tmp_path / "folder"
+    (path / "mine").mkdir(parents=True)
+    for cache in (str(pod.cache), None):
+        refused = pod.get(path, URL, cache=cache)
+        assert (refused.code, refused.err.count("\n")) == (1, 1)
+        assert f"input {path}: something else is there already" in refused.err
+        assert (path / "mine").is_dir()
+    (path / "mine").rmdir()
+    assert pod.get(path, URL).code == 0  # an empty folder is no loss
+    assert path.read_bytes() == b"theirs"
+
+
+def replaced(copy, content):
+    stat = copy.stat()
+    copy.write_bytes(content)
+    os.utime(copy, (stat.st_mtime + 5, stat.st_mtime + 5))
+
+
+@pytest.mark.parametrize("spoil", ["cut", "written", "longer", "gone", "no sidecar", "bad sidecar", "changed"])
+def test_only_a_whole_copy_of_the_object_as_it_is_now_is_used(pod, s3_lab, tmp_path, spoil):
+    s3_lab.put(URL, b"0123456789", modified=1_700_000_000)
+    assert pod.get(tmp_path / "x", URL).code == 0
+    copy, [sidecar] = pod.cache / "bucket" / "data" / "x.bin", list(pod.cache.rglob("*.json"))
+    wanted = b"0123456789"
+    if spoil == "changed":  # of the same size, within the same second
+        wanted = b"abcdefghij"
+        s3_lab.put(URL, wanted, modified=1_700_000_000)
+    {
+        "cut": lambda: os.truncate(copy, 5),
+        "written": lambda: replaced(copy, b"0123456780"),
+        "longer": lambda: replaced(copy, b"0123456789!"),
+        "gone": copy.unlink,
+        "no sidecar": sidecar.unlink,
+        "bad sidecar": lambda: sidecar.write_text('{"etag": '),
+    }.get(spoil, lambda: None)()
+    assert pod.get(tmp_path / "x", URL).code == 0
+    assert (tmp_path / "x").read_bytes() == wanted
+    assert len(gets(s3_lab)) == 2
+    assert pod.get(tmp_path / "x", URL).code == 0
+    assert len(gets(s3_lab)) == 2
+
+
+def test_a_prefix_is_a_folder_of_what_is_there_now(pod, s3_lab, tmp_path):
+    names = {"a b+c", "ü/ß €", "100%", "%41", "deep/er/x", "~-_.!*'()", "empty"}
+    s3_lab.page = 4
+    for name in names:
+        s3_lab.put(f"s3://bucket/set/{name}", b"" if name == "empty" else name.encode())
+    s3_lab.put("s3://bucket/set/folder/", b"")
+    s3_lab.put("s3://bucket/settle", b"another")
+    path = tmp_path / "set"
+    assert pod.get(path, "s3://bucket/set/").out.startswith(f"nemotron: input {path}: 7 files, ")
+
+    def there():
+        return {str(each.relative_to(path.resolve())) for each in path.resolve().rglob("*") if each.is_file()}
+
+    assert there() == names
+    assert (path / "ü" / "ß €").read_bytes() == "ü/ß €".encode()
+    s3_lab.store.remove("bucket", "set/deep/er/x")
+    s3_lab.put("s3://bucket/set/100%", b"changed")
+    s3_lab.put("s3://bucket/set/new", b"new")
+    (pod.cache / "bucket" / "set" / "mine").write_bytes(b"not from S3")
+    before = len(gets(s3_lab))
+    assert "6 of them" not in (done := pod.get(path, "s3://bucket/set/")).out
+    assert (done.code, "5 of them from the cache" in done.out) == (0, True)
+    assert there() == names - {"deep/er/x"} | {"new", "mine"}
+    assert (path / "100%").read_bytes() == b"changed"
+    assert len(gets(s3_lab)) == before + 2 and not pod.parts()
+
+
+def test_a_download_that_breaks_off_is_no_copy_and_the_next_run_mends_it(pod, s3_lab, tmp_path):
+    content = noise(24_000_000)
+    s3_lab.put(URL, content)
+    s3_lab.fault("GET /bucket/data*", "cut", times=1)
+    s3_lab.fault("GET /bucket/data*", "500", times=None)
+    broken = pod.get(tmp_path / "x", URL, patience=0.5)
+    assert (broken.code, broken.err.count("\n")) == (1, 1)
+    assert broken.err.startswith(f"nemotron: {URL} cannot be read (InternalError, HTTP 500)")
+    assert not (tmp_path / "x").exists() and not (pod.cache / "bucket" / "data" / "x.bin").exists()
+    assert not pod.parts()
+    s3_lab._faults.clear()
+    assert pod.get(tmp_path / "x", URL).code == 0
+    assert (tmp_path / "x").read_bytes() == content
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_fetch_that_is_killed_holds_up_nobody(pod, s3_lab, tmp_path, how):
+    s3_lab.put(URL, noise(1_000_000))
+    s3_lab.fault("GET /bucket/data*", "timeout", seconds=2 if how == signal.SIGTERM else None)
+    first = pod.start("get", inputs={str(tmp_path / "x"): URL})
+    until(lambda: gets(s3_lab) and pod.parts())
+    first.send_signal(how)
+    assert ended(first, s3_lab).code == (143 if how == signal.SIGTERM else -signal.SIGKILL)
+    assert bool(pod.parts()) == (how == signal.SIGKILL)
+    assert not (tmp_path / "x").exists()
+    assert pod.get(tmp_path / "x", URL, lock_seconds=1).code == 0
+    assert (tmp_path / "x").stat().st_size == 1_000_000
+    assert not pod.parts()
+
+
+def test_many_at_once_fetch_it_once_and_wait_for_the_one_that_lives(pod, s3_lab, tmp_path):
+    s3_lab.put(URL, b"content")
+    s3_lab.fault("GET /bucket/data*", "slow", seconds=6)  # for longer than a dead holder is waited for
+    running = [pod.start("get", inputs={str(tmp_path / f"x{n}"): URL}, lock_seconds=4) for n in range(4)]
+    assert [ended(each, s3_lab).code for each in running] == [0, 0, 0, 0]
+    assert [(tmp_path / f"x{n}").read_bytes() for n in range(4)] == [b"content"] * 4
+    assert len(gets(s3_lab)) == 1 and not pod.parts()
+
+
+def test_one_that_was_taken_for_dead_does_no_harm_when_it_goes_on(pod, s3_lab, tmp_path):
+    content = noise(1_000_000)
+    s3_lab.put(URL, content)
+    s3_lab.fault("GET /bucket/data*", "slow", seconds=1)
+    first = pod.start("get", inputs={str(tmp_path / "x"): URL})
+    until(lambda: gets(s3_lab) and pod.parts())
+    first.send_signal(signal.SIGSTOP)
+    assert pod.get(tmp_path / "y", URL, lock_seconds=1).code == 0
+    first.send_signal(signal.SIGCONT)
+    assert ended(first, s3_lab).code == 0
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes() == content
+    assert not pod.parts()
+
+
+def test_a_lock_that_is_anothers_by_now_is_left_to_it(tmp_path):
+    file = tmp_path / "x.lock"
+    with lock(file, 60):
+        file.rename(tmp_path / "aside")
+        file.write_bytes(b"another's")
+    assert file.read_bytes() == b"another's"
+    data_cache._take(file, b"the dead one's")
+    assert file.read_bytes() == b"another's" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_object_that_changes_while_it_is_fetched_is_fetched_as_it_is_then(pod, s3_lab, tmp_path):
+    s3_lab.put(URL, b"old")
+    s3_lab.fault("GET /bucket/data*", "slow", seconds=60)
+    running = pod.start("get", inputs={str(tmp_path / "x"): URL})
+    until(lambda: gets(s3_lab))
+    s3_lab.put(URL, b"newer")
+    s3_lab._released.set()
+    assert ended(running, s3_lab).code == 0
+    assert (tmp_path / "x").read_bytes() == b"newer"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"x": "s3://bucket/none"}, "s3://bucket/none cannot be read (HTTP 404): there is no such object"),
+        ({"x": "s3://bucket/none/"}, "s3://bucket/none/ has no objects"),
+        ({"x": "s3://nowhere/none/"}, "NoSuchBucket"),
+        ({"x": "s3://bucket/bad/"}, "its key cannot be the name of a file"),
+        ({"x": "s3://bucket/../up"}, "cannot be the name of a file"),
+        ({"x": "s3://bucket/a", "x/y": "s3://bucket/a"}, "lies in input"),
+    ],
+)
+def test_an_input_that_cannot_be_fetched_is_one_line(pod, s3_lab, tmp_path, inputs, said):
+    s3_lab.put("s3://bucket/a", b"")
+    s3_lab.put("s3://bucket/bad/../../../up", b"")
+    failed = pod.run("get", inputs={str(tmp_path / path): url for path, url in inputs.items()}, patience=1)
+    assert (failed.code, failed.err.count("\n")) == (1, 1)
+    assert said in failed.err
+    assert not (tmp_path / "mount" / "up").exists() and not (tmp_path / "x").exists()
+
+
+def test_without_keys_nothing_is_asked(pod, s3_lab, tmp_path):
+    failed = pod.run("get", inputs={str(tmp_path / "x"): URL}, env={})
+    assert (failed.code, failed.err.count("\n")) == (1, 1)
+    assert "ACCESS_KEY" in failed.err and not s3_lab.calls
+    names = {"AWS_ACCESS_KEY_ID": s3_lab.access_key, "AWS_SECRET_ACCESS_KEY": s3_lab.secret_key}
+    s3_lab.put(URL, b"x")
+    assert pod.run("get", inputs={str(tmp_path / "x"): URL}, env=names).code == 0

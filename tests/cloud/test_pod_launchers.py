@@ -1,0 +1,51 @@
+"""Launchers over several pods, whose first node is known by a name."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from podkit import cloud_plan, loaded, name_service, node, start, start_as_variables
+
+SUM = """
+    import os, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    total = torch.tensor([dist.get_rank() + 1.0])
+    dist.all_reduce(total)
+    print("sum", total.item(), "of", dist.get_world_size(), "at", os.environ["MASTER_ADDR"])
+    dist.destroy_process_group()
+"""
+
+
+def free_port() -> str:
+    """Where nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin):
+    cargo = loaded(cloud_plan(tmp_path, SUM, launch="torchrun", nodes=2), kind="dgxcloud")
+    given = {"MASTER_ADDR": "localhost", "MASTER_PORT": free_port(), "WORLD_SIZE": "2", "PET_NPROC_PER_NODE": "7"}
+    path = f"{torch_bin}:{os.environ['PATH']}"
+    pods = [start_as_variables(cargo, RANK=str(index), PATH=path, **given) for index in (0, 1)]
+    assert [pod.wait(300) for pod in pods] == [0, 0], pods[0].text + pods[1].text
+    for number, pod in enumerate(pods):
+        assert f"[rank{number}] sum 3.0 of 2 at localhost\n" in pod.text
+
+
+def test_ray_has_its_head_at_an_address_and_ends_with_its_driver(tmp_path):
+    path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
+    ray = Path(path.partition(":")[0]) / "ray"
+    ray.write_text('#!/bin/sh\necho "ray $*"\nexec sleep 600\n')
+    ray.chmod(0o755)
+    script = 'import os; print("driver of", os.environ["RAY_ADDRESS"], os.environ["MASTER_ADDR"]); raise SystemExit(5)'
+    cargo = loaded(cloud_plan(tmp_path, script, launch="ray", nodes=2))
+    pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
+    assert [pod.wait() for pod in pods] == [5, 5], pods[0].text + pods[1].text
+    address = pods[1].text.partition("--address=")[2].split()[0]
+    assert f"driver of {address} worker-0.my-job-ab12-job-svc\n" in pods[0].text
+    host, _, port = address.rpartition(":")
+    assert port == "29401" and f"--node-ip-address={host} --port={port}" in pods[0].text
+    assert not host.startswith("worker-0")

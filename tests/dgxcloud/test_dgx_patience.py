@@ -1,0 +1,90 @@
+"""Workloads that wait for too long, that are tried again, that are stopped: what becomes of them, and what is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from labs.pods import needs_mounts
+from runaikit import job_folder, profile
+
+pytestmark = needs_mounts
+
+PROFILES = """
+[strict]
+extends = "dgx"
+queue_timeout = "1s"
+pull_timeout = "1s"
+start_timeout = "1s"
+on_timeout = "stop"
+
+[again]
+extends = "dgx"
+retries = 1
+avoid_failed_nodes = true
+"""
+SCRIPT = """\
+import os, sys, time
+print("begun", flush=True)
+time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
+sys.exit(int(os.environ.get("CODE", "0")))
+"""
+
+
+@pytest.fixture
+def lab(runai_lab, project):
+    profile(project, runai_lab, PROFILES)
+    project.write("train.py", SCRIPT)
+    return runai_lab
+
+
+def var(**values: object) -> list[str]:
+    return [f"++run.env.env_vars.{name}='{value}'" for name, value in values.items()]
+
+
+def ours(lab, project) -> list[Any]:
+    """The workloads of the only job."""
+    return [each for each in lab.workloads.values() if each.name.startswith(job_folder(project).name)]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key", "kind"), [("nocapacity", "queue", "capacity"), ("imagepull", "pull", "image")]
+)
+def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(lab, project, nemotron_process, scenario, key, kind):
+    lab.scenario(None, scenario)
+    assert nemotron_process("run", "./train.py", "--run", "strict").code == 124
+    verdict = nemotron_process("jobs", "diagnose", "last", "--json").succeeds().json
+    assert (verdict["state"], verdict["exit_code"], verdict["kind"]) == ("failed", 124, kind)
+    assert verdict["reason"].startswith(f"{key}_timeout: it ")
+    assert [each.phase for each in ours(lab, project)] == ["Stopped"]
+
+
+def test_an_evicted_job_is_tried_again(lab, project, nemotron_process):
+    lab.scenario(None, "evicted")
+    told = nemotron_process("run", "./train.py", "--run", "again", *var(SECONDS_TO_RUN=2)).succeeds()
+    assert "attempt 2 of 2 after: " in told.err
+    assert [each.phase for each in ours(lab, project)] == ["Failed", "Completed"]
+
+
+def test_a_node_that_failed_is_avoided_and_the_attempts_end(lab, project, nemotron_process):
+    lab.scenario(None, "badnode", lost=True, times=2)
+    assert nemotron_process("run", "./train.py", "--run", "again", *var(SECONDS_TO_RUN=2)).code not in (0, 124)
+    record = json.loads((job_folder(project) / "record.json").read_text())
+    assert [each.phase for each in ours(lab, project)] == ["Failed", "Failed"]
+    [bad] = record["handle"]["avoid"]
+    assert record["diagnosis"]["kind"] == "node"
+    assert not re.search(rf"\b{bad}\b", record["facts"]["nodes"])
+
+
+def test_stop_keeps_what_cancel_deletes(lab, project, nemotron_process):
+    words = ("run", "./train.py", "--batch", "again", *var(SECONDS_TO_RUN=600))
+    name = nemotron_process(*words).succeeds().out.strip()
+    told = nemotron_process("jobs", "stop", name).succeeds().out
+    assert told.startswith(f"{name}: cancelled, exit code 143: cancelled by nemotron jobs stop")
+    [workload] = ours(lab, project)
+    assert workload.phase == "Stopped"
+    assert not [call for call in lab.calls if call.method == "DELETE"]
+    told = nemotron_process("jobs", "cancel", name).succeeds().out
+    assert f"{name}: deleted: workload {name} ({workload.id})" in told

@@ -6,8 +6,6 @@ and it takes a pod for every 7 kB of code.
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -137,20 +135,10 @@ class DgxCloudProvider:
         return events_of(connect(handle), handle)
 
     def remove(self, handle: Handle) -> None:
-        """As `Provider.remove`. Without a way to the claim nothing is removed, and that is said.
+        """As `Provider.remove`, where this machine sees the claim."""
+        from nemo_runspec.cloud.removal import remove_directory
 
-        Raises:
-            UserError: the directory cannot be removed from here.
-        """
-        folder = Path(str(handle.get("here") or ""))
-        if handle.get("here"):
-            _remove(folder)
-        elif handle.get("id"):
-            raise UserError(
-                "the job's directory lies on a claim that this machine does not see",
-                where=str(handle["job_dir"]),
-                remedy=f"nemotron jobs rm --force {handle['name']} leaves it; run_dir_here would let it be removed",
-            )
+        remove_directory(handle)
 
     def forget(self, handle: Handle) -> Sequence[str]:
         """As `CloudProvider.forget`: deletes the workload; its files on the claim stay."""
@@ -204,19 +192,6 @@ def _suspend(api: RunaiApi, handle: Handle) -> None:
     except Refused as error:
         if error.status not in (404, 409):
             raise
-
-
-def _remove(folder: Path) -> None:
-    if folder.parent.name != "jobs" or ".." in folder.parts:
-        raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
-    trash = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        folder.rename(trash)  # never half there under its own name
-        shutil.rmtree(trash)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UserError(f"the job's files cannot be removed: {error.strerror}", where=str(folder)) from None
 
 
 def _by_hand(plan: Plan, rendering: Rendering) -> tuple[str, ...]:

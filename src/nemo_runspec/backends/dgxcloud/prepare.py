@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
@@ -24,45 +23,18 @@ INLINE_TOTAL = 300_000
 
 def place_of(plan: Plan) -> dict[str, Any]:
     """A job's handle, as far as it is known before anything is asked. Plain JSON without a secret."""
-    from nemo_runspec.cloud.pod import declared_outputs, versions
+    from nemo_runspec.cloud.handle import handle_of
 
     target: DgxCloudTarget = plan.target
     return {
-        "name": plan.name,
-        "job_dir": plan.job_dir,
+        **handle_of(plan),
         "base_url": target.base_url,
         "client_id": target.client_id,
         "project": target.project_name,
         "kind": kind_of(plan.resources.nodes),
         "kube": target.kube_apiserver_url,
-        "here": here_of(plan),
         **_way_to_logs(plan),
-        "nodes": plan.resources.nodes,
-        "attempt": 0,
-        "attempts": target.retries + 1,
-        "avoid_failed_nodes": target.avoid_failed_nodes,
-        "deadlines": deadlines_of(target),
-        "outputs": declared_outputs(plan),
-        "versions": versions(plan),
-        "profile": plan.profile,
-        "env_file": plan.env_file,
     }
-
-
-def deadlines_of(target: DgxCloudTarget) -> dict[str, Any]:
-    """How long a job may wait in each phase, in seconds, and what is done then."""
-    return {
-        "queue": target.queue_timeout,
-        "pull": target.pull_timeout,
-        "start": target.start_timeout,
-        "action": target.on_timeout,
-    }
-
-
-def here_of(plan: Plan) -> str:
-    """The job's directory as this machine sees it, '' where it does not."""
-    target: DgxCloudTarget = plan.target
-    return str(Path(target.run_dir_here).expanduser() / "jobs" / plan.name) if target.run_dir_here else ""
 
 
 def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[Hole, Any], dict[str, Any]]:

@@ -19,7 +19,6 @@ def check(plan: Plan) -> None:
         UserError: the first thing that is wrong.
     """
     from nemo_runspec.backends.dgxcloud.logs.claim import mounted
-    from nemo_runspec.cloud.transports import problem_at_plan_time
 
     target: DgxCloudTarget = plan.target
     if not target.base_url.startswith(("https://", "http://")):
@@ -29,9 +28,6 @@ def check(plan: Plan) -> None:
             f"run_dir_here {target.run_dir_here!r} is no directory of this machine",
             remedy="mount the claim's storage there, or take the key out of the profile",
         )
-    problem = problem_at_plan_time(plan)
-    if problem:
-        raise UserError(problem)
 
 
 def travels_not(plan: Plan) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.credentials import Login, find_login
-from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -35,9 +33,8 @@ class LeptonProvider:
     """One object without state; connections are shared by a thread."""
 
     def check(self, plan: Plan) -> None:
-        """As `Provider.check`: there is a login, nothing would be lost, the code has a way to the job."""
+        """As `Provider.check`: there is a login, and nothing would be lost."""
         from nemo_runspec.backends.lepton.resolve import refuse_loss
-        from nemo_runspec.cloud.transports import problem_at_plan_time
 
         try:
             find_login()
@@ -45,38 +42,13 @@ class LeptonProvider:
             remedy = f"{error.remedy}; --dry-run shows the plan without one"
             raise UserError(f"{error.what}; nothing was submitted", where=error.where, remedy=remedy) from None
         refuse_loss(plan)
-        problem = problem_at_plan_time(plan)
-        if problem:
-            raise UserError(problem)
 
     def place(self, plan: Plan) -> Handle:
         """As `Provider.place`."""
-        from nemo_runspec.cloud.pod import declared_outputs, versions
+        from nemo_runspec.cloud.handle import handle_of
 
-        target: LeptonTarget = plan.target
         login = find_login()
-        return {
-            "name": plan.name,
-            "job_dir": plan.job_dir,
-            "workspace": login.workspace,
-            "url": login.url,
-            "nodes": plan.resources.nodes,
-            "attempt": 0,
-            "attempts": target.retries + 1,
-            "avoid_failed_nodes": target.avoid_failed_nodes,
-            "deadlines": {
-                "queue": target.queue_timeout,
-                "pull": target.pull_timeout,
-                "start": target.start_timeout,
-                "action": target.on_timeout,
-            },
-            "outputs": declared_outputs(plan),
-            "versions": versions(plan),
-            "profile": plan.profile,
-            "env_file": plan.env_file,
-            "here": f"{target.run_dir_here.rstrip('/')}/jobs/{plan.name}" if target.run_dir_here else "",
-            "secrets": [],
-        }
+        return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`: asks what is not known yet, makes the secrets, packs the files or sends them."""
@@ -154,13 +126,10 @@ class LeptonProvider:
         return [self._rest(handle, each) for handle, each in zip(handles, seen, strict=True)]
 
     def remove(self, handle: Handle) -> None:
-        """As `Provider.remove`, where the directory is mounted here too; else it stays on the job's volume."""
-        folder = Path(str(handle.get("here") or ""))
-        if handle.get("here") and folder.parent.name == "jobs" and ".." not in folder.parts and folder.is_dir():
-            try:
-                shutil.rmtree(folder)
-            except OSError as error:
-                raise UserError(f"the job's files cannot be removed: {error.strerror}", where=str(folder)) from None
+        """As `Provider.remove`, where this machine sees the volume."""
+        from nemo_runspec.cloud.removal import remove_directory
+
+        remove_directory(handle)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """Raises `UserError`: Lepton's API opens no shell in a job."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from nemo_runspec.cloud.s3_names import KEYS, pair_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import SecretRef
 
@@ -23,7 +24,7 @@ def find(name: str) -> tuple[SecretRef, str | None]:
     An environment variable that is set but empty counts as not set. A login file that cannot be read or understood
     counts as absent, and the reference's `detail` says so.
     """
-    for variable in (name, *_ALIASES.get(name, ())):
+    for variable in (name, *_aliases(name)):
         value = os.environ.get(variable, "").strip()
         if value:
             return SecretRef(name, "environment", variable), value
@@ -49,6 +50,13 @@ def resolve(ref: SecretRef, known: Mapping[str, str] | None = None) -> str:
     raise UserError(
         f"secret {ref.name} is no longer where it was found", where=ref.detail or None, remedy=f"export {ref.name}=…"
     )
+
+
+def _aliases(name: str) -> tuple[str, ...]:
+    """Other variables that may hold it. Keys for S3 are taken from one pair: half of another does not fit."""
+    if name in KEYS:
+        return (KEYS[name],) if KEYS[name] in pair_in(os.environ) else ()
+    return _ALIASES.get(name, ())
 
 
 def _in_netrc(name: str) -> tuple[SecretRef, str | None]:
@@ -109,7 +117,13 @@ def _below(folder: str | None, name: str) -> str | None:
     return f"{folder}/{name}" if folder else None
 
 
-_ALIASES: Mapping[str, tuple[str, ...]] = {"HF_TOKEN": ("HUGGING_FACE_HUB_TOKEN",)}
+NGC_KEYS = ("NGC_KEY", "NGC_API_KEY")
+"""Variables that hold a key for NVIDIA's registry: the first that is set counts."""
+
+_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "HF_TOKEN": ("HUGGING_FACE_HUB_TOKEN",),
+    NGC_KEYS[0]: NGC_KEYS[1:],
+}
 _LOGINS: Mapping[str, Callable[[str], tuple[SecretRef, str | None]]] = {
     "WANDB_API_KEY": _in_netrc,
     "HF_TOKEN": _in_token_file,

@@ -25,7 +25,8 @@ ME = f"Basic {b64encode(b'$oauthtoken:a-key').decode()}"
 class Registry(BaseHTTPRequestHandler):
     """Has `open/image:1`, and `shy/image:1` for those with a token; anybody gets one, but for `secret/…` only `ME`.
 
-    `basic/image:1` wants `ME` itself; `away/…` sends everybody who is `ME` to another server.
+    For `odd/…` the token is a list. `basic/image:1` wants `ME` itself; `away/…` sends everybody who is `ME` to another
+    server.
     """
 
     def do_HEAD(self) -> None:
@@ -48,7 +49,7 @@ class Registry(BaseHTTPRequestHandler):
         if not asked.startswith("/token?service=here&scope=repository:") or ("secret/" in asked and given != ME):
             self._answer(401 if given else 403)
             return
-        body = json.dumps({"expires_in": 60, "token": TOKEN}).encode()
+        body = json.dumps([TOKEN] if "odd/" in asked else {"expires_in": 60, "token": TOKEN}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -125,6 +126,7 @@ def test_what_the_registry_says(registry: str, ask, name: str, status: str):
         ("basic/image:1", "a-key", Answer("200", login=True)),
         ("basic/image:1", "stale", Answer("401", login=True, accepted=False)),
         ("basic/image:1", "", Answer("401")),
+        ("odd/image:1", "", Answer("401")),
         ("away/image:1", "a-key", Answer("307", login=True)),
     ],
 )

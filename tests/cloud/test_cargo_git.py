@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
+import socket
 import subprocess
 import threading
 from dataclasses import replace
@@ -195,6 +197,29 @@ def test_server_with_another_tree_is_not_believed(tmp_path, repository):
     pod = start(replace(cargo, parts=(cargo.parts[0], other)))
     assert pod.wait() == 1
     assert "is not what was planned" in pod.end.reason
+
+
+def test_server_that_does_not_go_on_is_given_up(tmp_path, repository):
+    cargo = git_cargo(tmp_path, package_of(repository))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mine.git"
+        other = replace(cargo.parts[1], words=(url, *cargo.parts[1].words[1:]))
+        pod = start(replace(cargo, parts=(cargo.parts[0], other)), NEMOTRON_STALL_SECONDS="1")
+        try:
+            assert pod.wait() == 1
+        finally:
+            pod.kill()
+    assert "git failed: " in pod.end.reason
+
+
+def test_commit_that_git_cannot_unpack_whole_is_a_failure(tmp_path, repository):
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n{shutil.which("git")} "$@" || exit\ncase "$*" in *archive*) exit 128 ;; esac\n')
+    program.chmod(0o755)
+    pod = start(git_cargo(tmp_path, package_of(repository)), PATH=f"{program.parent}:{os.environ['PATH']}")
+    assert pod.wait() == 1
+    assert pod.end.reason == "the code cannot be unpacked"
 
 
 @pytest.mark.parametrize(

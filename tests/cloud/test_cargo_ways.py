@@ -16,6 +16,8 @@ from nemo_runspec.cloud.cargo import words
 from nemo_runspec.cloud.transports import Offer, choose, offer_of, problem_at_plan_time
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Package
+from nemo_runspec.remote.job import RemoteJob
+from nemo_runspec.supervise.submission import Again, Submission
 
 MB = 1_000_000
 RUNAI = Offer(9_500, 296_000)
@@ -76,15 +78,16 @@ def test_code_arrives_whole_over_s3_and_is_put_there_once(tmp_path, s3_lab, monk
     for name, value in s3_lab.environment().items():
         monkeypatch.setenv(name, value)
     archive = noise(tmp_path, size)
-    plan = with_code(cloud_plan(tmp_path, DIGEST, target={"code_url": "s3://bucket/packages/"}), archive)
+    place = {"code_url": "s3://bucket/packages/", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
+    plan = with_code(cloud_plan(tmp_path, DIGEST, target=place), archive)
     offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "s3"]
     assert s3_lab.secret_key not in " ".join(words(cargo))
     assert s3_lab.urls() == [f"s3://bucket/packages/{cargo.parts[1].sha256}.tar.gz"]
-    before = [call for call in s3_lab.calls if call.method in ("PUT", "POST")]
+    before = len(s3_lab.calls)
     assert loaded(plan, archive=archive, offer=offer).parts[1].sha256 == cargo.parts[1].sha256
-    assert before and [call for call in s3_lab.calls if call.method in ("PUT", "POST")] == before
+    assert [call.method for call in s3_lab.calls[before:]] == ["HEAD"]
     pod = start(cargo, PATH=without(tmp_path, *missing))
     assert pod.wait() == 0, pod.text
     assert f"[rank0] {digest(tmp_path)}\n" in pod.text
@@ -165,18 +168,19 @@ TREE = {"kind": "git", "commit": "a" * 40, "digest": "b" * 40}
 
 
 @pytest.mark.parametrize(
-    ("target", "package", "refused"),
+    ("target", "package", "refused"),  # inline: for Lepton 372 kB, packed at most 1000:1
     [
         ({}, {"kind": "none"}, False),
         ({}, {"kind": "pattern", "bytes": 60_000}, False),
-        ({}, {"kind": "pattern", "bytes": 50 * MB}, True),
-        ({"code_url": "s3://code"}, {"kind": "pattern", "bytes": 50 * MB}, False),
-        ({"run_dir_here": "/mnt"}, {"kind": "pattern", "bytes": 50 * MB}, False),
-        ({}, {**TREE, "bytes": 50 * MB}, False),
-        ({}, {**TREE, "digest": "c" * 64, "bytes": 50 * MB}, True),
+        ({}, {"kind": "pattern", "bytes": 371 * MB}, False),
+        ({}, {"kind": "pattern", "bytes": 373 * MB}, True),
+        ({"code_url": "s3://code"}, {"kind": "pattern", "bytes": 500 * MB}, False),
+        ({"run_dir_here": "/mnt"}, {"kind": "pattern", "bytes": 500 * MB}, False),
+        ({}, {**TREE, "bytes": 500 * MB}, False),
+        ({}, {**TREE, "digest": "c" * 64, "bytes": 500 * MB}, True),
         ({"code_transport": "git"}, {"kind": "pattern", "bytes": 10}, True),
         ({"code_transport": "volume"}, {"kind": "pattern", "bytes": 10}, True),
-        ({"code_transport": "inline", "code_url": "s3://code"}, {"kind": "pattern", "bytes": 50 * MB}, True),
+        ({"code_transport": "inline", "code_url": "s3://code"}, {"kind": "pattern", "bytes": 500 * MB}, True),
     ],
 )
 def test_plan_says_what_surely_does_not_arrive(tmp_path, target, package, refused):
@@ -185,6 +189,28 @@ def test_plan_says_what_surely_does_not_arrive(tmp_path, target, package, refuse
     assert (problem is not None) == refused
     if problem and not target:
         assert all(word in problem for word in ("inline: ", "volume: ", "s3: ", "git: ", "run_dir_here", "code_url"))
+
+
+def test_each_cloud_has_its_own_limit(tmp_path):
+    plan = replace(cloud_plan(tmp_path), package=Package(kind="pattern", bytes=300 * MB))
+    assert problem_at_plan_time(plan) is None
+    said = problem_at_plan_time(replace(plan, executor="dgxcloud"))
+    assert said is not None and "inline: at most 222 kB, packed" in said
+
+
+@pytest.mark.parametrize(("size", "refused"), [(350_000, False), (400_000, True)])
+def test_package_that_fits_no_way_is_refused_before_anything_is_written_down(tmp_path, monkeypatch, size, refused):
+    monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LEPTON_WORKSPACE_ID", "mine:token")
+    archive = noise(tmp_path, size)
+    plan = with_code(cloud_plan(tmp_path), archive)
+    submission = Submission(plan, "{}", again=Again("before", archive))
+    if not refused:
+        assert RemoteJob(submission, lambda line: None).parts.archive == archive
+        return
+    with pytest.raises(UserError, match=r"the code package \(400 kB\) does not reach the job's pods"):
+        RemoteJob(submission, lambda line: None)
+    assert not list((tmp_path / "home").rglob("*.json"))
 
 
 def test_volume_that_cannot_be_written_is_an_error(tmp_path):

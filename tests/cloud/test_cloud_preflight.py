@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -74,6 +75,17 @@ def test_without_keys(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):
     assert (check.verdict, check.mend) == ("failed", "export ACCESS_KEY=… SECRET_KEY=…")
     (kept,) = looked_at(inputs={"/data/x": "s3://bucket/x"}, secret_vars={"ACCESS_KEY": "a", "SECRET_KEY": "b"})
     assert kept.verdict == "skipped"
+
+
+def test_amazons_names(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):
+    keys.put("s3://bucket/x", b"1")
+    for name, other in (("ACCESS_KEY", "AWS_ACCESS_KEY_ID"), ("SECRET_KEY", "AWS_SECRET_ACCESS_KEY")):
+        monkeypatch.setenv(other, os.environ[name])
+        monkeypatch.delenv(name)
+    data = {"inputs": {"/data/x": "s3://bucket/x"}}
+    assert [check.verdict for check in looked_at(**data)] == ["ok"]
+    monkeypatch.setenv("ACCESS_KEY", "half of another pair")
+    assert [check.verdict for check in looked_at(**data)] == ["failed"], "a submission finds no SECRET_KEY either"
 
 
 def test_ways_of_code(keys: S3Lab, tmp_path: Any):

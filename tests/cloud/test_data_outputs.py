@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from s3kit import Pod, noise
 
-from nemo_runspec.cloud.data import output_names
+from nemo_runspec.cloud.data_outputs import output_names
 
 TO = "s3://bucket/results/job-1"
 
@@ -55,6 +55,22 @@ def test_files_and_folders_go_whole_and_links_stay_inside(pod, s3_lab, tmp_path)
         assert f"warning: {folder / left} is left out" in done.out
 
 
+def test_what_cannot_be_read_does_not_keep_the_others_back(pod, s3_lab, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    for name in "az":
+        (out / name).mkdir(parents=True)
+        (out / name / "file").write_bytes(name.encode())
+    (out / "loop").symlink_to("loop")
+    monkeypatch.chdir(out)
+    for _ in range(18):  # a path that is too long, which not even root reads
+        Path("m" * 240).mkdir()
+        os.chdir("m" * 240)
+    done = put(pod, out)
+    assert there(s3_lab) == {"/out/a/file": b"a", "/out/z/file": b"z"}
+    assert (done.code, done.err) == (1, f"nemotron: {out}/loop: Too many levels of symbolic links (and 1 more)\n")
+    assert f"nemotron: {out}/mmm" in done.out and ": File name too long\n" in done.out
+
+
 @pytest.mark.parametrize("status", [0, 3])
 def test_a_missing_output_is_an_error_of_a_job_that_succeeded_only(pod, s3_lab, tmp_path, status):
     (tmp_path / "made").write_bytes(b"made")
@@ -90,8 +106,7 @@ def test_shared_storage_is_copied_by_node_0_alone_and_a_nodes_own_by_itself(pod,
     try:
         (own / "rank.log").write_bytes(b"of this node")
         for node, count in ((1, 1), (0, 3)):
-            options = ("--node", str(node), "--nodes", "2")
-            told = put(pod, shared, own, "/only/on/node-0", options=options)
+            told = put(pod, shared, own, "/only/on/node-0", options=("--node", str(node)))
             assert told.code == (1 if node == 0 else 0)
             assert len(there(s3_lab)) == count
     finally:

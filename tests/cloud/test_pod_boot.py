@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import subprocess
 import tarfile
@@ -185,6 +186,35 @@ def test_stop_while_files_are_fetched_leaves_nothing_behind(tmp_path):
         connection.close()
     assert pod.end.reason == "the job was told to stop before it had started"
     assert not list(Path(plan.job_dir).parent.glob("*.partial.*"))
+
+
+def answer_after_silence(server: socket.socket, content: bytes) -> None:
+    """Leaves the first that asks waiting in the middle of the answer, and gives the second all of it."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content)
+    first, _ = server.accept()
+    first.recv(10_000)
+    first.sendall(head + content[:100])
+    second, _ = server.accept()
+    second.recv(10_000)
+    second.sendall(head + content)
+    second.close()
+    first.close()
+
+
+@pytest.mark.parametrize("missing", [(), ("curl",), ("curl", "wget")], ids=["curl", "wget", "python3"])
+def test_download_that_stands_still_is_begun_again(tmp_path, missing):
+    cargo = loaded(cloud_plan(tmp_path))
+    content = base64.b64decode("".join(cargo.parts[0].words))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        env = {"PATH": without(tmp_path, *missing), "NEMOTRON_STALL_SECONDS": "1"}
+        pod = start(broken(cargo, transport="s3", words=(url,)), **env)
+        try:
+            answer_after_silence(server, content)
+            assert pod.wait() == 0, pod.text
+        finally:
+            pod.kill()
 
 
 def test_word_that_kubernetes_would_rewrite_is_refused(tmp_path):

@@ -69,6 +69,15 @@ def test_names_that_lead_nowhere_are_all_said(tmp_path):
     assert "no address for worker-0.my-job-ab12-job-svc my-job-ab12-0.my-job-ab12-job-svc" in pod.end.reason
 
 
+def test_names_are_asked_for_no_longer_than_they_may(tmp_path):
+    path, asked = name_service(tmp_path), tmp_path / "asked"
+    program = Path(path.partition(":")[0]) / "getent"
+    program.write_text(f"#!/bin/sh\necho $2 >> {asked}\nsleep 2\nexit 2\n")
+    pod = start(loaded(cloud_plan(tmp_path, nodes=2)), **node(0, PATH=path, NEMOTRON_RESOLVE_SECONDS="3"))
+    assert pod.wait() == 1
+    assert len(asked.read_text().splitlines()) == 2, "a name service that takes its time is asked once"
+
+
 def test_runai_nodes_take_the_operators_variables(tmp_path):
     cargo = loaded(cloud_plan(tmp_path, TELL, nodes=2), kind="dgxcloud")
     given = {"MASTER_ADDR": "localhost", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "PET_NNODES": "2"}
@@ -109,6 +118,8 @@ def test_results_are_told_and_become_the_newest_version(tmp_path):
     )
     made = tmp_path / "run" / "artifacts" / "my-model" / plan.name
     cargo = loaded(producing(plan, "model", str(made)))
+    made.parent.mkdir(parents=True)
+    (made.parent / f".latest.{plan.name}").symlink_to(plan.name)  # of a pod that died before it could rename it
     pod = start(cargo, MADE=str(made))
     assert pod.wait() == 0
     assert outputs_of(pod.out) == {"model": str(made)}
@@ -142,8 +153,10 @@ def test_version_waits_for_all_nodes(tmp_path):
     made = tmp_path / "run" / plan.name
     cargo, path = loaded(producing(plan, "model", str(made))), name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
     pods = [start(cargo, MADE=str(made), **node(index, PATH=path)) for index in (0, 1)]
-    assert [pod.wait() for pod in pods] == [0, 6]
-    assert "no artifact has a new version" in pods[0].text and not (tmp_path / "run" / "latest").exists()
+    assert [pod.wait() for pod in pods] == [6, 6]
+    assert pods[0].end.reason == "node 1 failed: exit code 6" and not (tmp_path / "run" / "latest").exists()
+    end = decisive(read_ends(pods[0].out + pods[1].out))
+    assert end is not None and end.node == 1
 
 
 def test_secrets_that_the_platform_keeps_do_not_come_into_the_log(tmp_path):

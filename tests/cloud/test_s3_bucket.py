@@ -18,9 +18,10 @@ URL = "s3://bucket/code/x.tar.gz"
 
 @pytest.fixture
 def bucket(s3_lab, monkeypatch):
-    for name, value in s3_lab.environment().items():
-        monkeypatch.setenv(name, value)
-    made = from_environment(CloudTarget(container_image="x"), patience=0.2)
+    monkeypatch.setenv("ACCESS_KEY", s3_lab.access_key)
+    monkeypatch.setenv("SECRET_KEY", s3_lab.secret_key)
+    target = CloudTarget(container_image="x", s3_endpoint=s3_lab.endpoint, s3_region=s3_lab.region)
+    made = from_environment(target, patience=0.2)
     assert made is not None
     return made
 
@@ -68,8 +69,10 @@ def test_what_the_keys_may_do_is_found_out_without_a_trace(bucket, s3_lab):
 
 
 def test_keys_come_from_the_environment_and_the_profile_says_where(s3_lab, monkeypatch):
-    for name in ("ACCESS_KEY", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "S3_ENDPOINT_URL"):
+    for name in ("ACCESS_KEY", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("S3_ENDPOINT_URL", "http://127.0.0.1:9")  # what the plan said counts
+    monkeypatch.setenv("CLOUD_REGION", "elsewhere")
     target = CloudTarget(container_image="x", s3_endpoint=s3_lab.endpoint, s3_region=s3_lab.region)
     assert from_environment(target) is None
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_lab.access_key)

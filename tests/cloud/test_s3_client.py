@@ -68,8 +68,7 @@ def test_keys_of_any_kind_are_written_listed_and_read(s3_lab):
         at = "in/" + key
         assert downloaded(s3, at) == key.encode()
         assert found[at] == s3.head("bucket", at)
-        s3.delete("bucket", at)
-    assert s3_lab.urls() == ["s3://bucket/other"]
+    assert len(s3_lab.urls()) == len(WEIRD) + 1
 
 
 @pytest.mark.parametrize("kind", ["500", "503", "429", "reset"])
@@ -161,7 +160,7 @@ def test_errors_say_what_to_check_and_never_a_key(s3_lab, changed, said):
 
 
 @pytest.mark.parametrize("status", ["403", "404", "400", "301", "500"])
-def test_only_what_may_pass_is_asked_for_again(s3_lab, status):
+def test_only_what_may_pass_is_asked_for_again(hasty, s3_lab, status):
     s3_lab.put("s3://bucket/x", b"")
     s3_lab.fault("*", status, times=None)
     with pytest.raises(S3Error, match="s3://bucket/x cannot be read .*HTTP " + status) as refused:

@@ -83,6 +83,25 @@ def test_wrong_credentials_are_said_without_them(runai_lab: RunaiLab, status: in
     assert len(runai_lab.calls_of("POST /token")) == 1
 
 
+@pytest.mark.parametrize("key", ["base_url", "kube"])
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("http://run.example.com/api/v1", "plain HTTP"), ("http://127.run.example.com", "plain HTTP"),
+        ("http://10.0.0.1:8080", "plain HTTP"), ("ftp://127.0.0.1", "no URL"), ("run.example.com", "no URL"),
+        ("https://run.example.com", ""), ("http://localhost:1", ""), ("http://127.0.0.2:1", ""), ("http://[::1]:1", ""),
+    ],
+)  # fmt: skip
+def test_secrets_go_over_tls_or_stay_on_this_machine(runai_lab: RunaiLab, key: str, url: str, word: str):
+    job = {**handle(runai_lab), key: url}
+    if not word:
+        connect(job, {"client_secret": "hidden"})
+        return
+    with pytest.raises(UserError, match=word) as caught:
+        connect(job, {"client_secret": "hidden"})
+    assert url in caught.value.what
+
+
 def test_the_project_is_the_one_of_that_name(runai_lab: RunaiLab):
     """The lab's is not on the first page, and others' names begin as it does."""
     api = api_of(runai_lab)
@@ -168,6 +187,24 @@ def test_a_job_is_submitted_once_whatever_breaks(runai_lab: RunaiLab, fault: str
     assert found["id"] == made.id
     assert submit(api_of(runai_lab), job, json.dumps(payload(runai_lab, "job-1")))["id"] == made.id
     assert len(runai_lab.jobs) == 1
+
+
+@needs_mounts
+def test_a_job_that_was_taken_without_an_id_is_found_once_the_list_has_it(runai_lab: RunaiLab):
+    """A list may lag: neither no answer's id nor a name that is taken means that it was not submitted."""
+    runai_lab.fault("POST /workloads/*", "202_after")
+    runai_lab.fault("GET /workloads", "200", times=2)  # an answer without any workloads
+    found = submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
+    assert found["id"] == runai_lab.workload("job-1").id
+    assert [call.status for call in runai_lab.calls_of("POST /workloads/*")] == [202, 409]
+
+
+@needs_mounts
+def test_a_job_whose_name_is_taken_and_that_no_list_has_is_not_called_refused(runai_lab: RunaiLab):
+    runai_lab.fault("POST /workloads/*", "202_after")
+    runai_lab.fault("GET /workloads", "200", times=None)
+    with pytest.raises(NotKnown):
+        submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
 
 
 def test_a_submission_that_stays_unknown_says_so(runai_lab: RunaiLab):

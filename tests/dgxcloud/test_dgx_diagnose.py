@@ -148,6 +148,21 @@ def test_workloads_that_fail_and_have_no_log(submit: Submit, runai_lab: RunaiLab
 
 
 @needs_mounts
+def test_a_failure_is_looked_into_once(submit: Submit, runai_lab: RunaiLab):
+    """How it ended and why it did is read from the same answers: a pod that said nothing, in the cluster's words."""
+    runai_lab.scenario("quick", "quickfail", script="exit 7")
+    handle = submit("quick", "true")
+    until(handle, over)
+    runai_lab.calls.clear()
+    runai_lab.kube.calls.clear()
+    (seen,) = DgxCloudProvider().look([handle])
+    found = DgxCloudProvider().diagnose(handle, seen)
+    assert (seen.exit_code, found and found.kind) == (7, "user code")
+    assert len(runai_lab.calls_of("GET /workloads/*/events")) == 1
+    assert len(runai_lab.kube.calls_of("GET /api/v1/namespaces/*/pods")) == 1
+
+
+@needs_mounts
 def test_a_workload_that_succeeds_or_was_stopped_has_no_verdict(submit: Submit):
     good, stopped = submit("good", "true"), submit("stopped")
     until(stopped, lambda seen: seen.state == "running")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from labs.lepton import routes_jobs
 from labs.slurm.process import until
 from leptonkit import api_of, body_of, handle_of, new_name, planted
 
+from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.client import LeptonProvider
+from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Seen
 
@@ -76,15 +79,15 @@ def test_what_is_forgotten_is_said(lepton_lab, provider):
     assert provider.look([handle])[0].state == "lost"
 
 
-@pytest.mark.parametrize("stops", [True, False])
-def test_a_job_that_does_not_stop_is_deleted(lepton_lab, provider, job, monkeypatch, stops):
-    """Its record is only given up where Lepton does not end it otherwise."""
-    monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 10.0 if stops else 1.0)
-    if not stops:
-        lepton_lab.fault("PATCH /jobs/*", "garbage", times=None)  # says yes, and does nothing
+@pytest.mark.parametrize("times", [2, None])
+def test_a_job_that_does_not_stop_is_told_again_and_keeps_its_record(lepton_lab, provider, job, monkeypatch, times):
+    monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 10.0 if times else 2.0)
+    lepton_lab.fault("PATCH /jobs/*", "garbage", times=times)  # says yes, and does nothing
     provider.stop([job[0]], "me", hard=True)
-    assert len(lepton_lab.calls_of("DELETE *")) == (0 if stops else 1)
-    until(lambda: lepton_lab.jobs[0].state == ("Stopped" if stops else "Deleted"), "it has ended", 60)
+    assert len(lepton_lab.calls_of("PATCH *")) > 2
+    assert lepton_lab.calls_of("DELETE *") == []
+    if times:
+        until(lambda: lepton_lab.jobs[0].state == "Stopped", "it has ended", 60)
 
 
 def test_replicas_and_events_of_a_job_that_waits(lepton_lab, provider, job):
@@ -106,6 +109,50 @@ def test_two_of_a_doubtful_submission(lepton_lab, provider):
     [seen] = provider.look([handle_of(lepton_lab, name)])
     assert seen.facts["id"] == first
     assert [job.id for job in lepton_lab.jobs if job.wish == "delete"] == [second]
+
+
+class LateApi(LeptonApi):
+    """A request that broke is served after all, just before the next one."""
+
+    def create(self, payload):
+        if self.web.calls > 2:
+            super().create(payload)
+        return super().create(payload)
+
+
+def test_a_request_that_is_served_before_the_next_one(lepton_lab):
+    name = new_name()
+    lepton_lab.fault("POST /jobs", "reset")
+    api = LateApi(api_of(lepton_lab).login)
+    handle = submit_once(api, handle_of(lepton_lab, name), body_of(name), lambda _: None)
+    first, second = lepton_lab.jobs
+    assert handle["id"] == first.id
+    assert (first.wish, second.wish) == ("", "delete")
+
+
+def test_a_request_that_is_served_when_the_job_is_submitted_already(lepton_lab, provider):
+    name = new_name()
+    lepton_lab.scenario(None, "nocapacity", times=None)
+    lepton_lab.fault("POST /jobs", "reset")
+    api = api_of(lepton_lab)
+    handle = submit_once(api, handle_of(lepton_lab, name), body_of(name), lambda _: None)
+    api.create(body_of(name))
+    first, second = lepton_lab.jobs
+    second.created = first.created - 5  # Lepton says when the request came, not when it was served
+    [seen] = provider.look([handle])
+    assert (seen.state, seen.facts["id"], handle["id"]) == ("queued", first.id, first.id)
+    assert (first.wish, second.wish) == ("", "delete")
+
+
+def test_an_answer_without_an_id(lepton_lab, monkeypatch):
+    """Such as a gateway's own; the job is looked for, as after a broken connection."""
+    answers = iter([{"jobs": []}])
+    real = routes_jobs.job_json
+    monkeypatch.setattr(routes_jobs, "job_json", lambda *job: next(answers, None) or real(*job))
+    name = new_name()
+    handle = submit_once(api_of(lepton_lab), handle_of(lepton_lab, name), body_of(name), lambda _: None)
+    [job] = lepton_lab.jobs
+    assert handle["id"] == job.id
 
 
 def test_there_is_no_shell(provider):

@@ -68,6 +68,11 @@ def test_where_a_volume_is_mounted_when_the_profile_says_nothing(folder, place):
         ({"mounts": [MOUNT], "nemo_run_dir": "/data"}, False, ["nemo_run_dir '/data' is on none of mounts"]),
         ({}, True, ["nemo_run_dir '/mnt/data/run' is on none of mounts: the node group's volume"]),
         ({"mounts": [MOUNT], "queue_priority": "mid-4000"}, True, ["queue_priority: Lepton takes this only"]),
+        (
+            {"mounts": [MOUNT], "ray_version": "2.49.2", "head_resource_shape": "cpu.small"},
+            True,
+            ["ray_version, head_resource_shape: only for scripts that use NeMo-Run themselves"],
+        ),
     ],
 )
 def test_what_is_odd_is_said(env, shared, said):

@@ -490,6 +490,7 @@ def test_the_longest_arguments_there_may_be_arrive(lepton_lab):
 
 @needs_mounts
 def test_nothing_of_a_job_survives(lepton_lab):
+    before = set(children(os.getpid()))
     script = (
         "trap '' TERM; setsid bash -c \"trap '' TERM; sleep 600\" & touch /opt/it /tmp/it; echo up; wait; sleep 600"
     )
@@ -498,7 +499,7 @@ def test_nothing_of_a_job_survives(lepton_lab):
     pids = [pid for replica in one.replicas for pid in replica.pod.pids]
     assert len(pids) >= 4 and all(Path(f"/proc/{pid}").exists() for pid in pids)
     lepton_lab.reset()
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids) and not children(os.getpid())
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids) and set(children(os.getpid())) <= before
     assert not Path("/opt/it").exists() and not lepton_lab.jobs
 
 

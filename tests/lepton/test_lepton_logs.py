@@ -6,6 +6,7 @@ import time
 
 import pytest
 from labs.pods import needs_mounts
+from labs.slurm.process import until
 from leptonkit import api_of, run
 
 from nemo_runspec.backends.lepton.logs import Cursor, newest, tail
@@ -69,6 +70,45 @@ def test_a_log_for_each_node(lepton_lab):
     last = newest(api_of(lepton_lab), handle, 5).decode().splitlines()
     assert [line[:13] == "nemotron-end:" for line in last].count(True) >= 1
     assert len(last) == 5
+
+
+@needs_mounts
+def test_nodes_that_are_listed_late(lepton_lab):
+    """Until then their lines are read as one log, of which nobody knows how many are missing."""
+    script = """n=$LEPTON_JOB_WORKER_INDEX; echo "$n: early"
+        [ $n = 1 ] || echo "nemotron-end: node=0 attempt=0 exit_code=0 phase=command lines=1 node_name=n reason="
+        [ $n = 0 ] || while [ ! -e /mnt/lustre/go ]; do sleep 0.05; done
+        [ $n = 0 ] || echo "1: late"
+        [ $n = 0 ] || echo "nemotron-end: node=1 attempt=0 exit_code=0 phase=command lines=2 node_name=n reason=" """
+    mounts = [{"path": "/", "mount_path": "/mnt/lustre", "from": "node-nfs:lustre"}]
+    affinity = {"allowed_dedicated_node_groups": ["ng-h100-4f2a"]}
+    unlisted = lepton_lab.fault("GET /jobs/*/replicas", "404", times=None)
+    job, handle = run(lepton_lab, script, nodes=2, mounts=mounts, affinity=affinity)
+    until(lambda: job.text.count("early") == 2 and "node=0" in job.text, "both have begun", 60)
+    api = api_of(lepton_lab)
+    early, offsets = read_all(api, handle, 1 << 20)
+    assert list(early) == [job.id]
+    unlisted.times = 0
+    (lepton_lab.volumes["lustre"] / "go").touch()
+    job.wait_for("Completed")
+    late, offsets = read_all(api, handle, 1 << 20, offsets)
+    lines = b"".join((*early.values(), *late.values())).decode().splitlines()
+    told = [line for line in lines if not line.startswith("nemotron-end:")]
+    assert sorted(told) == ["0: early", "1: early", "1: late"]
+    assert list(late) == [job.replicas[1].id]
+    assert tail(api, handle, offsets, 1 << 20) == []
+
+
+@needs_mounts
+def test_a_log_of_two_nodes_that_are_not_listed_any_more(lepton_lab):
+    script = """n=$LEPTON_JOB_WORKER_INDEX; sleep $n; echo "$n"
+        echo "nemotron-end: node=$n attempt=0 exit_code=0 phase=command lines=$((1 + 3 * n)) node_name=n reason=" """
+    job, handle = run(lepton_lab, script, nodes=2)
+    job.wait_for("Completed")
+    lepton_lab.fault("GET /jobs/*/replicas", "404", times=None)
+    [text] = read_all(api_of(lepton_lab), handle, 1 << 20)[0].values()
+    assert text.decode().count("nemotron-end") == 2
+    assert b"has lost" not in text
 
 
 @needs_mounts

@@ -7,6 +7,7 @@ from labs.pods import needs_mounts
 from leptonkit import api_of, body_of, handle_of, new_name, planted, run
 
 from nemo_runspec.backends.lepton.seen import look
+from nemo_runspec.cloud.marker import outputs_of
 
 _END = (
     "nemotron-end: node={node} attempt=0 exit_code={code} signal= rank={rank} oom=0 phase=command lines= "
@@ -87,6 +88,30 @@ def test_the_node_that_failed_by_itself_says_why(lepton_lab):
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.exit_code, seen.reason) == (3, "rank 9 ended with exit code 3")
     assert len(seen.facts["nodes"].split(",")) == 2
+
+
+@needs_mounts
+def test_a_node_that_ended_long_before_the_others(lepton_lab):
+    """What it said lies before all that the others have written since."""
+    script = f"""if [ "$LEPTON_JOB_WORKER_INDEX" = 1 ]; then
+            trap 'seq 900; {end(1)}' TERM; echo ready; for i in $(seq 600); do sleep 0.1; done
+        else sleep 1; echo 'nemotron-output: model /run/model'; {end(7)}; fi"""
+    job, handle = run(lepton_lab, script, nodes=2)
+    job.wait_for("Failed")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert job.text.count("\n") > 900
+    assert seen.exit_code == 7
+    assert outputs_of(seen.detail.log) == {"model": "/run/model"}
+
+
+@needs_mounts
+def test_the_words_of_a_node_that_is_gone_are_not_waited_for(lepton_lab):
+    lepton_lab.scenario(None, "nodefail")
+    job, handle = run(lepton_lab, "sleep 60")
+    job.wait_for("Failed")
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.exit_code) == ("failed", 1)
+    assert len(lepton_lab.calls_of("GET /logs")) == 1
 
 
 @needs_mounts

@@ -8,6 +8,7 @@ import pytest
 from labs.pods import needs_mounts
 from labs.slurm.process import until
 from leptonsite import Site, make_site, var
+from support import call
 
 pytestmark = needs_mounts
 
@@ -145,6 +146,28 @@ def test_stop_keeps_what_cancel_deletes(site):
     again = site.nemotron("jobs", "cancel", name, "--json").succeeds().json[0]
     assert again["deleted"][0].startswith(f"job {site.lab.jobs[0].id} of the Lepton workspace")
     assert len(deletions(site)) == 1
+
+
+@pytest.mark.parametrize("command", ["stop", "cancel"])
+def test_a_job_that_its_platform_does_not_stop(site, monkeypatch, command):
+    """To stop it keeps what there is, and says what ends it; to cancel it does that, with the log here before."""
+    name = site.run("again", *var(SECONDS_TO_RUN=600), mode="--batch").succeeds().out.strip()
+    [job] = site.lab.jobs
+    until(lambda: "token" in job.text, "it runs")
+    site.lab.fault("PATCH /jobs/*", "garbage", times=None)  # says yes, and does nothing
+    monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 1.0)
+    monkeypatch.setattr("nemo_runspec.remote.control._AFTER_HARD", 10.0 if command == "cancel" else 2.0)
+    for key, value in site.project.environment(**site.lab.environment()).items():
+        monkeypatch.setenv(key, value)
+    told = call("jobs", command, "--grace", "0", name)
+    if command == "stop":
+        assert (told.code, deletions(site), job.state) == (2, [], "Running")
+        assert f"{name}: its platform has not stopped it; nemotron jobs cancel deletes it there" in told.err
+        return
+    assert f"{name}: cancelled, exit code 143" in told.succeeds().out
+    assert f"{name}: deleted: job {job.id} of the Lepton workspace" in told.out
+    assert (len(deletions(site)), site.lab.running) == (1, [])
+    assert "token 0" in site.nemotron("jobs", "logs", name).succeeds().out
 
 
 def deletions(site: Site) -> Sequence[object]:

@@ -16,6 +16,7 @@ JOB = "train-1121-abcd-9x8y"
         ({"state": "Queueing"}, "queued"), ({"state": "Awaiting"}, "queued"), ({"state": "PendingRetry"}, "queued"),
         ({"state": "Starting"}, "starting"), ({"state": "Restarting"}, "starting"),
         ({"state": "Running", "ready": 1, "active": 1}, "running"), ({"state": "Running"}, "running"),
+        ({"state": "Running", "active": 1}, "running"), ({"state": "Running", "ready": None, "active": 1}, "running"),
         ({"state": "Running", "ready": 0, "active": 2}, "starting"), ({"state": "Stopping"}, "running"),
         ({"state": "Completed"}, "succeeded"), ({"state": "Failed"}, "failed"), ({"state": "Stopped"}, "cancelled"),
         ({"state": "Deleted"}, "cancelled"), ({"state": "Hibernating"}, "unknown"), ({"state": None}, "unknown"),

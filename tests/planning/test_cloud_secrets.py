@@ -7,6 +7,7 @@ from support import ENV_TOML
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
+from nemo_runspec.secrets import resolve
 
 DATA = 'outputs = ["/results"]\noutput_url = "s3://bucket/results"\n'
 KEPT = '[lepton.secret_vars]\nHF_TOKEN = "team-hf"\n'
@@ -51,3 +52,36 @@ def test_data_needs_keys(plan, monkeypatch):
 def test_keys_that_the_platform_keeps(plan, names):
     made = plan(DATA + "[lepton.secret_vars]\n" + "".join(f'{name} = "bucket-{name}"\n' for name in names))
     assert (made.secrets, made.unfilled) == ((), ())
+
+
+def test_keys_by_amazons_names(plan, monkeypatch):
+    """What doctor uses for a job is what the job gets: the pair, and the token where they are temporary."""
+    for name in ("ACCESS_KEY", "SECRET_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "s3cr3t-Value-1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cr3t-Value-2")
+    assert (carried(made := plan(DATA)), made.unfilled) == ({"ACCESS_KEY", "SECRET_KEY"}, ())
+    assert {ref.detail for ref in made.secrets} >= {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    assert [resolve(ref) for ref in made.secrets if ref.name == "SECRET_KEY"] == ["s3cr3t-Value-2"]
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "s3cr3t-Value-3")
+    assert (carried(made := plan(DATA)), made.unfilled) == ({"ACCESS_KEY", "SECRET_KEY", "AWS_SESSION_TOKEN"}, ())
+    assert carried(plan("")) == set()
+    kept = '[lepton.secret_vars]\nACCESS_KEY = "a"\nSECRET_KEY = "b"\n'
+    assert carried(plan(DATA + kept)) == set(), "the token of other keys"
+    by_name = 'secrets = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]\n'
+    assert carried(plan(DATA + by_name)) == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+
+
+def test_keys_of_two_pairs_are_not_mixed(plan, monkeypatch):
+    for name in ("ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, f"s3cr3t-{name}")
+    (line,) = plan(DATA).unfilled
+    assert line.split()[1] == "SECRET_KEY"
+    monkeypatch.setenv("SECRET_KEY", "s3cr3t-SECRET_KEY")
+    assert carried(plan(DATA)) == {"ACCESS_KEY", "SECRET_KEY"}, "the token is that of the other keys"
+    kept = '[lepton.secret_vars]\nAWS_ACCESS_KEY_ID = "a"\n'
+    assert carried(plan(DATA + kept)) == {"AWS_SECRET_ACCESS_KEY"}, "the other half has the other half's name"
+
+
+def carried(made):
+    return {ref.name for ref in made.secrets}

@@ -13,6 +13,7 @@ from recordkit import record, stored
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lock import locked
+from nemo_runspec.remote import doubt
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote.provider import Diagnosis, Handle, Piece, Replica, Rest, Seen
 from nemo_runspec.remote.refresh import refresh
@@ -32,15 +33,20 @@ class Platform:
         self.rests = 0
         self.trouble: UserError | None = None
         self.stopped: list[str] = []
-        self.during_again = lambda: None
-        self.during_look = lambda: None
+        self.there: dict[int, str] = {}
+        self.during_again = self.during_tail = _nothing
+        self.during_look = _nothing
 
     def host_of(self, handle: Handle) -> str:
         return "there"
 
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
         self.during_look()
-        return [FAILED for _ in handles]
+        return [FAILED if handle.get("id") else self.found(handle) for handle in handles]
+
+    def found(self, handle: Handle) -> Seen:
+        id = self.there.get(int(handle["attempt"]))
+        return Seen("running", facts={"id": id}) if id else Seen("failed", gone=True)
 
     def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
         return self.diagnosis
@@ -48,14 +54,22 @@ class Platform:
     def replicas(self, handle: Handle) -> list[Replica]:
         return self.replicas_are
 
+    def further(self, handle: Handle) -> Handle:
+        fresh = {key: value for key, value in handle.items() if key != "id"}
+        return {**fresh, "attempt": int(handle["attempt"]) + 1}
+
     def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
         if self.trouble:
             raise self.trouble
-        self.avoided.append(list(avoid))
-        self.during_again()
-        return {**handle, "id": f"j-{len(self.avoided)}"}
+        new = self.further(handle)
+        if new["attempt"] not in self.there:
+            self.avoided.append(list(avoid))
+            self.there[new["attempt"]] = f"j-{len(self.avoided)}"
+            self.during_again()
+        return {**new, "id": self.there[new["attempt"]]}
 
     def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False) -> list[Piece]:
+        self.during_tail()
         path = f"{handle['id']}-0"
         return [] if path in offsets else [Piece(path, 0, f"the log of {handle['id']}\n".encode(), next=1)]
 
@@ -67,9 +81,18 @@ class Platform:
         return [Rest(diagnosis=self.diagnosis) for _ in handles]
 
 
+def _nothing() -> None:
+    return None
+
+
+def _killed() -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def platform(monkeypatch: pytest.MonkeyPatch) -> Platform:
     found = Platform()
+    monkeypatch.setattr(doubt, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(refreshing, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
     return found
 
@@ -119,7 +142,7 @@ def test_a_stale_record_is_no_reason(store, platform):
     """Two processes ask at the same time: the second one finds it done, even where it has seen the failure before."""
     old = job(store)
     ((now, _),) = refresh(store, [old])
-    platform.during_look = lambda: store.note(now, handle={**now.handle, "id": "j-9"})
+    platform.during_look = lambda: store.note(now, handle={"id": "j-9"})
     ((second, seen),) = refresh(store, [old])
     assert (second.handle["id"], seen, len(platform.avoided)) == ("j-9", None, 1)
 
@@ -139,6 +162,49 @@ def test_an_end_that_came_first(store, platform):
     platform.during_again = lambda: store.finish(waiting, "failed", exit_code=1)
     ((now, _),) = refresh(store, [waiting])
     assert (now.state, now.handle["id"], platform.stopped) == ("failed", "j-0", ["j-1"])
+
+
+def test_stopped_while_its_log_was_fetched(store, platform):
+    waiting = job(store)
+    platform.during_tail = lambda: store.note(waiting, handle={"stopped_by": "me"})
+    ((now, _),) = refresh(store, [waiting])
+    assert (now.state, platform.avoided, now.handle["stopped_by"]) == ("failed", [], "me")
+    assert "again" not in now.handle
+
+
+def test_stopped_while_it_was_sent(store, platform):
+    """Who stopped it was told that the old attempt is over: the new one is ended by whoever has sent it."""
+    waiting = job(store)
+    platform.during_again = lambda: store.note(waiting, handle={"stopped_by": "me"})
+    ((now, _),) = refresh(store, [waiting])
+    assert (now.handle["id"], now.handle["stopped_by"], platform.stopped) == ("j-1", "me", ["j-1"])
+
+
+def test_killed_once_it_was_sent(store, platform):
+    """The next one that asks finds it, with nothing left of what spoke for another attempt."""
+    platform.during_again = _killed
+    with pytest.raises(KeyboardInterrupt):
+        refresh(store, [job(store)])
+    platform.diagnosis = None
+    ((now, seen),) = refresh(store, [store.by_name("job")])
+    assert (now.state, now.handle["id"], now.handle["attempt"], seen) == ("queued", "j-1", 1, None)
+    assert (len(platform.avoided), "again" in now.handle, now.reason) == (1, False, "attempt 2 of 3 after eviction")
+    assert [each["kind"] for each in now.handle["tried"]] == ["eviction"]
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_killed_and_stopped(store, platform, sent):
+    """What was sent is ended, and what was not is not sent any more."""
+    platform.during_again = _killed
+    with pytest.raises(KeyboardInterrupt):
+        refresh(store, [job(store)])
+    if not sent:
+        platform.there.clear()
+    left = store.note(store.by_name("job"), handle={"stopped_by": "me"})
+    ((now, _),) = refresh(store, [left])
+    assert (now.handle["id"], now.state) == (("j-1", "queued") if sent else ("j-0", "failed"))
+    assert platform.stopped == (["j-1"] if sent else [])
+    assert (len(platform.avoided), "again" in now.handle) == (1, False)
 
 
 def test_out_of_reach(store, platform):

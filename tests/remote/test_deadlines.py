@@ -25,11 +25,13 @@ def store(tmp_path: Path) -> JobStore:
     return JobStore(tmp_path / "jobs")
 
 
-def job(store: JobStore, *, age: float = 0, action: str = "warn", **facts: object) -> JobRecord:
+def job(
+    store: JobStore, *, age: float = 0, action: str = "warn", name: str = "job", id: str = "j-1", **facts: object
+) -> JobRecord:
     """A job that has been queued for that many seconds."""
-    handle = {"name": "job", "id": "j-1", "deadlines": {**LIMITS, "action": action}}
+    handle = {"name": name, "id": id, "deadlines": {**LIMITS, "action": action}}
     states = ("planned", "submitting", "queued")
-    return stored(store, record("job", states, age=age + 2, executor="cloud", handle=handle, facts=facts))
+    return stored(store, record(name, states, age=age + 2, executor="cloud", handle=handle, facts=facts))
 
 
 @pytest.mark.parametrize(("age", "overdue"), [(30, ""), (90, "for longer than queue_timeout (1 min)")])
@@ -51,6 +53,24 @@ def test_each_phase_has_its_own_time(store):
     assert timed(told, runs, began + 900) == runs
 
 
+@pytest.mark.parametrize("facts", [{}, {"phase": ""}])
+def test_a_job_that_is_back_in_the_queue_waits_since_now(store, facts):
+    """It ran for hours and had no phase then: when it was submitted says nothing of how long it waits."""
+    handle = {"name": "job", "id": "j-1", "deadlines": LIMITS}
+    states = ("planned", "submitting", "queued", "running")
+    preempted = stored(store, record("job", states, age=9000, executor="cloud", handle=handle, facts=facts))
+    seen = timed(preempted, WAITS, 5e9)
+    assert (seen.facts["phase_since"], "overdue" in seen.facts) == (5e9, False)
+
+
+def test_what_nobody_asked_is_as_it_was(store):
+    """Of many jobs a platform is asked less: a phase that is not told does not begin anew."""
+    told = job(store, age=900, phase="queue", phase_since=1000.0)
+    untold = replace(WAITS, facts={"id": "j-1"})
+    assert timed(told, untold, 9000.0).facts == {"id": "j-1", "phase": "queue", "phase_since": 1000.0}
+    assert timed(told, replace(untold, state="starting"), 9000.0).facts == {"id": "j-1"}
+
+
 def test_a_job_without_deadlines_is_as_it_was(store):
     plain = stored(store, record("plain", ("planned", "queued"), age=9000, handle={"id": "7"}))
     assert timed(plain, WAITS, time.time()) == WAITS
@@ -63,10 +83,13 @@ class Platform:
         self.looks, self.diagnosis, self.ends = looks, diagnosis, ends
         self.stopped: list[str] = []
         self.away = False
+        self.refused = ""
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         if self.away:
             raise Unreachable("no answer")
+        if self.refused in [handle["id"] for handle in handles]:
+            raise UserError("no permission")
         self.stopped += [f"{handle['id']} {by}" for handle in handles]
 
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
@@ -112,6 +135,19 @@ def _cannot_tell(handle: Handle, seen: Seen) -> Diagnosis | None:
     raise UserError("no permission to read events")
 
 
+def test_one_that_cannot_be_stopped_keeps_nobody_from_the_others(store):
+    """It may end by itself, and has not failed for its time then."""
+    platform = Platform()
+    platform.refused = "j-1"
+    late = [job(store, name=name, id=id, age=90, action="stop") for name, id in (("one", "j-1"), ("two", "j-2"))]
+    (_, first), (_, second) = enforce(
+        store, platform, [(of, timed(of, WAITS, time.time())) for of in late], sleep=lambda seconds: None
+    )  # type: ignore[arg-type]
+    assert (first.state, second.state, second.exit_code) == ("queued", "failed", TIMED_OUT)
+    assert "cannot be stopped: no permission" in first.facts["overdue"]
+    assert [("timed_out" in store.by_name(name).handle) for name in ("one", "two")] == [False, True]
+
+
 def test_a_job_that_finishes_while_it_is_stopped_has_succeeded(store):
     platform = Platform(ends="succeeded")
     _, seen = enforced(store, platform, job(store, age=90, action="stop"))
@@ -126,8 +162,10 @@ def test_a_job_whose_platform_forgets_it_at_once_has_failed_too(store):
 def test_whoever_asks_next_goes_on_where_the_first_one_was_cut_off(store):
     platform = Platform()
     platform.away = True
-    with pytest.raises(Unreachable):
-        enforced(store, platform, job(store, age=90, action="stop"))
+    _, seen = enforced(store, platform, job(store, age=90, action="stop"))
+    assert (seen.state, seen.facts["overdue"]) == (
+        "queued", "for longer than queue_timeout (1 min), and cannot be stopped: no answer"
+    )  # fmt: skip
     platform.away = False
     left = store.by_name("job")
     platform.diagnose = lambda handle, seen: pytest.fail("it was diagnosed before")  # type: ignore[method-assign]

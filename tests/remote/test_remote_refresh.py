@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from recordkit import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
+from nemo_runspec.remote import doubt
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
 from nemo_runspec.remote.refresh import refresh
@@ -29,6 +31,8 @@ class Platform:
         self.asked: list[list[str]] = []
         self.removed: list[str] = []
         self.away: set[str] = set()
+        self.later: dict[str, Seen] = {}
+        self.meanwhile: Callable[[], object] = dict
         self.rests: Rest | None = Rest({"loss": 0.5}, {"model": "/there"}, Diagnosis("user code", "it raised"))
 
     def host_of(self, handle: Handle) -> str:
@@ -37,6 +41,8 @@ class Platform:
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
         self._answer(handles)
         self.asked.append([str(handle["name"]) for handle in handles])
+        self.meanwhile()
+        self.says |= self.later if len(self.asked) > 1 else {}
         return [self.says.get(str(handle["name"]), Seen("running")) for handle in handles]
 
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
@@ -138,6 +144,47 @@ def test_adopted(store, platform):
     ((now, _),) = refresh(store, [found])
     assert (now.state, now.handle["id"], now.facts["nodes"]) == ("running", "77", "n1")
     assert store.by_name("found").submitted
+
+
+def test_an_empty_id_is_none(store, platform):
+    found = job(store, "found", id="", handle={"id": ""}, launcher=gone())
+    platform.says["found"] = Seen("queued", facts={"id": "77"})
+    ((now, _),) = refresh(store, [found])
+    assert now.handle["id"] == "77"
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatch, comes):
+    monkeypatch.setattr(doubt, "PAUSES", (0.0, 0.0))
+    handle = {"attempt": 0, "sent": time.time()}
+    cut_off = job(store, "late", id="", launcher=gone(), handle=handle)
+    platform.says["late"] = GONE
+    platform.later = {"late": Seen("queued", facts={"id": "77"})} if comes else {}
+    ((now, _),) = refresh(store, [cut_off])
+    assert (now.state, now.handle.get("id"), platform.removed) == (
+        ("queued", "77", []) if comes else ("failed", None, ["late"])
+    )
+
+
+@pytest.mark.parametrize("handle", [{}, {"attempt": 0}], ids=["slurm", "cloud"])
+@pytest.mark.parametrize("seen", [Seen("running"), Seen("queued", facts={"nodes": "n1"}), Seen("failed", exit_code=1)])
+def test_what_others_wrote_while_the_platform_was_asked_stays(store, platform, handle, seen):
+    asked = job(store, "job", "queued", handle=handle)
+    platform.meanwhile = lambda: store.note(asked, handle={"stopped_by": "me"})
+    platform.says["job"] = seen
+    refresh(store, [asked])
+    now = store.by_name("job")
+    assert (now.state, now.handle) == (seen.state, {**asked.handle, "stopped_by": "me"})
+
+
+def test_of_a_handle_what_changes_is_written_alone(store):
+    old = job(store, "job", "queued", handle={"a": 1, "timed_out": {"cause": "late"}})
+    store.note(old, handle={"a": 2, "timed_out": None})
+    store.saw(old, "starting", handle={"b": 3})
+    store.transition(old, "running", handle={"c": 4})
+    now = store.finish(old, "succeeded", handle={"d": 5})
+    assert {key: now.handle.get(key) for key in ("a", "b", "c", "d")} == {"a": 2, "b": 3, "c": 4, "d": 5}
+    assert (now.handle["id"], "timed_out" in now.handle) == ("1", False)
 
 
 def test_how_it_ended(store, platform):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +12,10 @@ from recordkit import record, stored
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.remote import control
-from nemo_runspec.remote.control import stop_all
-from nemo_runspec.remote.provider import Handle
+from nemo_runspec.remote import control, doubt
+from nemo_runspec.remote import refresh as refreshing
+from nemo_runspec.remote.control import end_now, stop_all
+from nemo_runspec.remote.provider import Handle, Rest, Seen
 from nemo_runspec.transport.base import Unreachable
 
 
@@ -24,6 +26,10 @@ class Platform:
         self.store = store
         self.told: list[tuple[str, str]] = []
         self.answer: UserError | None = None
+        self.refused: str | None = None
+        self.there: int | None = None
+        self.stopped: list[str] = []
+        self.looks = self.removed = 0
 
     def host_of(self, handle: Handle) -> str:
         return "there"
@@ -31,8 +37,22 @@ class Platform:
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         for handle in handles:
             self.told.append((str(handle["id"]), str(self.store.by_name("job").handle.get("stopped_by"))))
-        if self.answer:
+        if self.answer and self.refused in (None, *(handle["id"] for handle in handles)):
             raise self.answer
+        self.stopped += [str(handle["id"]) for handle in handles]
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+        self.looks += 1
+        if self.stopped:
+            return [Seen("cancelled", exit_code=143) for _ in handles]
+        there = self.there is not None and self.looks > self.there
+        return [Seen("running", facts={"id": "j-7"}) if there else Seen("failed", gone=True) for _ in handles]
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+        return [Rest() for _ in handles]
+
+    def remove(self, handle: Handle) -> None:
+        self.removed += 1
 
 
 @pytest.fixture
@@ -43,7 +63,9 @@ def store(tmp_path: Path) -> JobStore:
 @pytest.fixture
 def platform(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> Platform:
     found = Platform(store)
-    monkeypatch.setattr(control, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
+    for module in (control, refreshing):
+        monkeypatch.setattr(module, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
+    monkeypatch.setattr(doubt, "PAUSES", (0.0, 0.0, 0.0))
     return found
 
 
@@ -76,3 +98,30 @@ def test_a_refusal_takes_the_wish_back(store, platform, job, answer, left):
     with pytest.raises(UserError):
         stop_all([job], "me", hard=False, store=store)
     assert wish(store) == left
+
+
+def test_one_that_is_refused_keeps_nobody_from_stopping_the_others(store, platform, job):
+    jobs = [stored(store, record(f"job-{n}", ("planned", "queued"), handle={"id": f"j-{n}"})) for n in range(3)]
+    platform.answer, platform.refused = UserError("no permission"), "j-1"
+    with pytest.raises(UserError, match="job-1: not stopped: no permission"):
+        stop_all(jobs, "me", hard=False, store=store)
+    assert platform.stopped == ["j-0", "j-2"]
+    assert [store.by_name(each.name).handle.get("stopped_by") for each in jobs] == ["me", None, "me"]
+
+
+@pytest.mark.parametrize("there", [2, None])
+def test_a_submission_that_was_interrupted_may_still_arrive(store, platform, there):
+    """Its request was sent: that the job is not there yet does not say that it never will be."""
+    handle = {"name": "job", "attempt": 0, "sent": time.time()}
+    sent = stored(store, record("job", ("planned", "submitting"), executor="cloud", handle=handle))
+    platform.there = there
+    now = end_now(store, sent, "Ctrl-C")
+    assert (now.state, platform.stopped) == ("cancelled", [] if there is None else ["j-7"])
+    assert ("job is not there, and might still turn up" in now.cause) is (there is None)
+    assert (platform.removed, "sent" in now.handle) == ((1, True) if there is None else (0, False))
+
+
+def test_a_submission_that_was_interrupted_before_it_was_sent(store, platform):
+    early = stored(store, record("early", ("planned", "submitting"), handle={"name": "early", "attempt": 0}))
+    now = end_now(store, early, "Ctrl-C")
+    assert (now.cause, platform.looks) == ("cancelled by Ctrl-C before it was submitted", 1)

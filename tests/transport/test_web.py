@@ -43,6 +43,13 @@ class Shop(WebLab):
         self.made.append(request.json())
         return Answer(201, {"id": len(self.made)})
 
+    @route("POST", "/moved/{status}")
+    @route("GET", "/moved/{status}")
+    @route("DELETE", "/moved/{status}")
+    def moved(self, request: Request) -> object:
+        where = f"{self.origin}/api/things?code=s3cr3t"
+        return Answer(int(request.names["status"]), {"message": "moved"}, {"Location": where})
+
     @route("DELETE", "/things")
     def clear(self, request: Request) -> object:
         self.made.clear()
@@ -109,21 +116,38 @@ def test_patience_ends(shop, web):
     assert len(shop.calls) == 1, "nobody waits for an hour"
 
 
-@pytest.mark.parametrize("kind", ["reset_after", "500_after", "timeout_after", "cut", "reset", "500"])
+@pytest.mark.parametrize(
+    "kind", ["reset_after", "500_after", "503_after", "timeout_after", "cut", "reset", "500", "503"]
+)
 def test_what_may_have_been_done_is_not_done_again(shop, web, kind):
     """The client cannot tell `reset` from `reset_after`: both are not known, and asked only once."""
-    shop.fault("POST /things", kind, times=1, seconds=5)
+    shop.fault("POST /things", kind, times=1, seconds=5, retry_after=1 if kind == "503" else None)
     with pytest.raises(NotKnown):
         web().post("/things", {"name": "x"})
-    assert shop.made == ([{"name": "x"}] if kind not in ("reset", "500") else [])
+    assert shop.made == ([{"name": "x"}] if kind not in ("reset", "500", "503") else [])
     assert len(shop.calls_of("POST /things")) == 1
 
 
-@pytest.mark.parametrize("kind", ["429", "503"])
-def test_what_was_not_done_is_done_again(shop, web, kind):
+@pytest.mark.parametrize(("kind", "repeatable"), [("429", False), ("503", True)])
+def test_what_was_not_done_or_may_be_done_twice_is_done_again(shop, web, kind, repeatable):
     shop.fault("POST /things", kind, times=1)
-    assert web().post("/things", {"name": "x"}) == {"id": 1}
+    assert web().post("/things", {"name": "x"}, repeatable=repeatable) == {"id": 1}
     assert shop.made == [{"name": "x"}]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_change_never_follows_a_redirect(shop, web, status):
+    """A POST would become a GET of what is there, and look like an answer."""
+    for change in (
+        lambda client: client.post(f"/moved/{status}", {"name": "x"}),
+        lambda c: c.delete(f"/moved/{status}"),
+    ):
+        with pytest.raises(Refused, match=f"{shop.origin}/api/things .HTTP {status}") as caught:
+            change(web())
+        assert "profile or the environment" in (caught.value.remedy or "")
+        assert "s3cr3t" not in str(caught.value), "what a Location carries may be secret"
+    assert not shop.calls_of("* /things")
+    assert web().get(f"/moved/{status}")["made"] == [], "a question follows it"
 
 
 def test_nobody_there(shop, web):

@@ -3,6 +3,7 @@
 # Without arguments they are the variables NEMOTRON_CARGO_0, NEMOTRON_CARGO_1, ...
 #
 # Kubernetes rewrites "$$" and "$(NAME)" in commands and variables, so neither stands here: backquotes, and ((...)) only.
+# `stall`: seconds after which a download of under 1 kB/s is given up; `late`: seconds that others wait for node 0.
 # Comments and indentation do not travel. A word of any part is at most 100,000 characters, the kernel's limit 131,072.
 if [ $# -eq 0 ]; then
   w=() n=0 v=NEMOTRON_CARGO_0
@@ -16,16 +17,15 @@ if [ $# -eq 0 ]; then
   unset w
 fi
 unset NEMOTRON_BOOT
-job=${1-} nodes=${2% *} patience=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} c=
+job=${1-} nodes=${2% *} late=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} stall=${NEMOTRON_STALL_SECONDS:-60} c=
 i=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-${RANK-}}}
 [ "$nodes" != 1 ] || i=0
 jobs=${job%/*} failed=$job.failed.$a
-read -r host < /proc/sys/kernel/hostname
 
 # CODE WHY: the last words; the others need not wait for node 0.
 fail() {
   trap '' TERM INT
-  printf 'nemotron: %s\nnemotron-end: node=%s attempt=%s exit_code=%s signal= rank= oom=0 phase=start lines=1 node_name=%s reason=%s\n' "$2" "${i:-0}" "$a" "$1" "${NEMOTRON_NODE_NAME:-$host}" "$2"
+  printf 'nemotron: %s\nnemotron-end: node=%s attempt=%s exit_code=%s signal= rank= oom=0 phase=start lines=1 node_name=%s reason=%s\n' "$2" "${i:-0}" "$a" "$1" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
   [ "$i" != 0 ] || printf '%s\n' "$2" 2> /dev/null > "$failed"
   [ -z "$t" ] || rm -rf "$t" "$g"
   exit "${x:-$1}"
@@ -34,8 +34,10 @@ fail() {
 # FILE: it is the part, whole.
 whole() { [ "`sha256sum < "$1"`" = "$sha  -" ]; }
 
+has() { command -v "$1" > /dev/null; }
+
 need() {
-  for n; do command -v "$n" > /dev/null || fail 1 "the image has no $n, which the job's files need"; done
+  for n; do has "$n" || fail 1 "the image has no $n, which the job's files need"; done
 }
 
 # COMMAND...: one that cannot fail without a word. tar does not say that the disk is full: writing does.
@@ -47,14 +49,14 @@ try() {
 
 # URL FILE
 download() {
-  if command -v curl > /dev/null; then
-    printf 'url = "%s"\n' "$1" | curl -fsS --retry 5 --connect-timeout 30 -o "$2" -K -
-  elif command -v wget > /dev/null; then
-    wget -q -O "$2" "$1"
-  elif command -v python3 > /dev/null; then
-    printf %s "$1" | python3 -c 'import shutil,sys,urllib.request as u;shutil.copyfileobj(u.urlopen(sys.stdin.read(),timeout=60),open(sys.argv[1],"wb"))' "$2"
+  if has curl; then
+    printf 'url = "%s"\n' "$1" | curl -fsS --retry 5 --connect-timeout 30 -Y 1000 -y "$stall" -o "$2" -K -
+  elif has wget; then
+    wget -qt5 -T "$stall" -O "$2" "$1"
+  elif has python3; then
+    printf %s "$1" | python3 -c 'import shutil,sys,urllib.request as u;shutil.copyfileobj(u.urlopen(sys.stdin.read(),timeout=int(sys.argv[2])),open(sys.argv[1],"wb"))' "$2" "$stall"
   else
-    fail 1 "the image has no curl, wget or python3 to download with"
+    fail 1 "the image has no curl, wget or python3"
   fi
 }
 
@@ -76,7 +78,7 @@ checkout() {
   g=$t/.git
   export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true
   try git init -q "$g"
-  try git -C "$g" -c credential.helper= -c credential.helper='!f() { [ -z "$GIT_TOKEN" ] || printf "username=x-access-token\npassword=%s\n" "$GIT_TOKEN"; }; f' fetch -q --depth 1 "$1" "$2"
+  try git -C "$g" -c http.lowSpeedLimit=1000 -c "http.lowSpeedTime=$stall" -c credential.helper= -c credential.helper='!f() { [ -z "$GIT_TOKEN" ] || printf "username=x-access-token\npassword=%s\n" "$GIT_TOKEN"; }; f' fetch -q --depth 1 "$1" "$2"
   [ "`git -C "$g" rev-parse "$3"`" = "$4" ] || fail 1 "commit $2 is not what was planned"
   git -C "$g" archive "$3" | tar -xof - -C "$to" || fail 1 "the code cannot be unpacked"
   rm -rf "$g"
@@ -85,7 +87,7 @@ checkout() {
 # KIND DIGEST SIZE WAY COUNT WORD...
 part() {
   kind=$1 sha=$2 to=$t way=$4
-  file=$packages/$sha.tar.gz
+  file=$pool/$sha.tar.gz
   [ "$kind" = job ] || to=$t/code
   try mkdir -p "$to"
   shift 5
@@ -97,10 +99,8 @@ part() {
       e=`{ printf %s "$@" | base64 -d > "$file"; } 2>&1`
       ;;
     s3)
-      if ! whole "$file"; then
-        fetch "$1" "$file.partial.${job##*/}"
-        try mv -f "$file.partial.${job##*/}" "$file"
-      fi
+      p=$file.partial.${job##*/}
+      whole "$file" || { fetch "$1" "$p"; try mv -f "$p" "$file"; }
       ;;
     *) [ -f "$file" ] || fail 1 "the $kind package is not at $file: does run_dir_here name the same directory?" ;;
   esac 2> /dev/null
@@ -111,10 +111,11 @@ part() {
 
 stage() {
   trap - TERM INT
+  set -o pipefail
   x=9
-  packages=${jobs%/*}/packages
+  pool=${jobs%/*}/packages
   need tar gzip sha256sum
-  try mkdir -p "$jobs" "$packages"
+  try mkdir -p "$jobs" "$pool"
   rm -rf "$job".partial.* "$failed"
   [ ! -e "$job" ] || fail 1 "$job is there already, and holds no job"
   try mkdir -m 700 "$t"
@@ -130,7 +131,6 @@ stage() {
 
 trap '[ -z "$c" ] || kill -- "-$c"; fail 143 "the job was told to stop before it had started"' TERM INT
 case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
-n=0
 if [ -f "$job/pod.sh" ]; then :
 elif [ "$i" = 0 ]; then
   t=$job.partial.$BASHPID
@@ -143,12 +143,10 @@ elif [ "$i" = 0 ]; then
   [ "$n" -ne 9 ] || exit 1
   [ "$n" -eq 0 ] || fail 1 "fetching the job's files ended with status $n"
 fi
-n=0
 until [ -f "$job/pod.sh" ]; do
   [ ! -f "$failed" ] || fail 1 "node 0 failed: `cat "$failed"`"
-  [ "$n" -lt "$patience" ] || fail 1 "node 0 has put no job to $job in $patience s: do all nodes see it?"
+  [ "$SECONDS" -lt "$late" ] || fail 1 "node 0 has put no job to $job in $late s: do all nodes see it?"
   sleep 1
-  ((n += 1))
   ls "$jobs" > /dev/null 2>&1
 done
 exec "$BASH" "$job/pod.sh"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,11 +52,12 @@ class Bucket:
                     raise
                 return None
 
-    def put(self, url: str, path: Path, sha256: str) -> bool:
+    def put(self, url: str, path: Path, sha256: str, sending: Callable[[], None] = lambda: None) -> bool:
         """Makes an object of a file, whole or not at all; one of the same size and digest stays as it is.
 
         Args:
             sha256: of the file, in hexadecimal.
+            sending: called before anything is sent.
 
         Returns:
             Whether it was sent.
@@ -64,6 +65,7 @@ class Bucket:
         there = self.head(url)
         if there is not None and there.metadata.get(DIGEST) == sha256 and there.size == path.stat().st_size:
             return False
+        sending()
         with _told(url) as (bucket, key), path.open("rb") as file:
             self._s3.upload(bucket, key, file, {DIGEST: sha256}, at_once=4)
         return True
@@ -93,10 +95,9 @@ class Bucket:
 
 
 def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket | None:
-    """The service that a profile names, else the environment; None where the environment has no keys for it.
+    """The service that a target names, with this machine's keys for it; None where the environment has none.
 
-    Keys: ACCESS_KEY and SECRET_KEY, else AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. The rest:
-    S3_ENDPOINT_URL, CLOUD_REGION.
+    Their names: `cloud.s3_names`.
     """
     import os
 
@@ -105,9 +106,7 @@ def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket |
     keys = keys_of(os.environ)
     if keys is None:
         return None
-    endpoint = target.s3_endpoint or os.environ.get("S3_ENDPOINT_URL", "")
-    region = target.s3_region or os.environ.get("CLOUD_REGION", "")
-    return Bucket(endpoint, region, keys.access, keys.secret, token=keys.token, patience=patience)
+    return Bucket(target.s3_endpoint, target.s3_region, keys.access, keys.secret, token=keys.token, patience=patience)
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from nemo_runspec.cloud.layout import job_layout
 from nemo_runspec.cloud.pod import DATA
-from nemo_runspec.cloud.transports import Offer, Way, choose, put
+from nemo_runspec.cloud.transports import INLINE_TOTAL, Offer, Way, choose, offer_of, put
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import BundleFile, Plan
 from nemo_runspec.remote.provider import Parts, Say
+from nemo_runspec.supervise.submission import Submission
 
 PAYLOAD = "job.json"
 """The text that does not travel: it describes the cargo."""
@@ -72,12 +73,25 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
         Unreachable: the S3 service does not answer.
     """
     job = pack_job(texts, parts.contents)
-    sizes = {"job": len(job), **({"code": parts.archive.stat().st_size} if parts.archive else {})}
-    ways = choose(plan, sizes, offer)
+    ways = choose(plan, _sizes(job, parts), offer)
     packed = [_send("job", job, ways["job"], offer, say)]
     if parts.archive is not None:
         packed.append(_send("code", parts.archive, ways["code"], offer, say))
     return Cargo(tuple(packed), job_layout(plan).root, plan.resources.nodes, _patience(plan))
+
+
+def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+    """Refuses what has been packed and reaches no pod, before anything is written down or sent.
+
+    Args:
+        texts: as for `load`, as far as they are known.
+
+    Raises:
+        UserError: as `load`.
+    """
+    plan = submission.plan
+    offer = offer_of(plan, submission.secrets, inline_word=LONGEST_WORD, inline_total=INLINE_TOTAL[plan.executor])
+    choose(plan, _sizes(pack_job(texts, parts.contents), parts), offer)
 
 
 def words(cargo: Cargo) -> list[str]:
@@ -112,6 +126,10 @@ def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> 
             member.size, member.mode = len(content), mode
             tar.addfile(member, io.BytesIO(content))
     return packed.getvalue()
+
+
+def _sizes(job: bytes, parts: Parts) -> dict[str, int]:
+    return {"job": len(job), **({"code": parts.archive.stat().st_size} if parts.archive else {})}
 
 
 def _send(kind: str, source: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:

@@ -8,7 +8,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -20,22 +19,21 @@ from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence  # noqa: U
 
 if TYPE_CHECKING or __package__:
     from nemo_runspec.cloud.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from nemo_runspec.cloud.data_outputs import Upload, is_shared, output_names, uploads, why
     from nemo_runspec.cloud.s3 import PART, S3, S3Error, from_environment, split
 else:  # in a job's directory
     from data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from data_outputs import Upload, is_shared, output_names, uploads, why
     from s3 import PART, S3, S3Error, from_environment, split
 
-PROGRAMS = ("data.py", "data_cache.py", "s3.py", "s3_wire.py")
+PROGRAMS = ("data.py", "data_cache.py", "data_outputs.py", "s3.py", "s3_wire.py", "s3_names.py")
 
 LOCK_SECONDS = 60
 """After so long without a sign of life another node, or another job, counts as dead."""
 
-_NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|orangefs|ocfs|gfs")
-"""Types of file systems that other machines see too."""
-
 
 class Job(NamedTuple):
-    """What data.json says. `folder`: where that file is; `node`: which of `nodes` this is."""
+    """What data.json says. `folder`: where that file is; `node`: which this is."""
 
     inputs: "dict[str, str]"
     outputs: "list[str]"
@@ -44,14 +42,6 @@ class Job(NamedTuple):
     lock_seconds: float
     folder: Path
     node: int
-    nodes: int
-
-
-class Upload(NamedTuple):
-    """A file, and the key it goes to."""
-
-    file: Path
-    key: str
 
 
 class Sent(NamedTuple):
@@ -104,39 +94,24 @@ def put(s3: S3, job: Job, *, failed: bool = False) -> int:
         failed: the job has failed; that an output is missing is then only a warning.
     """
     began, missing = time.monotonic(), []
-    uploads: list[Upload] = []
+    found: list[Upload] = []
+    problems: list[str] = []
     bucket, prefix = split(job.output_url) if job.outputs else ("", "")
     for output, name in zip(job.outputs, output_names(job.outputs)):  # noqa: B905  (`strict` came with Python 3.10)
-        path = Path(output)
-        if not path.exists():
-            missing += [] if job.node else [f"output {output} is not there"]
-        elif job.node == 0 or not is_shared(path, job.folder):
-            key = "/".join(filter(None, (prefix.rstrip("/"), f"node-{job.node}" if job.node else "", name)))
-            uploads += _uploads(path, key)
-    sent = list(_sent(s3, bucket, uploads))
+        try:
+            if not Path(output).exists():
+                missing += [] if job.node else [f"output {output} is not there"]
+            elif job.node == 0 or not is_shared(Path(output), job.folder):
+                key = "/".join(filter(None, (prefix.rstrip("/"), f"node-{job.node}" if job.node else "", name)))
+                found += uploads(Path(output), key, problems, _say)
+        except OSError as error:
+            problems.append(why(output, error))
+    sent = list(_sent(s3, bucket, found))
     done = [each for each in sent if not each.problem]
-    if job.outputs and (uploads or job.node == 0):
+    if job.outputs and (found or job.node == 0):
         size, seconds = sum(each.size for each in done), time.monotonic() - began
         _say(f"outputs: {_files(len(done))}, {_size(size)}, are at {job.output_url} after {seconds:.0f} s")
-    return _judged([each.problem for each in sent if each.problem], missing, failed=failed)
-
-
-def output_names(outputs: "Sequence[str]") -> "list[str]":
-    """Where outputs go below `output_url`: their paths below the folder that all of them are in."""
-    parts = [[part for part in output.split("/") if part not in ("", ".")] for output in outputs]
-    common = 0
-    while parts and all(len(each) > common + 1 and each[common] == parts[0][common] for each in parts):
-        common += 1
-    return ["/".join(each[common:]) for each in parts]
-
-
-def is_shared(path: Path, folder: Path) -> bool:
-    """Whether all nodes see it: it is on the storage that the job's directory is on, or on a network's."""
-    mounts = _mounts()
-    point, kind = _mount_of(path, mounts)
-    if point == _mount_of(folder, mounts)[0]:
-        return True
-    return point != "/" and bool(_NETWORK.search(kind) or path.stat().st_dev == folder.stat().st_dev)
+    return _judged(problems + [each.problem for each in sent if each.problem], missing, failed=failed)
 
 
 def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str) -> Brought:
@@ -183,33 +158,6 @@ def _refuse_nested(paths: "list[str]") -> None:
             raise S3Error(f"input {inside[0]} lies in input {path}", "choose paths that do not contain each other")
 
 
-def _uploads(path: Path, key: str) -> "list[Upload]":
-    if path.is_file():
-        return [Upload(path, key)]
-    root = os.path.realpath(str(path))
-    found = [Upload(Path(file), f"{key}/{rest}") for file, rest in _below(root, root, "", (root,))]
-    if not found:
-        _say(f"warning: output {path} has no files")
-    return found
-
-
-def _below(root: str, folder: str, rest: str, trail: "tuple[str, ...]") -> "Iterator[tuple[str, str]]":
-    """Files, with their keys' last parts. Links are followed as long as they stay inside, and not in circles."""
-    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-        name = rest + os.fsencode(entry.name).decode("utf-8", "surrogateescape")
-        real = os.path.realpath(entry.path)
-        if entry.is_symlink() and not real.startswith(root + "/"):
-            _say(f"warning: {entry.path} is left out: it is a link to {real}")
-        elif entry.is_dir() and real in trail:
-            _say(f"warning: {entry.path} is left out: it is a link in a circle")
-        elif entry.is_dir():
-            yield from _below(root, entry.path, name + "/", (*trail, real))
-        elif entry.is_file():
-            yield entry.path, name
-        else:
-            _say(f"warning: {entry.path} is left out: it is no file")
-
-
 def _sent(s3: S3, bucket: str, uploads: "list[Upload]") -> "Iterator[Sent]":
     """Sends small files several at a time, then large ones in parts of which several go at a time."""
     large = [each for each in uploads if _is_large(each.file)]
@@ -233,7 +181,7 @@ def _send(s3: S3, bucket: str, upload: Upload) -> Sent:
     except S3Error as error:
         return Sent(0, str(error))
     except OSError as error:
-        return Sent(0, f"{upload.file}: {error.strerror or error}")
+        return Sent(0, why(upload.file, error))
 
 
 def _judged(problems: "list[str]", missing: "list[str]", *, failed: bool) -> int:
@@ -249,33 +197,11 @@ def _judged(problems: "list[str]", missing: "list[str]", *, failed: bool) -> int
     return _failed(problems[0] + more)
 
 
-def _mounts() -> "list[tuple[str, str]]":
-    """Where file systems are mounted, and their types (proc(5), mountinfo)."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    except OSError:
-        return []
-    words = [line.split() for line in lines]
-    return [(_unescaped(each[4]), each[each.index(b"-") + 1].decode()) for each in words if b"-" in each]
-
-
-def _unescaped(path: bytes) -> str:
-    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found.group(1), 8)]), path))
-
-
-def _mount_of(path: Path, mounts: "list[tuple[str, str]]") -> "tuple[str, str]":
-    """The mount that a path is on; of several at one place the last hides the others."""
-    real = os.path.realpath(str(path))
-    over = [mount for mount in mounts if real == mount[0] or real.startswith(mount[0].rstrip("/") + "/")]
-    return max(reversed(over), key=lambda mount: len(mount[0]), default=("/", ""))
-
-
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Fetches inputs (get) or copies outputs away (put).")
     parser.add_argument("action", choices=("get", "put"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--node", type=int, default=0, help="which node this is")
-    parser.add_argument("--nodes", type=int, default=1, help="how many there are")
     parser.add_argument("--status", type=int, default=0, help="exit code of the job, for put")
     return parser
 
@@ -289,7 +215,6 @@ def _job(said: "dict[str, Any]", options: argparse.Namespace) -> Job:
         float(said.get("lock_seconds") or LOCK_SECONDS),
         options.file.resolve().parent,
         options.node,
-        options.nodes,
     )
 
 

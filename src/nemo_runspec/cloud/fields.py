@@ -12,7 +12,9 @@ from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 
-_S3_VARIABLES = {"s3_endpoint": "S3_ENDPOINT_URL", "s3_region": "CLOUD_REGION"}
+_S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
+"""Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
+with the plan: whatever asks S3 later, here or in a pod, reads the target."""
 
 _TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
 
@@ -61,6 +63,7 @@ class CloudTarget:
 
     Args:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
+        s3_endpoint: '' is Amazon's.
         queue_timeout, pull_timeout, start_timeout: seconds. `on_timeout`: `warn`, `stop`, or '' for what fits each.
         retries: of a job that was evicted or had a bad node; never of one that failed by itself.
         warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
@@ -98,7 +101,7 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
         "retries": env.get("retries") or 0,
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
         **{key: seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
-        **{key: str(env.get(key) or _variable(env, variable)) for key, variable in _S3_VARIABLES.items()},
+        **{key: str(env.get(key) or _variable(env, name) or usual) for key, (name, usual) in _S3_VARIABLES.items()},
         **texts(env, "code_url", "run_dir_here", "output_url", unset=""),
         **tables(env, "inputs", "secret_vars", "custom_spec"),
         **lists(env, "outputs", "pre_launch_commands"),

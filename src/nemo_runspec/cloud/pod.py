@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -60,6 +59,7 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
         ("# --- the profile's own commands", *_prepare(plan.target)),
         ("# --- which node this is", _beside(f"pod_{kind}.sh")),
         ("# --- functions", _beside("pod_functions.sh")),
+        ("# --- the other nodes", _beside("pod_others.sh")),
         ("# --- this pod", "nemotron_pod_main"),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
@@ -86,7 +86,8 @@ def _constants(plan: Plan, outputs: Mapping[str, str], versions: Sequence[str]) 
     target: CloudTarget = plan.target
     yield f"nemotron_pod_dir={quote(job_layout(plan).root)}"
     yield f"nemotron_pod_count={plan.resources.nodes}"
-    yield f"nemotron_pod_data={'1' if target.inputs or target.outputs else quote('')}"
+    yield f"nemotron_pod_data={'1' if target.inputs else quote('')}"
+    yield f"nemotron_pod_copies={'1' if target.outputs else quote('')}"
     yield f"nemotron_pod_outputs=({join(word for pair in outputs.items() for word in pair)})"
     yield f"nemotron_pod_versions=({join(versions)})"
     yield f"export NEMOTRON_ATTEMPTS={target.retries + 1} NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
@@ -106,21 +107,16 @@ def _data(plan: Plan) -> str | None:
     target: CloudTarget = plan.target
     if not target.inputs and not target.outputs:
         return None
-    given = {variable.name: variable.value for variable in plan.env}
     known = {
         "job": plan.name,
         "inputs": target.inputs,
         "outputs": list(target.outputs),
         "output_url": f"{target.output_url.rstrip('/')}/{plan.name}" if target.output_url else "",
-        "endpoint": target.s3_endpoint or _known("S3_ENDPOINT_URL", given),
-        "region": target.s3_region or _known("CLOUD_REGION", given) or "us-east-1",
+        "endpoint": target.s3_endpoint,
+        "region": target.s3_region,
         "cache": f"{run_dir(plan).rstrip('/')}/s3" if target.shared else None,
     }
     return json.dumps(known, indent=2) + "\n"
-
-
-def _known(name: str, given: Mapping[str, str]) -> str:
-    return given.get(name) or os.environ.get(name, "")
 
 
 @lru_cache

@@ -1,6 +1,7 @@
 # What pod.sh does, as process 1 of its container. Before this stand its constants and functions:
-#   nemotron_pod_dir, _count, _data (1 where there is data to fetch or to put), _outputs (NAME and PATH by turns),
-#   _versions (PATHs), nemotron_pod_prepare (the profile's commands), nemotron_pod_place (who and where this node is).
+#   nemotron_pod_dir, _count, _data (1 where there is data to fetch), _copies (1 where outputs are copied away), _outputs
+#   (NAME and PATH by turns), _versions (PATHs), nemotron_pod_prepare (the profile's commands), nemotron_pod_place (who and
+#   where this node is).
 
 nemotron_pod_say() { printf 'nemotron: %s\n' "$*"; }
 
@@ -12,10 +13,11 @@ nemotron_pod_begin() {
   nemotron_pod_index=$given nemotron_pod_attempt=${NEMOTRON_POD_ATTEMPT:-0}
   nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_told='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
   nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
-  nemotron_pod_status=$nemotron_pod_dir/status
+  nemotron_pod_status=$nemotron_pod_dir/status nemotron_pod_gates=$nemotron_pod_dir/status/gates-$nemotron_pod_attempt
   nemotron_pod_oom=$(nemotron_pod_oom_kills)
-  (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_status/gates-$nemotron_pod_attempt") || :
+  (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_gates") || :
   rm -f "$nemotron_pod_status/node-$nemotron_pod_index"
+  nemotron_pod_live
   trap 'nemotron_pod_signal TERM' TERM
   trap 'nemotron_pod_signal INT' INT
   exec 3>&1
@@ -96,30 +98,33 @@ nemotron_pod_move() {
 nemotron_pod_data() {
   {
     python3 "$nemotron_pod_dir/data.py" "$1" "$nemotron_pod_dir/data.json" \
-      --node "$nemotron_pod_index" --nodes "$nemotron_pod_count" "${@:3}" 2>&1 >&4 | tee "$2"
+      --node "$nemotron_pod_index" "${@:3}" 2>&1 >&4 | tee "$2"
     return "${PIPESTATUS[0]}"
   } 4>&1
 }
 
 # REASON [CODE]: ends this node before its job script, and tells the others, which would wait for it.
 nemotron_pod_fail() {
-  local gates=$nemotron_pod_status/gates-$nemotron_pod_attempt code=${2:-1} reason=$1
+  local code=${2:-1} reason=$1
   if [ -n "$nemotron_pod_told" ]; then
     code=143 reason="the job was told to stop (SIG$nemotron_pod_told) before it had started"
   fi
   nemotron_pod_say "$reason (exit code $code)"
-  {
-    (
-      umask 077
-      printf '%s\n' "exit_code=$code" "reason=node $nemotron_pod_index failed: $reason" > "$gates/failed.$$.tmp"
-    ) && mv -f "$gates/failed.$$.tmp" "$gates/failed.$nemotron_pod_index"
-  } 2> /dev/null || :
+  nemotron_pod_tell_failure "$code" "node $nemotron_pod_index failed: $reason"
   nemotron_pod_finish "$code" start "$reason"
+}
+
+# CODE REASON: ends the job scripts of the other nodes, as a job script that has failed does.
+nemotron_pod_tell_failure() {
+  local file=$nemotron_pod_gates/failed.$nemotron_pod_index
+  {
+    (umask 077 && printf '%s\n' "exit_code=$1" "reason=$2" > "$file.$$.tmp") && mv -f "$file.$$.tmp" "$file"
+  } 2> /dev/null || :
 }
 
 # CODE PHASE REASON: the last lines, and the end.
 nemotron_pod_finish() {
-  local code=$1 marker=$nemotron_pod_status/node-$nemotron_pod_index tries=0
+  local code=$1 tries=0
   trap '' TERM INT HUP
   exec >&3 2>&1
   while [ -n "$nemotron_pod_tee" ] && kill -0 "$nemotron_pod_tee" 2> /dev/null && [ "$tries" -lt 100 ]; do
@@ -130,6 +135,7 @@ nemotron_pod_finish() {
   if [ -n "$nemotron_pod_log" ] && [ -n "$(tail -c 1 "$nemotron_pod_log")" ]; then nemotron_pod_line ''; fi
   [ "$nemotron_pod_index" -ne 0 ] || nemotron_pod_results "$code"
   nemotron_pod_line "$(nemotron_pod_mark "$code" "$3" "$2")" # also to the node's own log: some are read from there
+  nemotron_pod_over "$code"
   exit "$code"
 }
 
@@ -193,34 +199,16 @@ nemotron_pod_oom_kills() {
 # What a job that has succeeded on all nodes has made becomes the newest version of its artifact.
 nemotron_pod_publish() {
   local path folder name
-  [ "${#nemotron_pod_versions[@]}" -gt 0 ] || return 0
-  if ! nemotron_pod_all_succeeded; then
-    nemotron_pod_say "not all nodes have succeeded: no artifact has a new version"
-    return 0
-  fi
-  for path in "${nemotron_pod_versions[@]}"; do
+  for path in ${nemotron_pod_versions[@]+"${nemotron_pod_versions[@]}"}; do
     folder=${path%/*} name=${path##*/}
     [ -d "$path" ] || continue
-    { ln -s -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"; } ||
+    { ln -sfn -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"; } ||
       nemotron_pod_say "$folder/latest could not be set to $name"
   done
 }
 
-nemotron_pod_all_succeeded() {
-  local node waited=0
-  for ((node = 0; node < nemotron_pod_count; node++)); do
-    until [ -f "$nemotron_pod_status/node-$node" ]; do
-      [ "$waited" -lt 120 ] || return 1
-      sleep 1
-      waited=$((waited + 1))
-      ls "$nemotron_pod_status" > /dev/null
-    done
-    [ "$(nemotron_pod_value "$nemotron_pod_status/node-$node" exit_code)" = 0 ] || return 1
-  done
-}
-
 nemotron_pod_main() {
-  local code=0 marker reason='' phase=command
+  local code=0 marker reason='' phase=command step before
   nemotron_pod_reason=''
   nemotron_pod_begin
   nemotron_pod_place
@@ -237,27 +225,25 @@ nemotron_pod_main() {
     reason="the job was told to stop (SIG$nemotron_pod_told)"
   elif [ "$code" -ne 0 ]; then
     reason="the job script ended without a word (status $code)"
+    nemotron_pod_tell_failure "$code" "node $nemotron_pod_index failed: $reason"
   fi
-  if [ -n "$nemotron_pod_data" ]; then
-    if ! nemotron_pod_put --status "$code" && [ "$code" -eq 0 ]; then
-      code=1 reason="outputs: ${nemotron_pod_reason:-they could not be copied}"
-    fi
-  fi
-  if [ "$code" -eq 0 ] && [ "$nemotron_pod_index" -eq 0 ]; then
-    if type -t nemotron_pod_others > /dev/null; then # where the platform ends the other nodes as soon as this one ends
-      nemotron_pod_others || code=$? reason=$nemotron_pod_reason
-    fi
-    [ "$code" -ne 0 ] || nemotron_pod_publish
-  fi
+  for step in 'nemotron_pod_others command' nemotron_pod_put 'nemotron_pod_others end'; do
+    nemotron_pod_reason='' before=$code
+    $step "$before" || code=$?
+    if [ "$before" -ne 0 ]; then code=$before; elif [ "$code" -ne 0 ]; then reason=$nemotron_pod_reason; fi
+  done
+  if [ "$code" -eq 0 ] && [ "$nemotron_pod_index" -eq 0 ]; then nemotron_pod_publish; fi
   nemotron_pod_finish "$code" "$phase" "$reason"
 }
 
-# Outputs are copied also when the job was told to stop, for as long as the platform lets it.
+# CODE: copies outputs, also when the job was told to stop, for as long as the platform lets it.
 nemotron_pod_put() {
   local told=$nemotron_pod_told code=0
+  [ -n "$nemotron_pod_copies" ] || return 0
   nemotron_pod_told=''
-  nemotron_pod_move put "$@" || code=$?
+  nemotron_pod_move put --status "$1" || code=1
   nemotron_pod_told=${told:-$nemotron_pod_told}
+  [ "$code" -eq 0 ] || nemotron_pod_reason="outputs: ${nemotron_pod_reason:-they could not be copied}"
   return "$code"
 }
 

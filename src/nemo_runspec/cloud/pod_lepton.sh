@@ -24,15 +24,14 @@ nemotron_pod_place() {
 
 # SECONDS PREFIX...: the first prefix whose node 0 has an address.
 nemotron_pod_resolve() {
-  local waited=0 seconds=$1
+  local deadline=$((SECONDS + $1))
   shift
   while :; do
     for nemotron_pod_prefix; do
       ! nemotron_pod_has_address "$nemotron_pod_prefix-0.$LEPTON_SUBDOMAIN" || return 0
     done
-    [ -z "$nemotron_pod_told" ] && [ "$waited" -lt "$seconds" ] || return 1
+    [ -z "$nemotron_pod_told" ] && [ "$SECONDS" -lt "$deadline" ] || return 1
     sleep 1
-    waited=$((waited + 1))
   done
 }
 

@@ -11,14 +11,13 @@ from typing import Any
 
 from nemo_runspec.cloud.bucket import Bucket, from_environment
 from nemo_runspec.cloud.fields import CloudTarget
+from nemo_runspec.cloud.s3_names import PAIRS
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
-from nemo_runspec.doctor.registry import NGC, Answer, Image, Login, ask, reference_of
+from nemo_runspec.doctor.registry import NGC, NGC_USER, Answer, Image, Login, ask, reference_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.secrets import NGC_KEYS, find
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import Refused
-
-NGC_KEYS = ("NGC_KEY", "NGC_API_KEY")
-"""Variables that hold a key for NVIDIA's registry, the first that is set counts."""
 
 _PATIENCE = 10.0
 """Seconds that a question to S3 may take in all: pods may reach what this machine does not."""
@@ -105,11 +104,8 @@ def _of_registry(image: Image, answer: Answer, login: Login | None, kept: str) -
 
 
 def _ngc_login() -> Login | None:
-    for variable in NGC_KEYS:
-        key = os.environ.get(variable, "").strip()
-        if key:
-            return Login("$oauthtoken", key, variable)
-    return None
+    found, key = find(NGC_KEYS[0])
+    return Login(NGC_USER, key, found.detail) if key else None
 
 
 def address_checks(config: Mapping[str, Any]) -> Iterator[Check]:
@@ -157,7 +153,7 @@ def storage_checks(target: CloudTarget, *, fast: bool = False) -> Iterator[Check
     uses = [use for use in _uses(target) if use.needed or not fast]
     if not uses:
         return
-    kept = "ACCESS_KEY" in target.secret_vars or "AWS_ACCESS_KEY_ID" in target.secret_vars
+    kept = any(name in target.secret_vars for pair in PAIRS for name in pair)
     bucket = from_environment(target, patience=_PATIENCE)
     if bucket is None and kept:
         yield skipped("S3", "not known: the job's keys are the platform's, and there are none here")

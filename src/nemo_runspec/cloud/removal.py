@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
@@ -12,6 +14,8 @@ from nemo_runspec.remote.provider import Handle
 
 def remove_directory(handle: Handle) -> None:
     """Removes a job's directory, whose path on this machine is the handle's `here`. One that is not there is gone.
+
+    What an earlier removal could not remove is taken up again.
 
     Raises:
         UserError: this machine does not see it, or may not remove it. A job that was never submitted has left nothing.
@@ -29,11 +33,16 @@ def remove_directory(handle: Handle) -> None:
 def _remove(folder: Path) -> None:
     if folder.parent.name != "jobs" or ".." in folder.parts:
         raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
-    trash = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
+    place = folder
     try:
-        folder.rename(trash)  # never half there under its own name
-        shutil.rmtree(trash)
-    except FileNotFoundError:
-        return
+        with suppress(FileNotFoundError):
+            folder.rename(folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}"))  # never half there under its name
+        for place in _left(folder):
+            shutil.rmtree(place)
     except OSError as error:
-        raise UserError(f"the job's files cannot be removed: {error.strerror}", where=str(folder)) from None
+        raise UserError(f"the job's files cannot be removed: {error.strerror}", where=str(place)) from None
+
+
+def _left(folder: Path) -> list[Path]:
+    """What is there of it under names that a removal gave it."""
+    return sorted(folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}"))

@@ -1,7 +1,7 @@
 """A small S3 client of the standard library of Python 3.6 and newer: it also travels with jobs.
 
-The operations are those of Amazon's "Amazon S3 API Reference": GetObject, HeadObject, PutObject, DeleteObject,
-ListObjectsV2 and multipart upload.
+The operations are those of Amazon's "Amazon S3 API Reference": GetObject, HeadObject, PutObject, ListObjectsV2
+and multipart upload.
 """
 
 import calendar
@@ -57,10 +57,8 @@ def split(url: str) -> "tuple[str, str]":
 def from_environment(
     endpoint: str = "", region: str = "", *, timeout: float = 60.0, patience: float = 120.0
 ) -> "S3 | None":
-    """A client with the keys that the environment has, None without keys; what is not given is looked for there too."""
+    """A client with the keys that the environment has, None without keys; the rest is as for `S3`."""
     keys = keys_of(os.environ)
-    endpoint = endpoint or os.environ.get("S3_ENDPOINT_URL", "")
-    region = region or os.environ.get("CLOUD_REGION", "") or os.environ.get("AWS_REGION", "")
     return S3(keys, endpoint, region, timeout=timeout, patience=patience) if keys else None
 
 
@@ -140,10 +138,6 @@ class S3:
             self._abort(bucket, key, upload)
             raise
         return file.tell()
-
-    def delete(self, bucket: str, key: str) -> None:
-        """Removes an object, where there is one."""
-        self._whole("DELETE", bucket, key)
 
     def listing(self, bucket: str, prefix: str, *, most: int = 0) -> "Iterator[Object]":
         """The objects whose keys begin with the prefix, in their order. `most`: how many, 0 is all."""

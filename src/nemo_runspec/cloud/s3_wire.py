@@ -15,9 +15,14 @@ import threading
 import time
 from base64 import b64encode
 from contextlib import suppress
-from typing import BinaryIO, Callable, Mapping, NamedTuple, TypeVar  # noqa: UP035  (collections.abc's came with 3.9)
+from typing import TYPE_CHECKING, BinaryIO, Callable, Mapping, NamedTuple, TypeVar  # noqa: UP035  (Python 3.6)
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+if TYPE_CHECKING or __package__:
+    from nemo_runspec.cloud.s3_names import pair_in, token_in
+else:  # in a job's directory
+    from s3_names import pair_in, token_in
 
 T = TypeVar("T")
 
@@ -96,15 +101,9 @@ class Request(NamedTuple):
 
 
 def keys_of(environment: "Mapping[str, str]") -> "Keys | None":
-    """The keys in an environment: ACCESS_KEY and SECRET_KEY, else Amazon's names; None without a pair."""
-    for access, secret, token in (
-        ("ACCESS_KEY", "SECRET_KEY", ""),
-        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-    ):
-        pair = environment.get(access, "").strip(), environment.get(secret, "").strip()
-        if all(pair):
-            return Keys(pair[0], pair[1], environment.get(token, "").strip())
-    return None
+    """The keys in an environment, with their token where they are temporary; None without a pair."""
+    pair = [environment[name].strip() for name in pair_in(environment)]
+    return Keys(pair[0], pair[1], token_in(environment)) if pair else None
 
 
 def canonical(request: Request) -> str:

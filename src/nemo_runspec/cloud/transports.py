@@ -26,10 +26,15 @@ Way = Literal["inline", "git", "s3", "volume"]
 DAYS = 7
 """How long a presigned URL holds: as long as Signature Version 4 allows (the S3 API's X-Amz-Expires, 604,800 s)."""
 
-_MOST_SAVED = 20
-"""By how much compression may shrink a package, for a plan that does not know its packed size yet."""
-_ROOM = 300_000
-"""Characters that every cloud's job description has for words."""
+INLINE_TOTAL: Mapping[str, int] = {"lepton": 500_000, "dgxcloud": 300_000}
+"""Executor → characters that a job's description has for its files. Lepton: the words of a container's command stay
+well below what Linux takes (2 MiB, man 2 execve); run:ai: Kubernetes keeps objects of about 1 MB."""
+
+_DESCRIBED = 4_000
+"""Characters of them that are kept for what is not a file: the words that describe the parts."""
+_MOST_SAVED = 1_000
+"""By how much compression may shrink a package, for a plan that does not know its packed size yet: deflate's limit is
+1032:1 (zlib's "Technical Details"), so what is refused for it surely does not fit."""
 
 _NEEDS: Mapping[Way, str] = {
     "volume": "run_dir_here: the directory for jobs, mounted on this machine too",
@@ -66,8 +71,8 @@ class Offer:
 
     @property
     def inline_bytes(self) -> int:
-        """How large an archive may be to travel inline: base64 makes 4 characters of 3 bytes."""
-        return self.inline_total * 3 // 4
+        """How large an archive may be to travel inline."""
+        return _bytes_of(self.inline_total)
 
 
 def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int, inline_total: int) -> Offer:
@@ -83,7 +88,7 @@ def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int, inline
     s3 = _s3(target, why_not)
     token = TOKEN in target.secret_vars or TOKEN in secrets
     git = cache(lambda: git_place(plan.package, token=token)) if plan.package.kind == "git" else None
-    return Offer(min(inline_word, 99_000), inline_total - 4_000, s3, volume, git, why_not)
+    return Offer(min(inline_word, 99_000), inline_total - _DESCRIBED, s3, volume, git, why_not)
 
 
 def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]:
@@ -111,13 +116,15 @@ def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]
 def problem_at_plan_time(plan: Plan) -> str | None:
     """Why the code of a plan surely reaches no pod, None where it may. Asks nobody, reads nothing but the plan.
 
-    A plan knows the size of its files and not that of their archive: what may just fit is seen on submission.
+    A plan knows the size of its files and not that of their archive: what may fit is seen once it is packed, before
+    anything of a submission is written down (`cargo.check_fit`).
     """
     if plan.package.kind == "none":
         return None
     target: CloudTarget = plan.target
+    room = _bytes_of(INLINE_TOTAL[plan.executor] - _DESCRIBED)
     have: dict[Way, bool] = {
-        "inline": plan.package.bytes <= _ROOM * 3 // 4 * _MOST_SAVED,
+        "inline": plan.package.bytes <= room * _MOST_SAVED,
         "volume": bool(target.run_dir_here),
         "s3": bool(target.code_url),
         "git": _exactly_a_tree(plan.package),
@@ -125,7 +132,7 @@ def problem_at_plan_time(plan: Plan) -> str | None:
     order = _order("code", target.code_transport)
     if any(have[way] for way in order):
         return None
-    needs = "; ".join(f"{way}: {_needs(way, _ROOM * 3 // 4)}" for way in order)
+    needs = "; ".join(f"{way}: {_needs(way, room)}" for way in order)
     return f"the code ({_mb(plan.package.bytes)}) does not reach the pods (code_transport: {needs})"
 
 
@@ -205,6 +212,11 @@ def _needs(way: Way, left: int) -> str:
     return f"at most {_mb(left)}, packed" if way == "inline" else _NEEDS[way]
 
 
+def _bytes_of(characters: int) -> int:
+    """Base64 makes 4 characters of 3 bytes."""
+    return characters * 3 // 4
+
+
 def _mb(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
@@ -260,13 +272,12 @@ def _put_on_volume(source: bytes | Path, place: Path, say: Callable[[str], None]
 def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
     """Once per digest; the presigned URL that the pods fetch it from."""
     url = f"{place.url}/{digest}.tar.gz"
-    if place.bucket.head(url) is None:
-        say(place.url)
     with tempfile.NamedTemporaryFile() as scratch:
         if isinstance(source, bytes):
             scratch.write(source)
             scratch.flush()
-        place.bucket.put(url, source if isinstance(source, Path) else Path(scratch.name), digest)
+        path = source if isinstance(source, Path) else Path(scratch.name)
+        place.bucket.put(url, path, digest, lambda: say(place.url))
     return place.bucket.presign(url, DAYS * 86400)
 
 

@@ -23,8 +23,8 @@ ACCEPT = ", ".join((
     "application/vnd.docker.distribution.manifest.v2+json",
 ))  # fmt: skip
 
-NGC = "nvcr.io"
-"""NVIDIA's registry; its user is `$oauthtoken`, the password an API key (docs.nvidia.com/ngc, "Accessing NGC")."""
+NGC, NGC_USER = "nvcr.io", "$oauthtoken"
+"""NVIDIA's registry; its user stands for an API key, the password (docs.nvidia.com/ngc, "Accessing NGC")."""
 
 _HUB = "registry-1.docker.io"
 _NAME = re.compile(
@@ -153,6 +153,7 @@ class _Challenge:
                 told = json.load(answer)
         except HTTPError as error:
             return "", str(error.code)
+        told = told if isinstance(told, dict) else {}
         return str(told.get("token") or told.get("access_token") or ""), "200"
 
 

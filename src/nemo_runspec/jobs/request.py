@@ -33,3 +33,8 @@ def read_request(folder: Path) -> CancelRequest | None:
         return None
     except (ValueError, KeyError, TypeError):  # it is there, so somebody wants the end
         return CancelRequest(10.0, "another process")
+
+
+def forget_request(folder: Path) -> None:
+    """Takes a wish away that was meant for what has ended. Raises `OSError` where that cannot be done."""
+    (folder / _FILE).unlink(missing_ok=True)

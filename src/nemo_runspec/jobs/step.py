@@ -25,7 +25,7 @@ def after(
     """The record once the job has come into a state.
 
     Args:
-        values: further fields as they are then. `timed`: its time since it has been running is one of them.
+        values: further fields, as for `replaced`. `timed`: its time since it has been running is one of them.
         again: the state may be the one it is in; then only its reason is written anew.
 
     Raises:
@@ -40,7 +40,20 @@ def after(
     elif step.state not in STATES[record.state].then:
         raise ValueError(f"a job that is {record.state} cannot become {step.state}")
     known = {"elapsed": _elapsed(record), **values} if timed else values
-    return dataclasses.replace(record, states=(*before, step), **known)
+    return replaced(record, {"states": (*before, step), **known})
+
+
+def replaced(record: JobRecord, values: Mapping[str, Any]) -> JobRecord:
+    """The record with other values. A `handle` is what changes in it alone, None for a key that goes.
+
+    So several processes may each write down what they know of a job, and none undoes what another one wrote.
+    """
+    given = dict(values)
+    if "handle" in given:
+        joined = {**record.handle, **given["handle"]}
+        gone = {key for key, value in given["handle"].items() if value is None}
+        given["handle"] = {key: value for key, value in joined.items() if key not in gone}
+    return dataclasses.replace(record, **given)
 
 
 def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:

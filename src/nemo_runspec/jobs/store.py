@@ -6,7 +6,6 @@ killed at any point leaves nothing unreadable, and two of them cannot undo each 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from nemo_runspec.jobs.planned import planned_record
 from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
-from nemo_runspec.jobs.step import JobEnded, after, numbers
+from nemo_runspec.jobs.step import JobEnded, after, numbers, replaced
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Plan
@@ -111,6 +110,9 @@ class JobStore:
 
         The record is read again under the job's lock, so what others wrote meanwhile stays.
 
+        Args:
+            handle: what changes in it, here and wherever one is given: other keys stay, a key with None goes.
+
         Raises:
             JobEnded: a `ValueError`; it ended before, and that stays as it is.
             ValueError: no state may be left for that one.
@@ -171,7 +173,7 @@ class JobStore:
             stored = self._stored(record.name)
             if not isinstance(stored, JobRecord) or stored.ended:
                 return stored if isinstance(stored, JobRecord) else record
-            changed = dataclasses.replace(stored, **values)
+            changed = replaced(stored, values)
             self._write(changed)
         return changed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.jobs.store import JobStore
 
@@ -21,14 +22,17 @@ def wait_for(
     *,
     seconds: float | None = None,
     seen: Callable[[JobRecord], object] = lambda record: None,
+    trouble: Callable[[str], object] = lambda text: None,
 ) -> list[JobRecord]:
     """The records of the jobs, in their order, once all are over or the time is up; some are not over then.
 
     Args:
         seen: called with each record when its state has changed since the last look, the first one included.
+        trouble: called with what keeps a platform from answering, each time; it is asked again.
 
     Raises:
-        UserError: a job was removed meanwhile, or its record cannot be read.
+        UserError: a job was removed meanwhile, or its record cannot be read; or a platform refuses to be asked, which
+            waiting would not mend. The jobs go on.
     """
     end = None if seconds is None else time.monotonic() + seconds
     found: dict[str, JobRecord] = {}
@@ -39,7 +43,7 @@ def wait_for(
             _look(store, name, found, seen)
         remote = [record for record in found.values() if record.handle and not record.over]
         if remote:
-            _ask(store, remote, found, seen)
+            _ask(store, remote, found, seen, trouble)
         left = 0.0 if end is None else end - time.monotonic()
         if all(record.over for record in found.values()) or (end is not None and left <= 0):
             return [found[name] for name in wanted]
@@ -66,11 +70,19 @@ def _ask(
     remote: Sequence[JobRecord],
     found: dict[str, JobRecord],
     seen: Callable[[JobRecord], object],
+    trouble: Callable[[str], object],
 ) -> None:
     """Asks the platforms of jobs elsewhere. One that does not answer is asked again with the next look."""
     from nemo_runspec.remote.refresh import refresh
 
-    for record, _ in refresh(store, remote, trouble=lambda text: None):
+    try:
+        answers = refresh(store, remote)
+    except UserError as error:
+        if not getattr(error, "transient", False):
+            raise
+        trouble(error.what)
+        answers = refresh(store, remote, trouble=lambda text: None)  # other platforms may answer
+    for record, _ in answers:
         before = found[record.name]
         found[record.name] = record
         if before.state != record.state:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nemo_runspec.cloud.s3_names import KEYS, TOKEN, lacking, token_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
@@ -20,9 +21,6 @@ ALWAYS_LOOKED_FOR = ("WANDB_API_KEY", "HF_TOKEN")
 
 _KEPT, _DATA = "secret_vars", ("inputs", "outputs")
 """Keys of profiles whose platform keeps secrets, and whose jobs' data goes to and from S3."""
-
-_S3_KEYS = {"ACCESS_KEY": "AWS_ACCESS_KEY_ID", "SECRET_KEY": "AWS_SECRET_ACCESS_KEY"}
-"""What such a job needs for its data, and the other name by which it takes it."""
 
 
 @dataclass
@@ -111,8 +109,14 @@ def _listed(env: Mapping[str, Any], kept: frozenset[str]) -> list[str]:
     listed = list(env.get("secrets") or ())
     if not _is_cloud(env) or not any(env.get(key) for key in _DATA):
         return listed
-    given = {*listed, *kept, *(env.get("env_vars") or ())}
-    return listed + [name for name, other in _S3_KEYS.items() if not given & {name, other}]
+    listed += lacking({*listed, *kept, *(env.get("env_vars") or ())})
+    return [*listed, *_token(listed)]
+
+
+def _token(listed: Collection[str]) -> list[str]:
+    """The token of keys that go from here, where they are temporary: it is never missing."""
+    tokens = {"ACCESS_KEY": token_in(os.environ), KEYS["ACCESS_KEY"]: os.environ.get(TOKEN, "").strip()}
+    return [TOKEN] if any(tokens[name] for name in tokens if name in listed) else []
 
 
 def _is_cloud(env: Mapping[str, Any]) -> bool:

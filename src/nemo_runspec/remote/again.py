@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,14 +18,20 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.remote.deadlines import timed_out
+from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.mirror import fetch_all
-from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Provider, Seen
+from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Seen, changes
+from nemo_runspec.remote.stopping import is_passing
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
 
 KINDS = ("eviction", "node")
 """Kinds of a diagnosis after which a job is submitted again. What a job did itself it would do again."""
+
+
+AGAIN = "again"
+"""Of a handle: the attempt that is being sent. Whoever is cut off then leaves the rest to the next one that asks."""
 
 
 def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> Found | None:
@@ -41,16 +48,51 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: S
     diagnosis = timed_out(record) or cloud.diagnose(record.handle, seen)
     if diagnosis is None or diagnosis.kind not in KINDS:
         return None
-    folder = store.folder(record.name) / "attempts"
-    paths.private_dir(folder)
     try:
-        with locked(folder, wait=False):
+        with _alone(store, record):
             now = store.by_name(record.name)
             if now.ended or _attempt(now) != _attempt(record):
                 return now, None
-            return _submit(store, cloud, now, seen, diagnosis)
+            return _submit(store, cloud, now, seen, diagnosis) if _is_left(now, seen) else None
     except Busy:
         return store.by_name(record.name), None
+
+
+def resume(store: JobStore, provider: Provider, record: JobRecord) -> tuple[JobRecord, bool]:
+    """A job whose next attempt somebody has begun to submit: that is finished, or taken back where it is to stop.
+
+    Returns: the job, and whether its platform is to be asked about it now.
+
+    Raises:
+        Unreachable: it cannot be known, or done, now; the next question tries again.
+    """
+    if AGAIN not in record.handle or record.ended:
+        return record, True
+    cloud = cast(CloudProvider, provider)
+    try:
+        with _alone(store, record):
+            now = store.by_name(record.name)
+            if AGAIN not in now.handle or now.ended:
+                return now, True
+            found = _resumed(store, cloud, now)
+            return (found[0], False) if found else (store.by_name(record.name), True)
+    except Busy:
+        return store.by_name(record.name), False
+
+
+def _resumed(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
+    if not record.handle.get("stopped_by"):
+        record = store.note(record, handle={AGAIN: {**record.handle[AGAIN], "sent": time.time()}})
+    return (_taken_back if record.handle.get("stopped_by") else _send)(store, provider, record)
+
+
+@contextmanager
+def _alone(store: JobStore, record: JobRecord) -> Iterator[None]:
+    """Only one process submits a job again. Raises `Busy` where another one does."""
+    folder = store.folder(record.name) / "attempts"
+    paths.private_dir(folder)
+    with locked(folder, wait=False):
+        yield
 
 
 def _is_left(record: JobRecord, seen: Seen) -> bool:
@@ -65,27 +107,63 @@ def _is_left(record: JobRecord, seen: Seen) -> bool:
 def _submit(
     store: JobStore, provider: CloudProvider, record: JobRecord, seen: Seen, diagnosis: Diagnosis
 ) -> Found | None:
-    folder = store.folder(record.name)
-    _keep_log(provider, record, folder)
-    avoid = _nodes_to_avoid(provider, record, seen, diagnosis)
+    """Writes down that there will be one more attempt, and with what, before it is sent. Not where it was stopped
+    while its log was fetched."""
+    _keep_log(provider, record, store.folder(record.name))
+    avoid = list(_nodes_to_avoid(provider, record, seen, diagnosis))
+    note = {"avoid": avoid, "tried": _told(record, seen, diagnosis), "after": _words(diagnosis), "sent": time.time()}
+    now = store.note(record, handle={AGAIN: note})
+    if now.ended:
+        return now, None
+    if now.handle.get("stopped_by"):
+        store.note(now, handle={AGAIN: None})
+        return None
+    return _send(store, provider, now)
+
+
+def _send(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
+    """Submits the attempt that is written down, or finds it, if it was sent before."""
+    avoid = record.handle[AGAIN]["avoid"]
     try:
-        found = provider.again(record.handle, seen, avoid, folder)
+        found = provider.again(record.handle, Seen("failed"), avoid, store.folder(record.name))
     except UserError as error:
-        if getattr(error, "transient", False):
+        if is_passing(error):
             raise
+        store.note(record, handle={AGAIN: None})
         return None  # it stays failed, for the reason it failed first
-    attempt, attempts = _attempt(record) + 1, int(record.handle["attempts"])
-    handle = {**record.handle, **found, "attempt": attempt, "tried": [*_tried(record), _told(record, seen, diagnosis)]}
-    handle |= {"avoid": list(avoid)} if avoid else {}
-    handle.pop("timed_out", None)
-    reason = f"attempt {attempt + 1} of {attempts} after {_words(diagnosis)}"
-    facts = {"id": handle.get("id"), "attempt": attempt, "attempts": attempts}
+    return _begun(store, provider, record, found)
+
+
+def _taken_back(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
+    """The attempt that is written down, if it was sent; it is ended then, as somebody wanted the job to stop."""
+    handle = {**provider.further(record.handle), "sent": record.handle[AGAIN]["sent"]}
+    [seen] = look(provider, [handle])
+    if seen.gone:
+        store.note(record, handle={AGAIN: None})
+        return None
+    return _begun(store, provider, record, {**handle, "id": seen.facts["id"]})
+
+
+def _begun(store: JobStore, provider: CloudProvider, record: JobRecord, found: Handle) -> Found:
+    """Writes down the attempt that is there now. It is ended where the job was stopped, or has ended, meanwhile."""
+    note, attempt, attempts = record.handle[AGAIN], _attempt(record) + 1, int(record.handle["attempts"])
+    own = {AGAIN: None, "timed_out": None, "attempt": attempt, "tried": [*_tried(record), note["tried"]]}
+    own |= {"avoid": note["avoid"]} if note["avoid"] else {}
+    left = {key: found.get(key) for key in record.handle if key not in provider.further(record.handle)}
+    handle = {**left, **changes(record.handle, found), **own}
+    for key in ("stopped_by", "sent"):
+        handle.pop(key, None)
+    facts = {"id": found.get("id"), "attempt": attempt, "attempts": attempts}
     facts |= {"phase": "queue", "phase_since": time.time()}
+    reason = f"attempt {attempt + 1} of {attempts} after {note['after']}"
     try:
-        return store.saw(record, "queued", reason, handle=handle, facts=facts), Seen("queued", facts=facts)
+        now = store.saw(record, "queued", reason, handle=handle, facts=facts)
     except JobEnded as error:  # somebody else has written down its end meanwhile: nobody would watch over this one
-        provider.stop([handle], "nemotron, as the job had ended", hard=True)
+        provider.stop([found], "nemotron, as the job had ended", hard=True)
         return error.record, None
+    if now.handle.get("stopped_by"):
+        provider.stop([now.handle], str(now.handle["stopped_by"]), hard=True)
+    return now, Seen("queued", facts=facts)
 
 
 def _keep_log(provider: CloudProvider, record: JobRecord, folder: Path) -> None:
@@ -93,7 +171,7 @@ def _keep_log(provider: CloudProvider, record: JobRecord, folder: Path) -> None:
     try:
         fetch_all(provider, record.handle, folder)
     except UserError as error:
-        if getattr(error, "transient", False):
+        if is_passing(error):
             raise
 
 
@@ -116,7 +194,8 @@ def _nodes_to_avoid(provider: CloudProvider, record: JobRecord, seen: Seen, diag
 def _told(record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> dict[str, Any]:
     """What is kept of an attempt that failed."""
     nodes = seen.facts.get("nodes") or record.facts.get("nodes") or ""
-    return {"id": record.handle.get("id"), "nodes": nodes, "kind": diagnosis.kind, "what": diagnosis.what}
+    known = {key: record.handle.get(key) for key in ("id", "workload") if record.handle.get(key)}
+    return {**known, "nodes": nodes, "kind": diagnosis.kind, "what": diagnosis.what}
 
 
 def _tried(record: JobRecord) -> Sequence[Any]:

@@ -11,7 +11,9 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.processes import user_name
+from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.remote.stopping import is_passing, stop_each
 
 _SHORTEST, _LONGEST = 0.5, 5.0
 """Seconds between two looks at jobs that were asked to stop."""
@@ -48,6 +50,11 @@ def cancel(
     return _wait(store, now, _AFTER_HARD, sleep)
 
 
+def until_over(store: JobStore, records: Sequence[JobRecord]) -> list[JobRecord]:
+    """The records of jobs that are being ended, once they are over or a minute has passed. Raises as `cancel`."""
+    return _wait(store, records, _AFTER_HARD, time.sleep)
+
+
 def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     """Ends a job whose submission was interrupted: it is looked for by its name first.
 
@@ -55,24 +62,25 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         UserError: it cannot be known, or ended.
     """
     provider = get_backend(record.executor).load_provider()
-    seen = provider.look([record.handle])[0]
+    seen = look(provider, [record.handle])[0]
     if seen.gone:
         ended = _write_cancelled(store, record, by)
         provider.remove(record.handle)
         return ended
-    handle = {**record.handle, "id": seen.facts["id"], "stopped_by": by}
+    handle = {"id": seen.facts["id"], "sent": None, "stopped_by": by}
     found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
-    provider.stop([handle], by, hard=True)
+    provider.stop([found.handle], by, hard=True)
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
 
 
 def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobStore | None = None) -> None:
-    """Asks jobs that are not over to stop, or ends them: one round trip per machine.
+    """Asks jobs that are not over to stop, or ends them: one round trip per machine that refuses none.
 
     Who wanted it is in their records first (`stopped_by` in the handle): no job is submitted again after that.
 
     Raises:
-        UserError: a platform does not answer, or refuses; where it refuses the records are as before.
+        UserError: a platform does not answer, or refuses to stop a job, whose record is as before then. All others are
+            asked all the same.
     """
     store = store or JobStore()
     groups: dict[tuple[str, str], list[JobRecord]] = {}
@@ -81,13 +89,13 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
             wished = _wished(store, record, by)
             provider = get_backend(record.executor).load_provider()
             groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(wished)
+    problems: list[tuple[JobRecord, UserError]] = []
     for (executor, _), some in groups.items():
-        try:
-            get_backend(executor).load_provider().stop([record.handle for record in some], by, hard=hard)
-        except UserError as error:
-            if not getattr(error, "transient", False):
-                _take_back(store, some, by)
-            raise
+        found = stop_each(get_backend(executor).load_provider(), [record.handle for record in some], by, hard=hard)
+        problems += [(record, error) for record, error in zip(some, found, strict=True) if error is not None]
+    _take_back(store, [record for record, error in problems if not is_passing(error)], by)
+    if problems:
+        raise _named(problems, sum(map(len, groups.values())))
 
 
 def clear(record: JobRecord) -> None:
@@ -101,18 +109,26 @@ def _wished(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         record = store.by_name(record.name)
     if record.handle.get("stopped_by"):
         return record
-    handle = {**record.handle, "stopped_by": by}
     with suppress(OSError):
-        store.note(record, handle=handle)
-    return dataclasses.replace(record, handle=handle)
+        return store.note(record, handle={"stopped_by": by})
+    return dataclasses.replace(record, handle={**record.handle, "stopped_by": by})
 
 
 def _take_back(store: JobStore, records: Sequence[JobRecord], by: str) -> None:
     for record in records:
-        if record.handle["stopped_by"] == by:
-            handle = {key: value for key, value in record.handle.items() if key != "stopped_by"}
+        if record.handle.get("stopped_by") == by:
             with suppress(OSError):
-                store.note(record, handle=handle)
+                store.note(record, handle={"stopped_by": None})
+
+
+def _named(problems: Sequence[tuple[JobRecord, UserError]], of: int) -> UserError:
+    """The first problem, with the names of the jobs that have one where others have none. `of`: how many there are."""
+    error = problems[0][1]
+    if len(problems) < of:
+        names = ", ".join(record.name for record, _ in problems[:5])
+        error.what = f"{names}: not stopped: {error.what}"
+        error.args = (error.what,)
+    return error
 
 
 def _before_submission(store: JobStore, record: JobRecord, by: str) -> JobRecord:
@@ -123,8 +139,11 @@ def _before_submission(store: JobStore, record: JobRecord, by: str) -> JobRecord
 
 
 def _write_cancelled(store: JobStore, record: JobRecord, by: str) -> JobRecord:
+    cause = f"cancelled by {by} before it was submitted"
+    if record.handle.get("sent"):
+        cause = f"cancelled by {by} while it was being submitted; {record.name} is not there, and might still turn up"
     try:
-        return store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
+        return store.finish(record, "cancelled", exit_code=143, cause=cause)
     except JobEnded as error:
         return error.record
 

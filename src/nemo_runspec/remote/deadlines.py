@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import cast
+from typing import Any, cast
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.display import span
-from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Rest, Seen
+from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Rest, Seen, changes
+from nemo_runspec.remote.stopping import is_passing, stop_each
 
 TIMED_OUT = 124
 """Exit code of a job that was stopped as its time was up, as `timeout(1)` of GNU coreutils says it."""
 
 _LOOKS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each look at jobs that were stopped; what has not ended then is looked at with the next question."""
+
+_WAITING = ("queued", "starting")
+_BEFORE = frozenset({"planned", "submitting", "queued"})
+"""States of a job that has not left its queue yet."""
 
 Pair = tuple[JobRecord, Seen]
 
@@ -53,9 +59,16 @@ PHASES: Mapping[str, Phase] = {
 
 
 def timed(record: JobRecord, seen: Seen, now: float) -> Seen:
-    """What is seen, with `phase_since` (seconds since 1970) and, where its deadline has passed, `overdue`, in words."""
+    """What is seen, with `phase_since` (seconds since 1970) and, where its deadline has passed, `overdue`, in words.
+
+    A platform that was not asked what a job waits for says no phase: then it is in the one it was in, and not overdue.
+    """
     phase = seen.facts.get("phase")
-    if phase not in PHASES or is_over(seen.state) or "deadlines" not in record.handle:
+    if is_over(seen.state) or "deadlines" not in record.handle:
+        return seen
+    if phase is None and seen.state == record.state and seen.state in _WAITING:
+        return replace(seen, facts={**seen.facts, **_phase_before(record)})
+    if phase not in PHASES:
         return seen
     since = _since(record, str(phase), now)
     facts = {**seen.facts, "phase_since": since}
@@ -72,12 +85,13 @@ def enforce(
 
     Jobs that were stopped so have failed, as far as they are over. All are on one machine. That they are being stopped
     is in their records first, so that a process that is killed meanwhile leaves the rest to the next one that asks.
-
-    Raises:
-        UserError: the platform does not answer, or refuses.
+    That one cannot be stopped is said with its being `overdue`, and keeps nobody from knowing how the others are.
     """
-    late = [_marked(store, provider, *pair) for pair in pairs if _is_to_stop(*pair)]
-    now = {record.name: (record, seen) for record, seen in _stopped(provider, late, sleep)}
+    late = [(_marked(store, provider, *pair), pair[1]) for pair in pairs if _is_to_stop(*pair)]
+    problems = stop_each(provider, [_with_id(*pair) for pair in late], _key_of(late), hard=True)
+    told = zip(late, problems, strict=True)
+    now = {pair[0].name: _not_stopped(store, *pair, problem) for pair, problem in told if problem is not None}
+    now |= _ended(provider, [pair for pair in late if pair[0].name not in now], sleep)
     return [_judged(*now.get(record.name, (record, seen))) for record, seen in pairs]
 
 
@@ -96,13 +110,28 @@ def timed_out(record: JobRecord) -> Diagnosis | None:
     return Diagnosis(**{key: str(value) for key, value in told["diagnosis"].items() if key in known})
 
 
-def _stopped(provider: Provider, late: Sequence[Pair], sleep: Callable[[float], None]) -> list[Pair]:
-    if not late:
-        return []
-    handles = [_with_id(*pair) for pair in late]
-    provider.stop(handles, PHASES[_phase_of(late[0][1])].key, hard=True)
-    answers = _until_over(provider, handles, sleep)
-    return [(record, seen) for (record, _), seen in zip(late, answers, strict=True)]
+def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float], None]) -> Mapping[str, Pair]:
+    """Jobs that were stopped, after a moment for their end; as they were where the platform does not answer then."""
+    answers: Sequence[Seen] = [seen for _, seen in stopped]
+    for pause in _LOOKS if stopped else ():
+        sleep(pause)
+        with suppress(UserError):
+            answers = provider.look([_with_id(*pair) for pair in stopped])
+        if all(is_over(seen.state) for seen in answers):
+            break
+    return {record.name: (record, seen) for (record, _), seen in zip(stopped, answers, strict=True)}
+
+
+def _not_stopped(store: JobStore, record: JobRecord, seen: Seen, problem: UserError) -> Pair:
+    """A job that goes on although its time is up. What was refused surely was not done: it may end by itself."""
+    if not is_passing(problem):
+        record = store.note(record, handle={"timed_out": None})
+    late = str(seen.facts.get("overdue") or "for too long")
+    return record, replace(seen, facts={**seen.facts, "overdue": f"{late}, and cannot be stopped: {problem.what}"})
+
+
+def _key_of(late: Sequence[Pair]) -> str:
+    return PHASES[_phase_of(late[0][1])].key if late else ""
 
 
 def _judged(record: JobRecord, seen: Seen) -> Pair:
@@ -114,16 +143,23 @@ def _judged(record: JobRecord, seen: Seen) -> Pair:
 
 
 def _since(record: JobRecord, phase: str, now: float) -> float:
-    """When a phase began: when that was seen first; a job that nobody has asked about since has been in the queue."""
+    """When a phase began: when that was seen first; a job that nobody has asked about yet has been in the queue.
+
+    One that has left the queue, and is there once more, waits since now.
+    """
     known, since = record.facts.get("phase"), record.facts.get("phase_since")
     if known == phase and isinstance(since, (int, float)):
         return min(float(since), now)
-    queued = record.when("queued")
+    queued = record.when("queued") if {step.state for step in record.states} <= _BEFORE else None
     return queued.timestamp() if phase == "queue" and not known and queued is not None else now
 
 
+def _phase_before(record: JobRecord) -> dict[str, Any]:
+    return {key: record.facts[key] for key in ("phase", "phase_since") if key in record.facts}
+
+
 def _is_to_stop(record: JobRecord, seen: Seen) -> bool:
-    if is_over(seen.state) or seen.gone or record.handle.get("stopped_by"):
+    if record.ended or is_over(seen.state) or seen.gone or record.handle.get("stopped_by"):
         return False
     overdue = "overdue" in seen.facts and _action(record, _phase_of(seen)) == "stop"
     return overdue or bool(record.handle.get("timed_out"))
@@ -134,18 +170,18 @@ def _action(record: JobRecord, phase: str) -> str:
     return str(record.handle["deadlines"].get("action") or ("warn" if phase == "queue" else "stop"))
 
 
-def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> Pair:
+def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> JobRecord:
     """The job, written down as being stopped, with what keeps it from running: afterwards that could not be seen."""
     if record.handle.get("timed_out"):
-        return record, seen
+        return record
     phase = PHASES[_phase_of(seen)]
     limit = record.handle["deadlines"][_phase_of(seen)]
     cause = f"{phase.key}: it {phase.doing} for longer than {span(limit)}"
     found = _diagnosed(provider, record, seen) or Diagnosis(
         phase.kind, cause, str(seen.facts.get("waiting") or ""), phase.remedy
     )
-    handle = {**_with_id(record, seen), "timed_out": {"cause": cause, "diagnosis": asdict(found)}}
-    return store.note(record, handle=handle), seen
+    told = {"timed_out": {"cause": cause, "diagnosis": asdict(found)}}
+    return store.note(record, handle={**changes(record.handle, _with_id(record, seen)), **told})
 
 
 def _diagnosed(provider: Provider, record: JobRecord, seen: Seen) -> Diagnosis | None:
@@ -161,16 +197,6 @@ def _diagnosed(provider: Provider, record: JobRecord, seen: Seen) -> Diagnosis |
 def _phase_of(seen: Seen) -> str:
     phase = str(seen.facts.get("phase") or "")
     return phase if phase in PHASES else "start"
-
-
-def _until_over(provider: Provider, handles: Sequence[Handle], sleep: Callable[[float], None]) -> Sequence[Seen]:
-    answers: Sequence[Seen] = ()
-    for pause in _LOOKS:
-        sleep(pause)
-        answers = provider.look(handles)
-        if all(is_over(seen.state) for seen in answers):
-            break
-    return answers
 
 
 def _with_id(record: JobRecord, seen: Seen) -> Handle:

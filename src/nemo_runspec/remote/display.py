@@ -152,7 +152,7 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
 
 
 def again_of(record: JobRecord) -> str:
-    """Which attempt of a job runs, and why there was another: `attempt 2 of 3: node-1 was lost`."""
+    """Which attempt of a job runs, and why there was another: `attempt 2 of 3 after: node-1 was lost`."""
     last = record.handle["tried"][-1]
     why = _plain(str(last.get("what") or last.get("kind") or ""))
     attempt = f"attempt {_attempt({**record.handle, 'attempt': record.handle.get('attempt') or 0})}"

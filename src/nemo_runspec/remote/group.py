@@ -18,7 +18,7 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.planning.model import BundleFile, Plan
-from nemo_runspec.remote.provider import Handle, Parts, Piece, Provider, Say
+from nemo_runspec.remote.provider import Handle, Parts, Piece, Provider, Say, changes
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.job import first_line
@@ -211,7 +211,8 @@ def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
 
 def _queued(store: JobStore, record: JobRecord, handle: Handle) -> JobRecord:
     try:
-        return store.transition(record, "queued", handle=handle, facts={"id": handle["id"], "attempt": 0})
+        known = changes(record.handle, handle)
+        return store.transition(record, "queued", handle=known, facts={"id": handle["id"], "attempt": 0})
     except JobEnded as error:
         return error.record
 

@@ -11,7 +11,8 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.remote.provider import Parts, Prepared, Say
+from nemo_runspec.remote.doubt import mark
+from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.job import first_line
@@ -39,6 +40,8 @@ class RemoteJob:
         self.provider.check(self.plan)
         contents, archive = read_bundle(self.plan.bundle), packed(self.plan, submission.again, say)
         self.parts = Parts(contents, archive, provide_mounts(self.plan.auto_mounts, say))
+        if fits := getattr(self.provider, "fits", None):  # only clouds have limits that show once all is packed
+            fits(submission, job_files(self.plan, self._rendering()), self.parts)
 
     def record_job(self) -> None:
         """Writes the job down, with all that a retry needs."""
@@ -69,14 +72,18 @@ class RemoteJob:
         """
         self.record = self.store.transition(self.record, "submitting")
         prepared = self._prepare()
+        self._on_its_way(prepared)
         try:
             handle = self.provider.submit(prepared, self.say)
         except UserError as error:
             if not getattr(error, "transient", False):
                 self._refused(error)
+            else:
+                self._on_its_way(prepared)
             raise
+        known = {**changes(self.record.handle, handle), "sent": None}
         self.record = self.store.transition(
-            self.record, "queued", handle=handle, facts={"id": handle.get("id"), "attempt": 0}
+            self.record, "queued", handle=known, facts={"id": handle.get("id"), "attempt": 0}
         )
         return self.record
 
@@ -87,7 +94,7 @@ class RemoteJob:
             UserError: they cannot be sent.
         """
         prepared = self._prepare()
-        staged = {**prepared.handle, "staged": True}
+        staged = {**changes(self.record.handle, prepared.handle), "staged": True}
         self.record = self.store.transition(self.record, "planned", "its files are there; not submitted", handle=staged)
         self.record = self.store.note(self.record, launcher=None)
         return prepared
@@ -104,8 +111,14 @@ class RemoteJob:
             self._refused(error)
             raise
         self._keep(prepared.rendering)
-        self.record = self.store.note(self.record, handle={**self.record.handle, **prepared.handle})
+        self.record = self.store.note(self.record, handle=changes(self.record.handle, prepared.handle))
         return prepared
+
+    def _on_its_way(self, prepared: Prepared) -> None:
+        """Writes down that a request goes out now, or has gone out, of which it is not known what became."""
+        sent = mark(prepared.handle)
+        if sent:
+            self.record = self.store.note(self.record, handle=sent)
 
     def _keep(self, rendering: Rendering) -> None:
         for file in rendering.files:

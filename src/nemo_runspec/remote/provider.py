@@ -157,6 +157,14 @@ class Prepared:
     by_hand: Sequence[str] = ()
 
 
+def changes(before: Handle, after: Handle) -> dict[str, Any]:
+    """What another handle of the same job has that this one has not: all that the store is told, which keeps the rest.
+
+    A key that is missing stays; one that is None goes.
+    """
+    return {key: value for key, value in after.items() if before.get(key) != value}
+
+
 class Provider(Protocol):
     """The errands. Every one may raise `UserError`; `transport.base.Unreachable` where trying later may help."""
 
@@ -210,6 +218,13 @@ class Provider(Protocol):
 class CloudProvider(Provider, Protocol):
     """What only platforms of pods offer besides."""
 
+    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+        """Refuses what is packed and cannot reach the pods, before anything is written down. May ask a git server.
+
+        Args:
+            texts: the job's own, by name.
+        """
+
     def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
         """The exact texts of a submission, as far as the platform can be asked for them now. Changes nothing there."""
 
@@ -223,10 +238,15 @@ class CloudProvider(Provider, Protocol):
         """Why a job failed, or does not start; None where nothing is wrong."""
 
     def forget(self, handle: Handle) -> Sequence[str]:
-        """Deletes what the platform keeps of a job that is over; a line for each thing deleted."""
+        """Deletes what the platform keeps of a job, which ends one that still runs; a line for each thing deleted."""
+
+    def further(self, handle: Handle) -> Handle:
+        """How the attempt after this one is found as long as its id is not known. No network."""
 
     def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
         """Submits a failed job once more, exactly as before; the new handle, its `attempt` one more.
+
+        A second call finds what the first one has submitted.
 
         Args:
             avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
@@ -13,9 +12,10 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import Life, life_of
 from nemo_runspec.jobs.record import STATES, now
-from nemo_runspec.remote.again import submit_again
+from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed, told_by
-from nemo_runspec.remote.provider import Handle, Provider, Rest, Seen
+from nemo_runspec.remote.doubt import look
+from nemo_runspec.remote.provider import Provider, Rest, Seen
 
 NEVER = "it was never submitted: nemotron ended before it did"
 _VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
@@ -25,6 +25,7 @@ _LOST_FOR_GOOD = 600.0
 """Seconds after which what a lost job has left is fetched, and its secrets are removed."""
 
 Found = tuple[JobRecord, Seen | None]
+Pair = tuple[JobRecord, Seen]
 
 
 def is_remote(record: JobRecord) -> bool:
@@ -84,11 +85,11 @@ def conclude(
 def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
     """Writes down the state of a job that goes on."""
     facts = {**seen.facts, "asked": now()}
-    handle = _with_id(record.handle, seen)
+    handle = _new_id(record, seen)
     try:
         if seen.state != record.state or (seen.state != "queued" and seen.reason != record.reason):
             return store.saw(record, seen.state, seen.reason, handle=handle, facts=facts)
-        if _lasting(facts) != _lasting(record.facts) or handle != record.handle:
+        if _lasting(facts) != _lasting(record.facts) or handle:
             return store.note(record, facts=facts, handle=handle)
     except JobEnded as error:
         return error.record
@@ -96,16 +97,36 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
 
 
 def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
-    group = [_as_stored(store, record) for record in group]
-    answers = provider.look([record.handle for record in group], places=places)
-    told = [(record, timed(record, seen, time.time())) for record, seen in zip(group, answers, strict=True)]
-    pairs = enforce(store, provider, told)
-    result: dict[str, Found] = {record.name: found for record, seen in pairs if (found := _else(store, record))}
-    pairs = [pair for pair in pairs if pair[0].name not in result]
+    known = [resume(store, provider, _as_stored(store, record)) for record in group]
+    result: dict[str, Found] = {record.name: (record, None) for record, settled in known if not settled}
+    pairs, others = _current(store, _seen(provider, [record for record, settled in known if settled], places))
+    result |= others
+    told = enforce(store, provider, [(record, timed(record, seen, time.time())) for record, seen in pairs])
+    pairs, others = _current(store, told)
+    result |= others
     result |= {record.name: (apply(store, record, seen), seen) for record, seen in pairs if _goes_on(record, seen)}
     ended = [pair for pair in pairs if not _goes_on(*pair)]
     result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
     return result | _over(store, provider, [pair for pair in ended if not pair[1].gone])
+
+
+def _seen(provider: Provider, records: Sequence[JobRecord], places: bool) -> Sequence[Pair]:
+    handles = [record.handle for record in records]
+    return list(zip(records, look(provider, handles, places=places), strict=True)) if records else []
+
+
+def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[str, Found]]:
+    """What was seen, with the records as others have written them meanwhile; and the jobs that became other ones on
+    their platform, or are about to: what it said is of the old ones."""
+    same: list[Pair] = []
+    others: dict[str, Found] = {}
+    for record, seen in pairs:
+        now, known = _as_stored(store, record), record.handle.get("id")
+        if AGAIN in now.handle or (known and now.handle.get("id") != known):
+            others[record.name] = (now, None)
+        else:
+            same.append((now, seen))
+    return same, others
 
 
 def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, Seen]]) -> dict[str, Found]:
@@ -134,13 +155,6 @@ def _as_stored(store: JobStore, record: JobRecord) -> JobRecord:
         return store.by_name(record.name)
     except UserError:
         return record
-
-
-def _else(store: JobStore, record: JobRecord) -> Found | None:
-    """A job that became another one on its platform while that was asked: what it said is of the old one."""
-    now = _as_stored(store, record)
-    known = record.handle.get("id")
-    return (now, None) if known and now.handle.get("id") != known else None
 
 
 def _goes_on(record: JobRecord, seen: Seen) -> bool:
@@ -189,7 +203,7 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
             outputs=rest.outputs,
             metrics=rest.metrics,
             facts={**seen.facts, "asked": now()},
-            handle=_with_id(record.handle, seen),
+            handle=_new_id(record, seen),
             diagnosis=diagnosis,
             **elapsed,
         )
@@ -228,12 +242,10 @@ def _on_its_way(record: JobRecord) -> bool:
     return life_of(record.launcher, record.host) is Life.ALIVE
 
 
-def _with_id(handle: Handle, seen: Seen) -> dict[str, object]:
-    """The handle of an adopted job gets its id."""
-    found = dict(handle)
-    with suppress(KeyError):
-        found.setdefault("id", seen.facts["id"])
-    return found
+def _new_id(record: JobRecord, seen: Seen) -> dict[str, object]:
+    """What the handle of an adopted job gets: its id; it is no longer on its way. Nothing for a job that has one."""
+    id = seen.facts.get("id")
+    return {"id": id, "sent": None} if id and not record.handle.get("id") else {}
 
 
 def _lasting(facts: Mapping[str, object]) -> dict[str, object]:

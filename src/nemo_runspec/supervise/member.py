@@ -11,16 +11,23 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.job import SupervisedJob
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.supervise.submission import Again, Submission
 
 
 def run_member(
-    planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
+    planned: Planned,
+    *,
+    argv: Sequence[str],
+    group: str,
+    interrupts: Interrupts,
+    say: Callable[[str], None],
+    again: Again | None = None,
 ) -> JobRecord:
     """Runs one plan of a sweep to its end, in the calling thread; its output goes to its own log only.
 
     Args:
         group: the sweep's name. `interrupts`: entered in the main thread; a signal that came ends this job too.
+        again: the job that is run once more.
 
     Returns: the record of the ended job; `failed` too where it could not be made ready or started.
 
@@ -28,7 +35,7 @@ def run_member(
         UserError: the job could not even be recorded.
     """
     plan = planned.plan
-    submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group)
+    submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group, again=again)
     job = SupervisedJob(submission, say, show=False)
     job.record_job()
     with suppress(UserError):  # its record says the same

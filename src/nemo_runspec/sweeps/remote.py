@@ -20,12 +20,13 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.group import GroupProvider, RemoteGroup
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.source import Layer
 from nemo_runspec.supervise.interrupts import WORDS, Interrupts
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.supervise.submission import Again, Submission
 from nemo_runspec.sweeps.array_follow import fetch_metrics
 from nemo_runspec.sweeps.model import Options, options_of
 from nemo_runspec.transport.base import Unreachable
@@ -97,6 +98,15 @@ def parallel_of(plan: Plan) -> int | None:
     return int(limit) if limit and source is not None and source.layer is not Layer.DEFAULT else None
 
 
+def is_bounded_here(plan: Plan) -> bool:
+    """Whether a process of this machine has to hold how many runs go on: a limit is asked for, and their platform takes
+    no runs together."""
+    backend = get_backend(plan.executor)
+    if not backend.remote or parallel_of(plan) is None:
+        return False
+    return not hasattr(backend.load_provider(), "shape_of")
+
+
 class RemoteSweep:
     """The runs of a grid on their way.
 
@@ -162,15 +172,26 @@ class RemoteSweep:
         return found
 
 
-def run_member(planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Say) -> JobRecord:
+def run_member(
+    planned: Planned,
+    *,
+    argv: Sequence[str],
+    group: str,
+    interrupts: Interrupts,
+    say: Say,
+    again: Again | None = None,
+) -> JobRecord:
     """Runs one plan of a sweep to its end as an ordinary job, in the calling thread: for a sweeper that waits for it.
+
+    Args:
+        again: the job that is run once more.
 
     Returns: the record of the job that is over.
 
     Raises:
         UserError: it could not be submitted, or the platform refuses to be asked.
     """
-    job = RemoteJob(_submission(planned, argv, group), say)
+    job = RemoteJob(_submission(planned, argv, group, again), say)
     job.record_job()
     record = job.submit()
     wish, pause = _Wish(interrupts, job.folder), _SHORTEST
@@ -219,13 +240,13 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
     if not open_ones:
         return
     provider = get_backend(open_ones[0].executor).load_provider()
-    seen = provider.look([record.handle for record in open_ones])
+    seen = look(provider, [record.handle for record in open_ones])
     there = []
     for record, found in zip(open_ones, seen, strict=True):
         if found.gone:
             store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
             continue
-        handle = {**record.handle, "id": found.facts["id"]}
+        handle = {"id": found.facts["id"], "sent": None}
         there.append(store.transition(record, "queued", handle=handle, facts=dict(found.facts)))
     stop_all(there, by, hard=True)
     for record, found in zip(open_ones, seen, strict=True):
@@ -237,6 +258,6 @@ def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:
     return part.submissions if isinstance(part, RemoteGroup) else [part.submission]
 
 
-def _submission(planned: Planned, argv: Sequence[str], group: str) -> Submission:
+def _submission(planned: Planned, argv: Sequence[str], group: str, again: Again | None = None) -> Submission:
     plan = planned.plan
-    return Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group)
+    return Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group, again=again)

@@ -27,6 +27,12 @@ def write_results(sweep: Sweep, table: Table, folder: Path) -> None:
     draw(table, folder / PNG, title=f"{sweep.recipe}   {sweep.group}")
 
 
+def discard_results(folder: Path) -> None:
+    """Takes both files away: they are no longer what the sweep is. Raises `OSError` where that cannot be done."""
+    for name in (CSV, PNG):
+        (folder / name).unlink(missing_ok=True)
+
+
 def as_csv(table: Table) -> str:
     """One line for each member, in the table's order, with whole keys and numbers in full."""
     metrics = sorted({name for row in table.rows for name in row.member.metrics})

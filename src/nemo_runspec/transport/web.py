@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
@@ -23,19 +24,24 @@ _FIRST, _LONGEST = 0.5, 15.0
 _SAID = 300
 """Characters of a server's own words that are shown."""
 
-_NOT_DONE = frozenset({429, 503})
-"""Answers by which a server says that it has not done what was asked (RFC 9110 §15.6.4, RFC 6585 §4)."""
+_NOT_DONE = frozenset({429})
+"""Answers by which a server says that it has not done what was asked (RFC 6585 §4).
+
+503 is none of them: a gateway says it, with or without Retry-After, also when the server behind it has done it.
+"""
 
 
 class Refused(UserError):
-    """The platform understood and said no (4xx): asking again would not help.
+    """The platform understood and said no (4xx), or is elsewhere (3xx): asking again would not help.
 
     Attributes:
         status: of the answer. `body`: its JSON, else its text.
     """
 
-    def __init__(self, what: str, *, status: int, body: Any, where: str | None = None) -> None:
-        super().__init__(what, where=where)
+    def __init__(
+        self, what: str, *, status: int, body: Any, where: str | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(what, where=where, remedy=remedy)
         self.status = status
         self.body = body
 
@@ -98,7 +104,7 @@ class Web:
         """The JSON there.
 
         Raises:
-            Refused: 4xx. Unreachable: no answer, or none but failures, for all of the patience.
+            Refused: 4xx. Unreachable: no answer, or none but failures, for all of the patience. A redirect is followed.
         """
         return self.reply("GET", path, params=params, repeatable=True).json()
 
@@ -109,16 +115,13 @@ class Web:
             repeatable: doing it twice is the same as doing it once.
 
         Raises:
-            Refused: 4xx. NotKnown: it may have been done. Unreachable: it was not done.
+            Refused: 4xx, or a redirect: following it would make a GET of it (RFC 9110 §15.4).
+            NotKnown: it may have been done. Unreachable: it was not done.
         """
         return self.reply("POST", path, body=body, repeatable=repeatable).json()
 
-    def patch(self, path: str, body: Any) -> Any:
-        """As `post`, for a change that may be made twice."""
-        return self.reply("PATCH", path, body=body, repeatable=True).json()
-
     def delete(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        """As `get`, for a removal."""
+        """As `post`, for a removal, which may be done twice."""
         return self.reply("DELETE", path, params=params, repeatable=True).json()
 
     def reply(
@@ -156,7 +159,14 @@ class Web:
         headers = {"Accept": "application/json", **kind, **self._headers()}
         try:
             answer = self._session.request(
-                method, url, params=params, data=data, headers=headers, timeout=self._timeout, auth=_keep
+                method,
+                url,
+                params=params,
+                data=data,
+                headers=headers,
+                timeout=self._timeout,
+                auth=_keep,
+                allow_redirects=method == "GET",
             )
         except requests.exceptions.SSLError as error:
             raise UserError(
@@ -175,8 +185,10 @@ class Web:
         return self._checked(Reply(answer.status_code, answer.headers, answer.content, url))
 
     def _checked(self, reply: Reply) -> Reply:
-        if reply.status < 400:
+        if reply.status < 300:
             return reply
+        if reply.status < 400:
+            raise self._elsewhere(reply)
         said = _message(reply)
         if reply.status == 429 or reply.status >= 500:
             after = _retry_after(reply.headers.get("Retry-After"))
@@ -186,6 +198,18 @@ class Web:
             status=reply.status,
             body=_body(reply),
             where=reply.url,
+        )
+
+    def _elsewhere(self, reply: Reply) -> Refused:
+        """The place it names is shown without its parameters, which may be secret."""
+        named = urlsplit(urljoin(reply.url, reply.headers.get("Location") or ""))
+        return Refused(
+            f"{self.name} answers that it is at {named.scheme}://{named.netloc.rpartition('@')[2]}{named.path}"
+            f" (HTTP {reply.status})",
+            status=reply.status,
+            body=_body(reply),
+            where=reply.url,
+            remedy=f"let the URL of {self.name}, in the profile or the environment, be the one that leads there",
         )
 
     def _gave_up(self, trouble: _Passing, method: str, url: str, *, again: bool) -> Unreachable:

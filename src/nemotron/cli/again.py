@@ -24,27 +24,15 @@ def retry(store: JobStore, record: JobRecord) -> int:
     """Runs the job again under a new name, attached or detached as it was; the return value is the exit code.
 
     Raises:
-        UserError: as `planned_again`.
-    """
-    planned, again = planned_again(store, record)
-    return run_planned(record, planned, again)
-
-
-def run_planned(record: JobRecord, planned: Planned, again: Again, group: str | None = None) -> int:
-    """Runs what `planned_again` has made; the exit code.
-
-    Args:
-        group: the sweep it is a member of.
-
-    Raises:
-        UserError: the directory the job was started in is gone, or it cannot be run.
+        UserError: as `planned_again`; the directory the job was started in is gone, or it cannot be run.
     """
     from nemotron.cli.execute import ready_client, submit
 
+    planned, again = planned_again(store, record)
     client = ready_client(planned.plan)
-    _stand_where_it_stood(record, planned.plan)
+    stand_where_it_stood(record, planned.plan)
     print(f"{record.name}: run again as {planned.plan.name}", file=sys.stderr)
-    return submit(planned, client, argv=sys.argv, again=again, group=group)
+    return submit(planned, client, argv=sys.argv, again=again)
 
 
 def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
@@ -94,8 +82,12 @@ def _stored_bundle(plan: Plan, folder: Path) -> Bundle:
     return dataclasses.replace(plan.bundle, files=files)
 
 
-def _stand_where_it_stood(record: JobRecord, plan: Plan) -> None:
-    """A local job without a code package runs in the directory of the call."""
+def stand_where_it_stood(record: JobRecord, plan: Plan) -> None:
+    """A local job without a code package runs in the directory of the call.
+
+    Raises:
+        UserError: that cannot be entered.
+    """
     if plan.executor != "local" or plan.package.kind != "none":
         return
     try:

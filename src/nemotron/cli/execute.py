@@ -18,6 +18,7 @@ from nemotron.cli.options import Invocation
 
 if TYPE_CHECKING:
     from nemo_runspec.supervise.submission import Again
+    from nemotron.cli.sweep_life import Recorded
 
 Client = Callable[..., int]
 """A backend's `run(submission)`; the return value is the exit code."""
@@ -83,13 +84,11 @@ def ready_client(plan: Plan) -> Client:
     return client
 
 
-def submit(
-    planned: Planned, client: Client, *, argv: list[str], again: Again | None = None, group: str | None = None
-) -> int:
+def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | None = None) -> int:
     """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached.
 
     Args:
-        again: the job that is run once more. `group`: the sweep it is a member of.
+        again: the job that is run once more.
     """
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.supervise.submission import Submission
@@ -97,7 +96,7 @@ def submit(
     for line in planned.plan.warnings:
         print(f"warning: {line}", file=sys.stderr)
     text = plan_to_json(planned.plan)
-    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, again=again))
+    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again))
 
 
 def _check_combination(invocation: Invocation) -> None:
@@ -150,35 +149,37 @@ def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
-    from nemotron.cli.sweep import preview_sweep, run_sweep
+    from nemotron.cli.sweep import goes_alone, preview_sweep, run_sweep
 
     if invocation.dry_run:
         return preview_sweep(request, as_json=invocation.json)
     _check_single(invocation)
-    if invocation.mode == "batch" and not _goes_alone(request):
+    if invocation.mode == "batch" and not goes_alone(request):
         return _detached_sweep(request, invocation)
     return run_sweep(request, invocation, sys.argv)
 
 
-def _goes_alone(request: PlanRequest) -> bool:
-    """Whether a platform runs the sweep once it is submitted: a sweeper of Hydra's needs a process to ask it."""
-    from nemotron.cli.sweep import asks_a_sweeper
-
-    executor = request.profile.executor if request.profile else "local"
-    return get_backend(executor).remote and not asks_a_sweeper(request)
-
-
 def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:
     """Starts a process that runs the sweep without this terminal; returns once the sweep is written down."""
-    from nemo_runspec.supervise.detach import Ready, detach
-    from nemo_runspec.sweeps.store import SweepStore
     from nemotron.cli.sweep import run_sweep
 
-    def work(ready: Ready) -> None:
-        def recorded(group: str) -> None:
-            ready(group, SweepStore().folder(group) / "sweep.log")
+    return detached_sweep(lambda recorded: run_sweep(request, invocation, sys.argv, recorded=recorded))
 
-        run_sweep(request, invocation, sys.argv, recorded=lambda sweep: recorded(sweep.group))
+
+def detached_sweep(lead: Callable[[Recorded], int]) -> int:
+    """Lets a process lead a sweep without this terminal; says its name once it is written down.
+
+    Args:
+        lead: does so, and calls what it is given once the sweep is written down.
+
+    Raises:
+        UserError: what `lead` raised before that.
+    """
+    from nemo_runspec.supervise.detach import Ready, detach
+    from nemo_runspec.sweeps.store import SweepStore
+
+    def work(ready: Ready) -> None:
+        lead(lambda sweep: ready(sweep.group, SweepStore().folder(sweep.group) / "sweep.log"))
 
     group = detach(work)
     print(group)

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.jobs.record import now
-from nemo_runspec.jobs.request import read_request
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan, choose_yaml
-from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.sweep import combinations, plan_each
-from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemo_runspec.redact import redact_argv
-from nemo_runspec.supervise.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
 from nemo_runspec.sweeps.plugin import Stopped, Trial, run_search
-from nemo_runspec.sweeps.run import Crew, RunMember, Runner
-from nemo_runspec.sweeps.search import BASIC, Search, compose_search, first_line
-from nemo_runspec.sweeps.status import exit_code, state_of_all
-from nemo_runspec.sweeps.store import SweepStore
+from nemo_runspec.sweeps.run import RunMember, Runner
+from nemo_runspec.sweeps.search import BASIC, Search, compose_search
+from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.table import metric_of, varying_keys
 from nemotron.cli.options import Invocation
-from nemotron.cli.sweep_display import make_display
-from nemotron.cli.sweep_report import conclude
-
-Recorded = Callable[[Sweep], object]
-"""Called once the sweep is written down and before anything runs: whoever waits for that may go."""
+from nemotron.cli.sweep_life import Recorded, SweepLife, is_led_there
 
 
 def run_sweep(
@@ -81,32 +68,37 @@ def asks_a_sweeper(request: PlanRequest) -> bool:
     return any(is_hydra_override(text) for text in request.overrides)
 
 
-class _Session:
+def goes_alone(request: PlanRequest) -> bool:
+    """Whether a platform runs the sweep once it is submitted.
+
+    A sweeper of Hydra's needs a process to ask it, and so does a limit that the platform does not hold.
+    """
+    executor = request.profile.executor if request.profile else "local"
+    if not get_backend(executor).remote or asks_a_sweeper(request):
+        return False
+    return is_led_there(build_plan(replace(request, overrides=combinations(request)[0])).plan)
+
+
+class _Session(SweepLife):
     """One sweep while it runs."""
 
     def __init__(self, request: PlanRequest, argv: Sequence[str], run_member: RunMember, recorded: Recorded) -> None:
+        super().__init__(Sweep(new_group(request.recipe.path), request.recipe.path, now()), argv, run_member, recorded)
         self.request = request
-        self.argv = list(argv)
-        self.run_member = run_member
-        self.recorded = recorded
-        self.store = SweepStore()
-        self.interrupts = Interrupts()
-        self.sweep = Sweep(new_group(request.recipe.path), request.recipe.path, now())
-        self.folder = self.store.folder(self.sweep.group)
 
     def grid(self) -> int:
         """Every combination of values, all planned before the first is run."""
         runs = combinations(self.request)
         planned = plan_each(self.request, runs)
-        if _is_elsewhere(planned[0].plan):
+        if is_led_there(planned[0].plan):
             return self._grid_elsewhere(planned, runs)
         members = [member_of(index, each.plan) for index, each in enumerate(planned)]
-        with self._recorded(planned, members):
+        with self.led(planned, self._at_first(planned, members)):
             with self.interrupts.raised():
                 if self._provide_inputs(planned):
                     planned = plan_each(self.request, runs)
-            with self._watched(planned, varying_keys(self.sweep.members), len(planned)) as runner:
-                self._run(runner, planned, 0)
+            with self.watched(planned, varying_keys(self.sweep.members), len(planned)) as crew:
+                self._run(Runner(crew, self.sweep.options), planned, 0)
         return self.sweep.exit_code or 0
 
     def search(self) -> int:
@@ -114,12 +106,12 @@ class _Session:
         search = _compose(self.request, self.folder)
         request = replace(self.request, overrides=search.example())
         example = [build_plan(request)]
-        with self._recorded(example, [], search):
+        with self.led(example, self._at_first(example, [], search)):
             with self.interrupts.raised():
                 if self._provide_inputs(example):
                     example = [build_plan(request)]
-            with self._watched(example, list(search.space), search.trials) as runner, suppress(Stopped):
-                self._ask(search, runner)
+            with self.watched(example, list(search.space), search.trials) as crew, suppress(Stopped):
+                self._ask(search, Runner(crew, self.sweep.options))
         return self.sweep.exit_code or 0
 
     def _ask(self, search: Search, runner: Runner) -> None:
@@ -137,87 +129,25 @@ class _Session:
             planned = plan_each(self.request, runs)
         return run_sweep_elsewhere(self.sweep, planned, self.argv)
 
-    def _begin(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> None:
-        """Writes the sweep down, once nothing speaks against running it."""
-        for each in planned:
-            refuse_unfilled(each.plan)
+    def _at_first(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> Sweep:
+        """The sweep as it is written down first."""
         first = planned[0]
-        _check(first.plan)
-        self.sweep = replace(
+        return replace(
             self.sweep,
             argv=tuple(redact_argv(self.argv, first.secret_values.values())),
             options=options_of(first.plan, maximize=search.maximize if search else False),
             members=tuple(members),
-            launcher=this_process(),
             sweeper=search.name if search else None,
-            host=os.uname().nodename,
-            profile=first.plan.profile,
-            executor=first.plan.executor,
         )
-        self.store.write(self.sweep)
-        self.recorded(self.sweep)
-
-    @contextmanager
-    def _recorded(
-        self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None
-    ) -> Iterator[None]:
-        """From the first moment at which others see the sweep, it is theirs to end, and how it ends is written down."""
-        with self.interrupts:
-            self._begin(planned, members, search)
-            try:
-                yield
-            except Interrupted as error:
-                print("cancelled before the first run was started", file=sys.stderr)
-                self._conclude(error)
-            except BaseException as error:
-                self._conclude(error)
-                raise
-            else:
-                self._conclude(None)
-
-    def _conclude(self, error: BaseException | None) -> None:
-        """However it ended, the sweep is written down, compared and shown."""
-        verdict, code, cause = self._ending(error)
-        self.sweep = replace(self.sweep, ended=now(), verdict=verdict, exit_code=code, cause=cause)
-        self.store.write(self.sweep)
-        if any(member.record or member.problem for member in self.sweep.members):
-            conclude(self.sweep, self.folder)
-
-    def _ending(self, error: BaseException | None) -> tuple[str, int, str]:
-        """State, exit code and, where the members do not say it, cause of the sweep's end."""
-        if self.interrupts.seen:
-            number, wish = signal.Signals(self.interrupts.seen[0]), read_request(self.folder)
-            return "cancelled", EXIT_CODES[number], f"cancelled by {wish.by if wish else WORDS[number]}"
-        if error is None:
-            return state_of_all(self.sweep.members), exit_code(self.sweep.members), ""
-        if isinstance(error, UserError):  # an input that was cancelled has cancelled the sweep
-            cancelled = error.exit_code in EXIT_CODES.values()
-            return "cancelled" if cancelled else "failed", error.exit_code, error.what
-        return "failed", 1, f"{type(error).__name__}: {first_line(error)}"
-
-    @contextmanager
-    def _watched(self, planned: Sequence[Planned], keys: Sequence[str], total: int | None) -> Iterator[Runner]:
-        """What runs the members, with one display."""
-        with self.interrupts.raised():
-            _prepare_once(planned)
-        for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
-            print(f"warning: {line}", file=sys.stderr)
-        with make_display(self.sweep, keys, total) as display:
-            crew = Crew(self.sweep.group, self.argv, self.interrupts, display, self.run_member)
-            yield Runner(crew, self.sweep.options)
 
     def _run(self, runner: Runner, planned: Sequence[Planned], offset: int) -> list[Member]:
         """Runs a batch. `offset`: how many members of the sweep have ended before it."""
         batch = [(member_of(offset + index, each.plan), each) for index, each in enumerate(planned)]
         before = self.sweep.members[:offset]
-        self._note([*before, *(member for member, _ in batch)])
+        self.note([*before, *(member for member, _ in batch)])
         ended = runner.run(batch)
-        self._note([*before, *ended])
+        self.note([*before, *ended])
         return ended
-
-    def _note(self, members: Sequence[Member]) -> None:
-        self.sweep = replace(self.sweep, members=tuple(members))
-        self.store.write(self.sweep)
 
     def _batch(self, runner: Runner, search: Search, jobs: Sequence[Sequence[str]]) -> list[Trial]:
         """One batch of a sweeper's. Raises `Stopped` where the sweep is not to go on."""
@@ -257,10 +187,6 @@ class _Session:
         return bool(made)
 
 
-def _is_elsewhere(plan: Plan) -> bool:
-    return get_backend(plan.executor).remote
-
-
 def _how_to_run(request: PlanRequest) -> RunMember:
     if request.profile and get_backend(request.profile.executor).remote:
         from nemo_runspec.sweeps.remote import run_member
@@ -271,23 +197,6 @@ def _how_to_run(request: PlanRequest) -> RunMember:
 
 def _compose(request: PlanRequest, folder: Path) -> Search:
     return compose_search(request.overrides, choose_yaml(request.recipe, request.config), folder)
-
-
-def _check(plan: Plan) -> None:
-    """Raises `UserError` where runs of this kind cannot be run, in this release or on this machine."""
-    backend = get_backend(plan.executor)
-    if backend.remote:
-        backend.load_provider().check(plan)
-    else:
-        backend.load_worker().check(plan)
-
-
-def _prepare_once(planned: Sequence[Planned]) -> None:
-    """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
-    needed = {(each.plan.python, getattr(each.plan.target, "container_image", None)): each.plan for each in planned}
-    for plan in needed.values():
-        if not _is_elsewhere(plan):
-            get_backend(plan.executor).load_worker().prepare(plan, lambda line: print(line, file=sys.stderr))
 
 
 def _no_metric(search: Search, member: Member, metric: str | None) -> UserError:

@@ -5,49 +5,50 @@ The new jobs take the places of the failed ones in the sweep, which is from then
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.wait import exit_code_of, wait_for
+from nemo_runspec.jobs.request import forget_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.supervise.interrupts import Interrupts
+from nemo_runspec.supervise.member import run_member as local_member
 from nemo_runspec.supervise.submission import Again, Submission
+from nemo_runspec.sweeps.again import Placing, member_again, sweep_again
+from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.overview import Overview
+from nemo_runspec.sweeps.remote import run_member as remote_member
+from nemo_runspec.sweeps.results import discard_results
+from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
-from nemotron.cli.again import planned_again, run_planned
+from nemo_runspec.sweeps.table import varying_keys
+from nemotron.cli.again import planned_again, stand_where_it_stood
+from nemotron.cli.execute import detached_sweep
+from nemotron.cli.sweep_life import Recorded, SweepLife, is_elsewhere, is_led_there
+from nemotron.cli.sweep_remote import Stay, end_interrupted, say_how_to_go_on
 from nemotron.cli.text import count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nemo_runspec.sweeps.model import Member, Sweep
 
 _FAILED = frozenset({"failed", "lost"})
 """States of runs that are run again. One that was cancelled was not wanted."""
-
-_INTERRUPTED = 130
 
 Once = tuple[JobRecord, Planned, Again]
 """A job that failed, its plan under a new name, and where its package lies."""
 
 
-def retry_sweep(store: JobStore, group: str, said: Callable[[JobRecord], str]) -> int:
-    """Runs the failed runs of a sweep again, all that can be before the first is started.
+def retry_sweep(store: JobStore, group: str) -> int:
+    """Runs the failed runs of a sweep again, as the sweep itself ran them; all are planned before the first is started.
 
-    Elsewhere they are submitted together and waited for, unless they were detached; here they run one after another.
+    Here that is `max_parallel` at a time, attached or detached as it was. On a platform they are submitted together,
+    unless it cannot hold a limit that is asked for.
 
-    Args:
-        said: how a job that is over is told in a line.
-
-    Returns: 0 where all have succeeded, or are detached; else the first exit code that is not 0; 130 after Ctrl-C.
+    Returns: 0 where the sweep is detached; else its exit code, of all its runs; 130 after Ctrl-C.
 
     Raises:
         UserError: one still runs, none has failed, or what one needs is gone: nothing was started then.
@@ -60,9 +61,10 @@ def retry_sweep(store: JobStore, group: str, said: Callable[[JobRecord], str]) -
         raise UserError(f"no run of sweep '{group}' has failed", remedy=f"nemotron jobs show {group}")
     runs = [(record, *planned_again(store, record)) for record in failed]
     _say(f"{group}: {count(len(runs), 'run')} of {len(records)} again")
-    if get_backend(failed[0].executor).remote:
-        return _elsewhere(store, group, runs, said)
-    return _here(overview.sweep_store, group, runs)
+    plan = runs[0][1].plan
+    sweep = sweep_again(overview.sweep_store, store, group, records, plan)
+    alone = is_led_there(plan) and sweep.sweeper is None
+    return _elsewhere(sweep, runs) if alone else _here(sweep, runs)
 
 
 def _newest(store: JobStore, overview: Overview, group: str) -> list[JobRecord]:
@@ -97,72 +99,80 @@ def _refuse_open(sweeps: SweepStore, group: str, records: Sequence[JobRecord]) -
         )
 
 
-def _here(sweeps: SweepStore, group: str, runs: Sequence[Once]) -> int:
-    codes = []
-    for record, planned, again in runs:
-        try:
-            codes.append(run_planned(record, planned, again, group))
-        finally:
-            if JobStore().exists(planned.plan.name):
-                _replace(sweeps, group, {record.name: planned.plan.name})
-        if codes[-1] in (_INTERRUPTED, 143, 129):
-            break
-    return next((code for code in codes if code), 0)
+def _here(sweep: Sweep, runs: Sequence[Once]) -> int:
+    """A process leads the sweep: this one, or one without a terminal, as before."""
+    record, planned, _ = runs[0]
+    stand_where_it_stood(record, planned.plan)
+    if record.mode == "batch":
+        return detached_sweep(lambda recorded: _led(sweep, runs, recorded))
+    return _led(sweep, runs, lambda _: None)
 
 
-def _elsewhere(store: JobStore, group: str, runs: Sequence[Once], said: Callable[[JobRecord], str]) -> int:
-    jobs = []
-    for _, planned, again in runs:
-        given = Submission(
-            planned.plan, plan_to_json(planned.plan), planned.secret_values, tuple(sys.argv), group=group, again=again
-        )
-        jobs.append(RemoteJob(given, _say))
+def _led(sweep: Sweep, runs: Sequence[Once], recorded: Recorded) -> int:
+    planned = [each for _, each, _ in runs]
+    batch = [(member_again(sweep, record, each.plan.name), each) for record, each, _ in runs]
+    life = SweepLife(sweep, sys.argv, _how_to_run(runs), recorded)
+    _tidy(life.folder)
+    keys = varying_keys(sweep.members)
+    with life.led(planned, replace(sweep, alone=False)), life.watched(planned, keys, len(batch)) as crew:
+        Runner(replace(crew, watcher=Placing(life.place, crew.watcher)), sweep.options).run(batch)
+    return life.sweep.exit_code or 0
+
+
+def _how_to_run(runs: Sequence[Once]) -> RunMember:
+    remote = is_elsewhere(runs[0][1].plan)
+    run_member = remote_member if remote else local_member
+    agains = {planned.plan.name: again for _, planned, again in runs}
+
+    def run(
+        planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
+    ) -> JobRecord:
+        again = agains[planned.plan.name]
+        return run_member(planned, argv=argv, group=group, interrupts=interrupts, say=say, again=again)
+
+    return run
+
+
+def _elsewhere(sweep: Sweep, runs: Sequence[Once]) -> int:
+    """The platform has the runs: all are submitted, each as a job by itself, and waited for unless they were not."""
+    members = [member_again(sweep, record, planned.plan.name) for record, planned, _ in runs]
+    jobs = [RemoteJob(_submission(planned, sweep.group, again), _say) for _, planned, again in runs]
     for job in jobs:
         job.record_job()
-    _replace(SweepStore(), group, {record.name: planned.plan.name for record, planned, _ in runs})
+    fresh = {member.index: member for member in members}
+    sweep = replace(sweep, alone=True, members=tuple(fresh.get(old.index, old) for old in sweep.members))
+    sweeps = SweepStore()
+    _tidy(sweeps.folder(sweep.group))
+    sweeps.write(sweep)
+    try:
+        _submit(runs, jobs)
+    except KeyboardInterrupt:
+        return end_interrupted(sweep.group, [job.plan.name for job in jobs])
+    if runs[0][0].mode != "batch":
+        return Stay(sweep, [replace(m, record=job.record) for m, job in zip(members, jobs, strict=True)]).run()
+    print(sweep.group)
+    say_how_to_go_on(sweep.group)
+    return 0
+
+
+def _submission(planned: Planned, group: str, again: Again) -> Submission:
+    text = plan_to_json(planned.plan)
+    return Submission(planned.plan, text, planned.secret_values, tuple(sys.argv), group=group, again=again)
+
+
+def _submit(runs: Sequence[Once], jobs: Sequence[RemoteJob]) -> None:
     for (record, _, _), job in zip(runs, jobs, strict=True):
         job.submit()
         _say(f"{record.name}: run again as {job.plan.name} ({job.record.handle.get('id')})")
-    names = [job.plan.name for job in jobs]
-    if runs[0][0].mode == "batch":
-        print("\n".join(names))
-        return 0
-    return _waited(store, names, said)
 
 
-def _waited(store: JobStore, names: Sequence[str], said: Callable[[JobRecord], str]) -> int:
-    def seen(record: JobRecord) -> None:
-        if record.over:
-            print(said(record), flush=True)
-
+def _tidy(folder: Path) -> None:
+    """What told of the sweep's end is gone: the results, and who wanted it."""
     try:
-        records = wait_for(store, names, seconds=None, seen=seen)
-    except KeyboardInterrupt:
-        _say("no longer waited for; the jobs go on")
-        return _INTERRUPTED
-    return next((code for record in records if (code := exit_code_of(record))), 0)
-
-
-def _replace(sweeps: SweepStore, group: str, names: Mapping[str, str]) -> None:
-    """Lets new jobs take the places of others in the sweep; it has no process and no end of its own after that."""
-    sweep = _sweep(sweeps, group)
-    if sweep is None:
-        return
-    members = tuple(_replaced(member, names.get(member.name)) for member in sweep.members)
-    sweeps.write(
-        dataclasses.replace(
-            sweep, members=members, ended=None, verdict="", exit_code=None, cause="", launcher=None, alone=True
-        )
-    )
-
-
-def _replaced(member: Member, name: str | None) -> Member:
-    if name is None:
-        return member
-    folder = str(JobStore().folder(name))
-    before = (*member.before, member.name)
-    fresh = dataclasses.replace(member, name=name, job_dir=folder, before=before)
-    return dataclasses.replace(fresh, record=None, problem="", exit_code=None, was="")
+        discard_results(folder)
+        forget_request(folder)
+    except OSError as error:
+        raise UserError(f"the sweep's results cannot be replaced: {error.strerror}", where=str(folder)) from None
 
 
 def _say(line: str) -> None:

@@ -17,7 +17,7 @@ from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.question import Answer, ask
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
-from nemo_runspec.sweeps.model import Sweep, member_of, options_of
+from nemo_runspec.sweeps.model import Member, Sweep, member_of, options_of
 from nemo_runspec.sweeps.remote import RemoteSweep, end_now, how_it_goes, parallel_of
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.store import SweepStore
@@ -50,7 +50,6 @@ class _Elsewhere:
         options = options_of(first.plan)
         self.detached = first.plan.mode == "batch"
         self.store = SweepStore()
-        self.jobs = JobStore()
         self.runs = RemoteSweep(sweep.group, planned, argv, options, _say)
         self.sweep = replace(
             sweep,
@@ -63,7 +62,6 @@ class _Elsewhere:
             executor=first.plan.executor,
             alone=True,
         )
-        self.asked_to_stop = False
 
     def run(self) -> int:
         """The exit code."""
@@ -71,12 +69,12 @@ class _Elsewhere:
         try:
             self._submit()
         except KeyboardInterrupt:
-            return self._interrupted()
+            return end_interrupted(self.sweep.group, self.runs.names)
         finally:
             self._leave_alone()
         if self.detached:
             print(self.sweep.group)
-            self._say_how_to_go_on()
+            say_how_to_go_on(self.sweep.group)
             return 0
         return self._stay()
 
@@ -94,23 +92,30 @@ class _Elsewhere:
         self.sweep = replace(self.sweep, launcher=None)
         self.store.write(self.sweep)
 
-    def _interrupted(self) -> int:
-        group = self.sweep.group
-        _say(f"{group}: interrupted; looking whether it was submitted")
-        try:
-            end_now(self.jobs, self.runs.names, "Ctrl-C")
-        except (UserError, KeyboardInterrupt) as error:
-            why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
-            _say(f"{group}: not known{why}; nemotron jobs status {group} finds out")
-        return _INTERRUPTED
-
     def _stay(self) -> int:
         records = self.runs.records
-        members = [replace(member, record=records[member.index]) for member in self.sweep.members]
-        display = make_display(self.sweep, varying_keys(self.sweep.members), len(members))
-        follower = ArrayFollower(
-            self.jobs, members, display, ends_all=self.sweep.options.stop_on_failure, trouble=_Once()
-        )
+        return Stay(self.sweep, [replace(m, record=records[m.index]) for m in self.sweep.members]).run()
+
+
+class Stay:
+    """Stays with runs of a sweep until they are over, and shows the sweep then.
+
+    Args:
+        members: those that are stayed with, with their records.
+    """
+
+    def __init__(self, sweep: Sweep, members: Sequence[Member]) -> None:
+        self.sweep = sweep
+        self.members = members
+        self.store = SweepStore()
+        self.jobs = JobStore()
+        self.asked_to_stop = False
+
+    def run(self) -> int:
+        """The sweep's exit code; 130 where the terminal was given back while it goes on."""
+        display = make_display(self.sweep, varying_keys(self.sweep.members), len(self.members))
+        ends_all = self.sweep.options.stop_on_failure
+        follower = ArrayFollower(self.jobs, self.members, display, ends_all=ends_all, trouble=_Once())
         while True:
             try:
                 with display:
@@ -120,7 +125,7 @@ class _Elsewhere:
                 answer = ask(self.sweep.group)
             if answer is Answer.DETACH:
                 _say(f"{self.sweep.group}: goes on without this terminal")
-                self._say_how_to_go_on()
+                say_how_to_go_on(self.sweep.group)
                 return _INTERRUPTED
             if answer is Answer.CANCEL:
                 self._cancel(follower)
@@ -138,17 +143,34 @@ class _Elsewhere:
         _say(f"{self.sweep.group}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}")
 
     def _conclude(self, follower: ArrayFollower) -> int:
-        members = tuple(follower.members.values())
-        records = [member.record for member in members if member.record is not None]
+        followed = {member.index: member for member in follower.members.values()}
+        records = [member.record for member in followed.values() if member.record is not None]
         fetch_metrics(self.jobs, records)
         fetch_failed_logs(self.jobs, records)
-        self.sweep = replace(self.store.get(self.sweep.group), members=members)
-        conclude(self.sweep, self.store.folder(self.sweep.group))
+        sweep = self.store.get(self.sweep.group)
+        members = tuple(followed.get(member.index, member) for member in sweep.members)
+        conclude(replace(sweep, members=members), self.store.folder(sweep.group))
         return exit_code(members)
 
-    def _say_how_to_go_on(self) -> None:
-        group = self.sweep.group
-        _say(f"  nemotron jobs show {group}    nemotron jobs cancel {group}")
+
+def end_interrupted(group: str, names: Sequence[str]) -> int:
+    """Ends what was submitted of a sweep whose submission was interrupted; the exit code of that.
+
+    Args:
+        names: its jobs.
+    """
+    _say(f"{group}: interrupted; looking whether it was submitted")
+    try:
+        end_now(JobStore(), names, "Ctrl-C")
+    except (UserError, KeyboardInterrupt) as error:
+        why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
+        _say(f"{group}: not known{why}; nemotron jobs status {group} finds out")
+    return _INTERRUPTED
+
+
+def say_how_to_go_on(group: str) -> None:
+    """What can be asked of a sweep that goes on."""
+    _say(f"  nemotron jobs show {group}    nemotron jobs cancel {group}")
 
 
 class _Once:

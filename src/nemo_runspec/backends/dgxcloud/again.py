@@ -28,17 +28,23 @@ def again(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> 
     Raises:
         UserError: what was sent is not there any more; or run:ai refuses it.
     """
-    attempt = int(handle.get("attempt") or 0) + 1
+    found = further(handle)
     payload = sent(folder)
-    payload["name"] = f"{handle['name']}-r{attempt}"
+    payload["name"] = found["workload"]
     spec = payload["spec"]
     for variable in spec.get(VARIABLES) or ():
         if variable.get("name") == ATTEMPT:
-            variable["value"] = str(attempt)
+            variable["value"] = str(found["attempt"])
     if avoid:
         without(spec, avoid)
+    return submit(api, found, as_text(payload))
+
+
+def further(handle: Handle) -> dict[str, Any]:
+    """As `CloudProvider.further`: run:ai knows the next attempt by another name."""
+    attempt = int(handle.get("attempt") or 0) + 1
     first = {key: value for key, value in handle.items() if key not in ("id", "stopped_by")}
-    return submit(api, {**first, "workload": payload["name"], "attempt": attempt}, as_text(payload))
+    return {**first, "workload": f"{handle['name']}-r{attempt}", "attempt": attempt}
 
 
 def sent(folder: Path) -> dict[str, Any]:

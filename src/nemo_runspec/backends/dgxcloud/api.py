@@ -8,8 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
@@ -17,7 +20,7 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
-__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "shared_token"]
+__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_tls", "shared_token"]
 
 Row = dict[str, Any]
 
@@ -231,16 +234,35 @@ def connect(handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None)
         secrets: of a submission, which may hold `client_secret`.
 
     Raises:
-        UserError: there is no client secret to be found.
+        UserError: there is no client secret to be found, or it would be sent so that others can read it.
     """
     from nemo_runspec.backends.dgxcloud.credentials import client_secret
 
+    require_tls("base_url", str(handle["base_url"]))
+    if handle.get("kube"):
+        require_tls("kube_apiserver_url", str(handle["kube"]))
     secret = client_secret(handle, secrets)
     address = (str(handle["base_url"]), str(handle["client_id"]), secret, str(handle.get("kube") or ""))
     known: dict[tuple[str, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
     if address not in known:
         known[address] = RunaiApi(address[0], shared_token(address[0], address[1], secret), address[3])
     return known[address]
+
+
+def require_tls(key: str, url: str) -> None:
+    """Refuses an address to which the secret and tokens would travel in clear. Plain HTTP stays on this machine.
+
+    Raises:
+        UserError: it is such an address, or none.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise UserError(f"{key} {url!r} is no URL", remedy="such as https://example.com/api/v1")
+    if parts.scheme == "http" and not _is_here(parts.hostname):
+        raise UserError(
+            f"{key} {url!r} is plain HTTP: everybody on the way could read the application's secret and its tokens",
+            remedy="use https://; http:// is for this machine alone, such as http://127.0.0.1:8080/api/v1",
+        )
 
 
 @lru_cache(maxsize=32)
@@ -252,6 +274,13 @@ def shared_token(base_url: str, client_id: str, secret: str) -> Token:
 
 def _kube(url: str, headers: Callable[[], Mapping[str, str]], patience: float) -> Web:
     return Web(url, "the cluster's API server", headers=headers, timeout=20.0, patience=min(patience, _KUBE_PATIENCE))
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine by its name or by its address (127.0.0.0/8, ::1)."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def _nothing() -> Mapping[str, str]:

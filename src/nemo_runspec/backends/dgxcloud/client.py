@@ -45,6 +45,12 @@ class DgxCloudProvider:
 
         return place_of(plan)
 
+    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+        """As `CloudProvider.fits`."""
+        from nemo_runspec.cloud.cargo import check_fit
+
+        check_fit(submission, texts, parts)
+
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. The job's files travel in the workload, or are put where its pods fetch them."""
         from nemo_runspec.backends.dgxcloud.prepare import asked, filled, loaded
@@ -83,19 +89,31 @@ class DgxCloudProvider:
 
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
         """As `Provider.look`. Of a job that is over, its log's end is looked at once for its exit code."""
-        from nemo_runspec.backends.dgxcloud.ended import with_end
+        from nemo_runspec.backends.dgxcloud.ended import with_ends
         from nemo_runspec.backends.dgxcloud.seen import look
 
         if not handles:
             return []
         api = connect(handles[0])
-        pairs = zip(handles, look(api, handles), strict=True)
-        return [with_end(api, _with_id(handle, seen), seen) for handle, seen in pairs]
+        found = look(api, handles)
+        return with_ends(api, [_with_id(*pair) for pair in zip(handles, found, strict=True)], found)
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
-        """As `Provider.stop`: suspends each, which ends its pods and keeps its record. TERM goes before KILL there."""
+        """As `Provider.stop`: suspends each, which ends its pods and keeps its record. TERM goes before KILL there.
+
+        Where run:ai refuses one, the others are stopped all the same.
+
+        Raises:
+            UserError: what was refused, of each job.
+        """
+        refused: list[tuple[Handle, Refused]] = []
         for handle in handles:
-            _suspend(connect(handle), handle)
+            try:
+                _suspend(connect(handle), handle)
+            except Refused as error:
+                refused.append((handle, error))
+        if refused:
+            raise _joined(refused, len(handles))
 
     def tail(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
@@ -153,6 +171,12 @@ class DgxCloudProvider:
             return []
         return [f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"]
 
+    def further(self, handle: Handle) -> Handle:
+        """As `CloudProvider.further`."""
+        from nemo_runspec.backends.dgxcloud.again import further
+
+        return further(handle)
+
     def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
         """As `CloudProvider.again`: a workload of another name, as the first one keeps its own."""
         from nemo_runspec.backends.dgxcloud.again import again
@@ -192,6 +216,17 @@ def _suspend(api: RunaiApi, handle: Handle) -> None:
     except Refused as error:
         if error.status not in (404, 409):
             raise
+
+
+def _joined(refused: Sequence[tuple[Handle, Refused]], of: int) -> Refused:
+    """What was refused of several jobs as one error; that of the only one is given back as it is."""
+    _, first = refused[0]
+    if of > 1:
+        names = ", ".join(str(handle["name"]) for handle, _ in refused)
+        said = "; ".join(dict.fromkeys(error.what for _, error in refused))
+        first.what = f"{len(refused)} of {of} jobs could not be stopped ({names}): {said}"
+        first.args = (first.what,)
+    return first
 
 
 def _by_hand(plan: Plan, rendering: Rendering) -> tuple[str, ...]:

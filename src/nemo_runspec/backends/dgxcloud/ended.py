@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from time import sleep as sleep_for
-from typing import Any
+from time import time
 
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.evidence import KEY, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import claim, last_words
 from nemo_runspec.cloud.marker import End, decisive, read_ends, to_marker
 from nemo_runspec.errors import UserError
@@ -19,9 +20,6 @@ from nemo_runspec.script.markers import cause
 WORDS = "nemotron: last words"
 """Where `Seen.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
 
-_EXITED = re.compile(r"exited with code (\d+)|exit ?code:? (\d+)", re.IGNORECASE)
-"""How events name a container's exit code: `ExitedWithCode` of Kubeflow's operator, and the kubelet's own words."""
-
 _OOM = re.compile(r"OOMKilled|out of memory", re.IGNORECASE)
 _OOM_CODE = 137
 
@@ -29,26 +27,46 @@ _PATIENCE = (0.0, 0.5, 1.0, 2.0)
 """Seconds before each look for the last words of a job's nodes: a log may come later than the phase."""
 
 
-def with_end(api: RunaiApi, handle: Handle, seen: Seen, sleep: Callable[[float], None] = sleep_for) -> Seen:
-    """What was seen of a job that is over, with the exit code and the cause that its own nodes give.
+_LATE = 120.0
+"""Seconds after a job's end in which lines of its log may still arrive."""
+
+
+def with_ends(
+    api: RunaiApi, handles: Sequence[Handle], seen: Sequence[Seen], sleep: Callable[[float], None] = sleep_for
+) -> list[Seen]:
+    """What was seen of jobs; of those that are over with the exit code and the cause that their own nodes give.
+
+    All of them are waited for at once, and only those that have ended just now.
 
     Args:
         seen: with the state `succeeded` or `failed`; any other is given back as it is.
     """
-    if seen.gone or seen.state not in ("succeeded", "failed"):
-        return seen
-    ends: Mapping[int, End] = {}
+    found = list(seen)
+    over = [n for n, each in enumerate(found) if not each.gone and each.state in ("succeeded", "failed")]
+    ends: dict[int, Mapping[int, End]] = {}
+    left = over
     for pause in _PATIENCE:
-        sleep(pause)
-        words = _words(api, handle)
-        seen = replace(seen, detail={**(seen.detail or {}), WORDS: words})
-        ends = _of_attempt(read_ends(words), int(handle.get("attempt") or 0))
-        if _enough(ends, seen) or not _expected(api, handle, seen):
+        if not left:
             break
-    found = decisive(ends)
-    if found is not None:
-        return _as_told(seen, found)
+        sleep(pause)
+        for n in left:
+            words = _words(api, handles[n])
+            found[n] = _keeping(found[n], **{WORDS: words})
+            ends[n] = _of_attempt(read_ends(words), int(handles[n].get("attempt") or 0))
+        left = [n for n in left if not _enough(ends[n], found[n]) and _expected(api, handles[n], found[n])]
+    for n in over:
+        found[n] = _judged(api, handles[n], found[n], decisive(ends[n]))
+    return found
+
+
+def _judged(api: RunaiApi, handle: Handle, seen: Seen, end: End | None) -> Seen:
+    if end is not None:
+        return _as_told(seen, end)
     return seen if seen.state == "succeeded" else _as_the_cluster_says(api, handle, seen)
+
+
+def _keeping(seen: Seen, **more: object) -> Seen:
+    return replace(seen, detail={**(seen.detail or {}), **more})
 
 
 def _enough(ends: Mapping[int, End], seen: Seen) -> bool:
@@ -57,10 +75,11 @@ def _enough(ends: Mapping[int, End], seen: Seen) -> bool:
 
 
 def _expected(api: RunaiApi, handle: Handle, seen: Seen) -> bool:
-    """Whether last words may still come: there is a way to them, and a pod that ran."""
-    return (claim.seen_from_here(handle) or bool(api.kube)) and bool(
-        seen.facts.get("nodes") or seen.state == "succeeded"
-    )
+    """Whether last words may still come: there is a way to them, a pod that ran, and it has ended just now."""
+    if seen.ended is None or time() - seen.ended > _LATE:
+        return False
+    ran = bool(seen.facts.get("nodes")) or seen.state == "succeeded"
+    return ran and (claim.seen_from_here(handle) or api.kube is not None)
 
 
 def _words(api: RunaiApi, handle: Handle) -> bytes:
@@ -87,36 +106,14 @@ def _as_told(seen: Seen, end: End) -> Seen:
 
 
 def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen) -> Seen:
-    words = [*_container_states(api, handle), *_events(api, handle), seen.reason]
+    from nemo_runspec.backends.dgxcloud.diagnose import event_words, pod_words
+
+    found = gather(api, handle, seen)
+    seen = _keeping(seen, **{KEY: found})
+    said = (*pod_words(found.pods, now=False), *event_words(found.events))
+    words = [*(word.text for word in said), seen.reason]
     oom = next((word for word in words if _OOM.search(word)), "")
     if oom:
         return replace(seen, reason=seen.reason or oom, exit_code=_OOM_CODE)
-    codes = [int(found[1] or found[2]) for word in words if (found := _EXITED.search(word))]
-    code = next((code for code in codes if code), 0)
+    code = exit_code_of(found) or exit_code_in(seen.reason)
     return replace(seen, reason=seen.reason or f"exit code {code}", exit_code=code) if code else seen
-
-
-def _container_states(api: RunaiApi, handle: Handle) -> list[str]:
-    """How containers ended, as the cluster has it: `reason` and `exitCode` of what was terminated."""
-    if api.kube is None or not handle.get("id"):
-        return []
-    from nemo_runspec.backends.dgxcloud.logs.kube import namespace_of
-    from nemo_runspec.backends.dgxcloud.pods import pods_of
-
-    with suppress(UserError):
-        names = {pod.name for pod in pods_of(api, str(handle["id"]))}
-        pods = [pod for pod in api.kube_pods(namespace_of(handle)) if (pod.get("metadata") or {}).get("name") in names]
-        return [f"{end.get('reason')}: exit code {end.get('exitCode')}" for pod in pods for end in _terminated(pod)]
-    return []
-
-
-def _terminated(pod: Row) -> list[Mapping[str, Any]]:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    states = [state for status in statuses for state in (status.get("state"), status.get("lastState")) if state]
-    return [state["terminated"] for state in states if isinstance(state.get("terminated"), dict)]
-
-
-def _events(api: RunaiApi, handle: Handle) -> list[str]:
-    with suppress(UserError):
-        return [f"{event.get('reason')}: {event.get('message')}" for event in api.events(str(handle["id"]))]
-    return []

@@ -15,6 +15,7 @@ from nemo_runspec.backends.checks import below, control_characters, flags, raise
 from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, base_spec, merge, plain_secrets
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
 from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values
+from nemo_runspec.cloud.s3_names import lacking
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -118,9 +119,6 @@ EXCLUDED: Mapping[str, str] = {
 """Arguments of NeMo-Run's executor that no profile key fills, and why."""
 
 _TEXTS = ("base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir")
-
-S3_KEYS: Mapping[str, str] = {"ACCESS_KEY": "AWS_ACCESS_KEY_ID", "SECRET_KEY": "AWS_SECRET_ACCESS_KEY"}
-"""What a job needs for its data on S3, and the other name each may have."""
 
 _ODD: Mapping[str, str] = {
     "schedulerName": "run:ai's API (2.24) has no such key and may refuse the workload",
@@ -251,7 +249,7 @@ def _without_reference(env: Mapping[str, Any]) -> list[str]:
     kept = env.get("secret_vars") or {}
     listed = [*(env.get("secrets") or ()), *(name for name in env.get("env_vars") or {} if is_secret_name(name))]
     if env.get("inputs") or env.get("outputs"):
-        listed += [name for name, other in S3_KEYS.items() if other not in kept]
+        listed += lacking(kept)
     return [name for name in dict.fromkeys(listed) if name not in kept]
 
 

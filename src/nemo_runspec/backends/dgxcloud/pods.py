@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.remote.provider import Handle
 from nemo_runspec.transport.web import Refused
 
 _ROLE = re.compile(r"-(master|worker|launcher)-(\d+)$")
@@ -32,6 +35,12 @@ def pods_of(api: RunaiApi, id: str) -> list[Pod]:
             raise
         return []
     return sorted(found, key=lambda pod: (pod.index, pod.name))
+
+
+def namespace_of(handle: Handle, workload: Mapping[str, Any] | None = None) -> str:
+    """The namespace of a job's pods: as run:ai says of its project or its workload, else as run:ai names them."""
+    said = handle.get("namespace") or (workload or {}).get("namespace")
+    return str(said or f"runai-{handle.get('project')}")
 
 
 def rank_of(name: str) -> int:

@@ -17,9 +17,6 @@ from nemo_runspec.remote.provider import Parts, Say
 from nemo_runspec.supervise.layout import job_files
 from nemo_runspec.supervise.submission import Submission
 
-INLINE_TOTAL = 300_000
-"""Characters of job files in the workload itself, at most: Kubernetes keeps objects of about 1 MB."""
-
 
 def place_of(plan: Plan) -> dict[str, Any]:
     """A job's handle, as far as it is known before anything is asked. Plain JSON without a secret."""
@@ -59,11 +56,12 @@ def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
         UserError: no way fits; the error names all of them and what each would need.
     """
     from nemo_runspec.cloud.cargo import load, words
-    from nemo_runspec.cloud.transports import offer_of
+    from nemo_runspec.cloud.transports import INLINE_TOTAL, offer_of
 
     plan = submission.plan
     texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}
-    offer = offer_of(plan, submission.secrets, inline_word=plan.target.max_args_chars, inline_total=INLINE_TOTAL)
+    word, total = plan.target.max_args_chars, INLINE_TOTAL[plan.executor]
+    offer = offer_of(plan, submission.secrets, inline_word=word, inline_total=total)
     return cargo_variables(words(load(plan, texts, parts, offer, say)))
 
 

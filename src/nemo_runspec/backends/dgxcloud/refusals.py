@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi, require_tls
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.errors import UserError
@@ -21,8 +21,9 @@ def check(plan: Plan) -> None:
     from nemo_runspec.backends.dgxcloud.logs.claim import mounted
 
     target: DgxCloudTarget = plan.target
-    if not target.base_url.startswith(("https://", "http://")):
-        raise UserError(f"base_url {target.base_url!r} is no URL", remedy="such as https://example.com/api/v1")
+    for key, url in (("base_url", target.base_url), ("kube_apiserver_url", target.kube_apiserver_url)):
+        if url or key == "base_url":
+            require_tls(key, url)
     if target.run_dir_here and not mounted(Path(target.run_dir_here).expanduser()):
         raise UserError(
             f"run_dir_here {target.run_dir_here!r} is no directory of this machine",

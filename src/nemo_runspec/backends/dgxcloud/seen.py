@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -10,10 +12,12 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.states import EXIT_CODES, PHASES, Meaning, meaning
-from nemo_runspec.errors import UserError
+from nemo_runspec.backends.dgxcloud.waiting import Wait, unasked, wait_of
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Seen
 from nemo_runspec.transport.web import Refused
+
+_NO_WAIT = Wait()
 
 _FEW = 2
 """Jobs up to this number are asked about one by one: a list would be the whole project's."""
@@ -21,12 +25,14 @@ _FEW = 2
 _DELETED = 4 * PAGE
 """Deleted workloads that are looked through at most, the newest first."""
 
-_PULLING: Mapping[str, str] = {
-    "Pulling": "pull", "BackOff": "pull", "ErrImagePull": "pull", "ImagePullBackOff": "pull", "Failed": "pull",
-    "Pulled": "start", "Created": "start", "Started": "start", "FailedMount": "start", "FailedAttachVolume": "start",
-    "FailedCreatePodSandBox": "start",
-}  # fmt: skip
-"""Reasons of Kubernetes' events, and which deadline runs after one."""
+_ASKED = 16
+"""Jobs of a list that are starting, of which each look asks what they wait for; others have their turn later."""
+
+_TRUST = 60.0
+"""Seconds for which a job that went on when it was last seen is taken to go on: whoever follows it looks more often."""
+
+_KNOWN: dict[str, tuple[float, str]] = {}
+"""How this process has last seen workloads, by their ids: when, and the state."""
 
 
 def workload_name(handle: Handle) -> str:
@@ -35,17 +41,29 @@ def workload_name(handle: Handle) -> str:
 
 
 def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
-    """How jobs are, in the order of the handles: no requests but a list's for many, up to three each for a few.
+    """How jobs are, in the order of the handles: up to three requests each for a few, for many those of a list.
+
+    Of many it is also asked what some of those that are starting wait for, and where those that failed ran. What was
+    not asked is not among the facts.
 
     Raises:
         UserError: run:ai does not answer, or refuses.
     """
-    if len(handles) <= _FEW:
-        return [_one(api, handle) for handle in handles]
+    found = [_one(api, handle) for handle in handles] if len(handles) <= _FEW else _many(api, handles)
+    for seen in found:
+        if seen.facts.get("id"):
+            _remember(str(seen.facts["id"]), seen.state)
+    return found
+
+
+def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     rows = _listed(api.workloads([_project(handles[0])]), handles)
     left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
     rows |= _listed(islice(api.workloads([_project(left[0])], deleted=True), _DELETED), left) if left else {}
-    return [seen_of(handle, rows.get(_key(handle))) for handle in handles]
+    pairs = [(handle, rows.get(_key(handle))) for handle in handles]
+    starting = [n for n, (_, row) in enumerate(pairs) if row and _meaning_of(row).state == "starting"]
+    asked = set(random.sample(starting, min(_ASKED, len(starting))))
+    return [_described(api, *pair, few=False, wait=n in asked) for n, pair in enumerate(pairs)]
 
 
 def find(api: RunaiApi, handle: Handle) -> Row | None:
@@ -55,18 +73,28 @@ def find(api: RunaiApi, handle: Handle) -> Row | None:
     return next((row for row in rows if row.get("name") == name), None)
 
 
+def is_over_now(api: RunaiApi, handle: Handle) -> bool:
+    """Whether a job with an id is over, as it was just seen by anybody of this process; else one request."""
+    when, state = _KNOWN.get(str(handle["id"])) or (0.0, "")
+    if state and (is_over(state) or time.monotonic() - when < _TRUST):
+        return is_over(state)
+    return is_over(state_of(api, handle))
+
+
 def state_of(api: RunaiApi, handle: Handle) -> str:
     """Our word for how a job with an id is now, `lost` where run:ai has it no more. One request."""
     row = _detail(api, str(handle["id"]))
-    return "lost" if row is None else meaning(str(row.get("phase") or "")).state
+    state = "lost" if row is None else _meaning_of(row).state
+    _remember(str(handle["id"]), state)
+    return state
 
 
-def seen_of(handle: Handle, row: Row | None, waiting: str = "", waits: str = "", nodes: str = "") -> Seen:
+def seen_of(handle: Handle, row: Row | None, wait: Wait = _NO_WAIT, nodes: str = "") -> Seen:
     """A row of run:ai's as `Seen`.
 
     Args:
         row: of a list or a detail; None where there is no such workload any more.
-        waiting: why it waits, `waits`: for what, `nodes`: where it runs, as far as that was asked.
+        wait: why it waits and for what. `nodes`: where it runs, '' where that was not asked.
     """
     if row is None:
         return _missing(handle)
@@ -76,9 +104,12 @@ def seen_of(handle: Handle, row: Row | None, waiting: str = "", waits: str = "",
     said = str(row.get("phaseMessage") or "") or found.said
     return Seen(
         found.state,
-        "" if found.state == "succeeded" else waiting or said,
+        "" if found.state == "succeeded" else wait.why or said,
         exit_code=EXIT_CODES.get(found.state),
-        facts=_facts(handle, row, phase, waits or found.waits, waiting or said if found.waits else "", nodes),
+        facts={
+            **_facts(handle, row, phase, wait.why or said if found.waits else "", nodes),
+            **({} if wait.phase is None else {"phase": wait.phase or found.waits}),
+        },
         started=moment(row.get("startedAt") or row.get("createdAt")),
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
         detail=row,
@@ -89,10 +120,17 @@ def _one(api: RunaiApi, handle: Handle) -> Seen:
     row = _detail(api, str(handle["id"])) if handle.get("id") else find(api, handle)
     if row is None:
         return seen_of(handle, next(_deleted(api, handle), None) if handle.get("id") else None)
-    known = meaning(str(row.get("phase") or ""))
-    waiting, waits = _why(api, row, known) if known.waits else ("", "")
-    nodes = nodes_of(api, row) if known.state == "running" or is_over(known.state) else ""
-    return seen_of(handle, row, waiting, waits, nodes)
+    return _described(api, handle, row, few=True, wait=True)
+
+
+def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, wait: bool) -> Seen:
+    """A row with what is asked besides: why it waits where `wait`, and where it runs or ran."""
+    if row is None:
+        return seen_of(handle, None)
+    known = _meaning_of(row)
+    why = _NO_WAIT if not known.waits else wait_of(api, row, known) if wait else unasked(row, known)
+    ran = known.state == "failed" or (few and (known.state == "running" or is_over(known.state)))
+    return seen_of(handle, row, why, nodes_of(api, row) if ran else "")
 
 
 def nodes_of(api: RunaiApi, row: Row) -> str:
@@ -118,21 +156,12 @@ def _deleted(api: RunaiApi, handle: Handle) -> Iterator[Row]:
     return (row for row in rows if row.get("id") == handle["id"])
 
 
-def _why(api: RunaiApi, row: Row, known: Meaning) -> tuple[str, str]:
-    """Why it waits, in run:ai's or the cluster's words, and which deadline runs."""
-    for message in row.get("pendingSchedulingMessages") or ():
-        said = message.get("userMessage") or message.get("reason") or message.get("phaseReason")
-        if said:
-            return str(said), known.waits
-    try:
-        events = api.events(str(row.get("id")))
-    except UserError:
-        return "", known.waits
-    waits = known.waits
-    if known.state == "starting":
-        waits = next((_PULLING[reason] for event in events if (reason := str(event.get("reason"))) in _PULLING), waits)
-    warning = next((event for event in events if event.get("type") == "Warning"), None)
-    return (f"{warning.get('reason')}: {warning.get('message')}" if warning else ""), waits
+def _meaning_of(row: Row) -> Meaning:
+    return meaning(str(row.get("phase") or row.get("actualPhase") or ""))
+
+
+def _remember(id: str, state: str) -> None:
+    _KNOWN[id] = (time.monotonic(), state)
 
 
 def _listed(rows: Iterable[Row], handles: Sequence[Handle]) -> dict[str, Row]:
@@ -172,7 +201,7 @@ def _missing(handle: Handle) -> Seen:
     return Seen("lost", "run:ai has it no more; how it ended is not known", facts={"id": handle["id"]})
 
 
-def _facts(handle: Handle, row: Row, phase: str, waits: str, waiting: str, nodes: str) -> dict[str, Any]:
+def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:
     attempts = int(handle.get("attempts") or 1)
     facts = {
         "id": row.get("id") or row.get("workloadId"),
@@ -183,8 +212,7 @@ def _facts(handle: Handle, row: Row, phase: str, waits: str, waiting: str, nodes
         "platform_state": phase,
         "replicas": _replicas(row) if phase in PHASES and not is_over(PHASES[phase].state) else "",
     }
-    kept = {name: value for name, value in facts.items() if value not in (None, "")}
-    return {**kept, "phase": waits}
+    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 def _replicas(row: Row) -> str:

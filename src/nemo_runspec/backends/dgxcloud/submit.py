@@ -9,9 +9,11 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.seen import find, workload_name
-from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle
 from nemo_runspec.transport.web import NotKnown, Refused
+
+_MAYBE_THERE = frozenset({400, 409, 422})
+"""Statuses by which a name that is taken may be refused."""
 
 _PAUSES = (0.5, 1.5, 5.0)
 """Seconds before each further try, once it is not known whether one came through."""
@@ -44,20 +46,24 @@ def submit(api: RunaiApi, handle: Handle, text: str, sleep: Callable[[float], No
 
 
 def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
+    """The id. A name that is taken is our own, as it is unique, though the list may not have it yet."""
     try:
         answer = api.create(str(handle["kind"]), payload)
     except Refused as error:
-        found = find(api, handle) if error.status in (400, 409, 422) else None
-        if found is None:
-            raise _explained(error) from None
-        return str(found["id"])
+        found = find(api, handle) if error.status in _MAYBE_THERE else None
+        if found is not None:
+            return str(found["id"])
+        if _is_taken(error):
+            raise NotKnown(f"{_explained(error).what}; it may be ours", where=error.where) from None
+        raise _explained(error) from None
     id = answer.get("workloadId") or answer.get("id")
-    if id:
-        return str(id)
-    found = find(api, handle)
-    if found is None:
-        raise UserError(f"run:ai took {workload_name(handle)} and does not say its id", where=api.web.base)
-    return str(found["id"])
+    if not id:
+        raise NotKnown(f"run:ai took {workload_name(handle)} and does not say its id", where=api.web.base)
+    return str(id)
+
+
+def _is_taken(error: Refused) -> bool:
+    return error.status == 409 or (error.status in _MAYBE_THERE and "already exist" in error.what.casefold())
 
 
 def _explained(error: Refused) -> Refused:

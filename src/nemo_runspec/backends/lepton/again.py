@@ -25,19 +25,25 @@ def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path) ->
     Raises:
         UserError: what was sent is not kept any more, or Lepton refuses it now.
     """
-    attempt = int(handle.get("attempt") or 0) + 1
+    found = further(handle)
+    attempt = str(found["attempt"])
     payload = _sent(folder)
-    payload["metadata"]["labels"] = {**section(payload, "metadata", "labels"), ATTEMPT_LABEL: str(attempt)}
+    payload["metadata"]["labels"] = {**section(payload, "metadata", "labels"), ATTEMPT_LABEL: attempt}
     others = [each for each in payload["spec"].get("envs") or () if each.get("name") != ATTEMPT_VARIABLE]
-    payload["spec"]["envs"] = [{"name": ATTEMPT_VARIABLE, "value": str(attempt)}, *others]
+    payload["spec"]["envs"] = [{"name": ATTEMPT_VARIABLE, "value": attempt}, *others]
     groups = section(payload, "spec", "affinity").get("allowed_dedicated_node_groups") or []
     if avoid and groups:
         left = _others(api, str(groups[0]), set(avoid))
         if len(left) >= int(payload["spec"].get("parallelism") or 1):
             payload["spec"]["affinity"]["allowed_nodes_in_node_group"] = left
+    return submit_once(api, found, payload, lambda _: None)
+
+
+def further(handle: Handle) -> dict[str, Any]:
+    """As `CloudProvider.further`: the same name, another attempt, and none of the jobs before."""
     earlier = [*(handle.get("earlier") or ()), *([handle["id"]] if handle.get("id") else ())]
-    fresh = {key: value for key, value in handle.items() if key not in ("id", "since")}
-    return submit_once(api, {**fresh, "attempt": attempt, "earlier": earlier}, payload, lambda _: None)
+    fresh = {key: value for key, value in handle.items() if key not in ("id", "since", "doubt")}
+    return {**fresh, "attempt": int(handle.get("attempt") or 0) + 1, "earlier": earlier}
 
 
 def _sent(folder: Path) -> dict[str, Any]:

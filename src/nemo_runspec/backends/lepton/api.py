@@ -70,8 +70,11 @@ class LeptonApi:
             page += 1
 
     def create(self, payload: Mapping[str, Any]) -> Json:
-        """Makes a job; what Lepton answers, its id in it. Never repeated by itself."""
-        return _table(self._post("/jobs", payload))
+        """Makes a job; what Lepton answers, its id in it: without one it is not known. Never repeated by itself."""
+        job = _table(self._post("/jobs", payload))
+        if not id_of(job):
+            raise NotKnown("Lepton's answer has no job's id", where=f"{self.login.url}/jobs", remedy="try again later")
+        return job
 
     def stop(self, id: str) -> None:
         """Asks a job to stop; its record stays. One that is over, or gone, is left as it is."""
@@ -151,10 +154,6 @@ class LeptonApi:
     def create_secret(self, name: str, value: str) -> None:
         """Makes a secret; one that is there already is an error of Lepton's (409). Doing it twice does no harm."""
         self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True)
-
-    def delete_secret(self, name: str) -> bool:
-        """Deletes a secret; False where there was none."""
-        return self._quietly("DELETE", f"/usersecrets/{_word(name)}")
 
     def image_pull_secrets(self) -> list[str]:
         """Names of the workspace's secrets for registries."""

@@ -17,11 +17,11 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Prepared, Replica, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
 
-INLINE_WORD, INLINE_TOTAL = 100_000, 500_000
-"""Characters of one word of the container's command, and of all: Linux takes no argument of 131,072 bytes or more."""
+INLINE_WORD = 100_000
+"""Characters of one word of the container's command: Linux takes no argument of 131,072 bytes or more."""
 
-_TO_END = 20.0
-"""Seconds that Lepton has to stop a job before it is deleted."""
+_TO_END = 10.0
+"""Seconds in which a job that does not even begin to stop is told again."""
 
 _ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
 _EVENTS = "events"
@@ -49,6 +49,12 @@ class LeptonProvider:
 
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
+
+    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+        """As `CloudProvider.fits`."""
+        from nemo_runspec.cloud.cargo import check_fit
+
+        check_fit(submission, texts, parts)
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`: asks what is not known yet, makes the secrets, packs the files or sends them."""
@@ -103,12 +109,12 @@ class LeptonProvider:
         return f"lepton|{handle.get('workspace')}|{handle.get('url')}"
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
-        """As `Provider.stop`. Their records stay, unless a job does not stop when it is told to `hard`."""
+        """As `Provider.stop`. Their records stay: only `forget` ends a job that Lepton does not stop."""
         ids = [id for each in handles if (id := self._id(each))]
         for id in ids:
             _api(handles[0]).stop(id)
         if hard and ids:
-            _end(_api(handles[0]), ids)
+            _insist(_api(handles[0]), ids)
 
     def tail(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
@@ -167,11 +173,17 @@ class LeptonProvider:
         return found
 
     def forget(self, handle: Handle) -> Sequence[str]:
-        """As `CloudProvider.forget`: the job with its logs and events."""
+        """As `CloudProvider.forget`: the job with its logs and events. Where it still runs that ends it."""
         id = self._id(handle)
         if not id or not _api(handle).delete(id):
             return []
         return [f"job {id} of the Lepton workspace {handle.get('workspace')}, with its logs and events"]
+
+    def further(self, handle: Handle) -> Handle:
+        """As `CloudProvider.further`."""
+        from nemo_runspec.backends.lepton.again import further
+
+        return further(handle)
 
     def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
         """As `CloudProvider.again`."""
@@ -226,24 +238,28 @@ def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Renderin
     """The words of the container's command that carry the job's files, or say where they are fetched."""
     from nemo_runspec.backends.lepton.render import PAYLOAD
     from nemo_runspec.cloud.cargo import load, words
-    from nemo_runspec.cloud.transports import offer_of
+    from nemo_runspec.cloud.transports import INLINE_TOTAL, offer_of
     from nemo_runspec.supervise.layout import job_files
 
     texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}
-    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD, inline_total=INLINE_TOTAL)
+    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD, inline_total=INLINE_TOTAL[plan.executor])
     return list(words(load(plan, texts, parts, offer, say)))
 
 
-def _end(api: LeptonApi, ids: Sequence[str]) -> None:
-    """Waits for jobs that were told to stop; those that do not even begin to are deleted."""
-    end = time.monotonic() + _TO_END
-    left = {id: job for id in ids if (job := api.job(id)) is not None and not is_over(job)}
+def _insist(api: LeptonApi, ids: Sequence[str]) -> None:
+    """Tells jobs again to stop that do not begin to."""
+    end, left = time.monotonic() + _TO_END, _unmoved(api, ids)
     while left and time.monotonic() < end:
+        for id in left:
+            api.stop(id)
         time.sleep(1.0)
-        left = {id: job for id in left if (job := api.job(id)) is not None and not is_over(job)}
-    for id, job in left.items():
-        if word_of(job) not in _ENDING:
-            api.delete(id)
+        left = _unmoved(api, left)
+
+
+def _unmoved(api: LeptonApi, ids: Sequence[str]) -> list[str]:
+    """Those of the jobs that neither are over nor on their way to it."""
+    jobs = {id: job for id in ids if (job := api.job(id)) is not None and not is_over(job)}
+    return [id for id, job in jobs.items() if word_of(job) not in _ENDING]
 
 
 def _event_line(event: Event) -> str:

@@ -178,7 +178,13 @@ def make_target(request: TargetRequest) -> LeptonTarget:
         **cloud_values(env),
     )
     return replace(
-        target, warnings=(*_mount_warnings(env, mounts, at), *_group_warnings(env), *_custom_warnings(env, target))
+        target,
+        warnings=(
+            *_mount_warnings(env, mounts, at),
+            *_ray_warnings(env),
+            *_group_warnings(env),
+            *_custom_warnings(env, target),
+        ),
     )
 
 

@@ -27,6 +27,9 @@ _WIDEST = 7 * 86400 * _SECOND
 
 _TAKEN = 1_000_000
 _TOTAL = 10**26
+_UNCOUNTED = 10**9
+"""A total that no log has: of a log whose beginning was not counted, so that no line of it is thought to be lost."""
+
 _END = re.compile(r"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")
 
 
@@ -61,10 +64,10 @@ def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int)
     Args:
         offsets: by pod, what the last piece's `next` was. `limit`: bytes in all; a line is never cut.
     """
-    pieces, left = [], limit
+    pieces, left, known = [], limit, _with_joined(handle, offsets)
     for replica in _pods(api, handle, offsets):
         path = replica or str(handle["id"])
-        piece = _tail_of(api, handle, replica, path, offsets.get(path, 0), left)
+        piece = _tail_of(api, handle, replica, path, offsets.get(path, known), left)
         if piece is not None:
             pieces.append(piece)
             left -= len(piece.content)
@@ -73,15 +76,15 @@ def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int)
     return pieces
 
 
-def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None) -> bytes:
-    """The last lines of all of a job's nodes together, in the order of their times. One request.
+def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None, replica: str = "") -> bytes:
+    """The last lines of all of a job's nodes together, or of one, in the order of their times. One request.
 
     Args:
         ended: when the job was over, in seconds since 1970, where that is known.
     """
     until = _now() if ended is None else min(_now(), int(ended * _SECOND) + 6 * _BEFORE)
     begin = min(max(_begin(handle), until - _WIDEST), until - 1)
-    streams = api.logs(str(handle["id"]), begin, until, limit=min(lines, LOG_LINES))
+    streams = api.logs(str(handle["id"]), begin, until, replica=replica, limit=min(lines, LOG_LINES))
     return b"".join(_encoded(line) for line in read_lines(streams))
 
 
@@ -101,15 +104,21 @@ def _pods(api: LeptonApi, handle: Handle, offsets: Mapping[str, int]) -> list[st
     """Ids of the pods whose logs are asked for one by one; one '' where the job has a single log.
 
     A job of one node has: its log is then that of each of its starts, one after the other. So has one whose pods the
-    platform does not know, or did not when it was asked first.
+    platform does not list; as soon as it does, each of them goes on from where that log has come to.
     """
-    if int(handle.get("nodes") or 1) == 1 or str(handle["id"]) in offsets:
+    if int(handle.get("nodes") or 1) == 1:
         return [""]
     from nemo_runspec.backends.lepton.replicas import replicas_of
 
     listed = [replica.id for replica in replicas_of(api, str(handle["id"])) if replica.id]
     gone = [path for path in offsets if path not in listed and "|" not in path and path.startswith(f"{handle['id']}-")]
     return [*gone, *listed] or [""]
+
+
+def _with_joined(handle: Handle, offsets: Mapping[str, int]) -> int:
+    """Where a pod's log begins that was not asked for yet: after what was read of all pods together, if anything."""
+    joined = offsets.get(str(handle["id"]), 0)
+    return Cursor(Cursor.read(joined).time + 1, 0, _UNCOUNTED).number if joined else 0
 
 
 def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: int, limit: int) -> Piece | None:
@@ -126,7 +135,8 @@ def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: in
         size += len(line[1]) + 1
     if not taken:
         return None
-    content, total = _counted(taken, cursor.total)
+    alone = bool(replica) or int(handle.get("nodes") or 1) == 1
+    content, total = _counted(taken, cursor.total) if alone else (b"".join(map(_encoded, taken)), 0)
     return Piece(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
 
 

@@ -92,6 +92,11 @@ def out_of_memory(replicas: Sequence[Replica]) -> bool:
     return any(re.search(r"OOM|out of memory", f"{each.state} {each.message}", re.I) for each in replicas)
 
 
+def is_lost(replica: Replica) -> bool:
+    """Whether the platform took a pod away, or its node: it could say no last word. One out of memory mostly can."""
+    return replica.state == "SystemError" and not out_of_memory([replica])
+
+
 def read_event(told: Mapping[str, Any]) -> Event:
     """One event, out of what the platform says about it."""
     about = section(told, "regarding")

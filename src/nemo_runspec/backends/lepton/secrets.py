@@ -15,14 +15,12 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import IMAGE_PULL_SECRET, secret_hole, wants_pull_secret
+from nemo_runspec.doctor.registry import NGC, NGC_USER
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Say
+from nemo_runspec.secrets import NGC_KEYS
 from nemo_runspec.transport.web import Refused
-
-_NGC = ("NGC_KEY", "NGC_API_KEY")
-_NGC_SERVER, _NGC_USER = "nvcr.io", "$oauthtoken"
-"""The user that stands for a key (NGC's guide to `docker login`)."""
 
 _TAKEN = frozenset({400, 409})
 """How the API may say that a name is taken already."""
@@ -71,7 +69,7 @@ def secret_name(name: str, value: str, workspace: str) -> str:
 
 def ngc_key(values: Mapping[str, str]) -> str:
     """The key for NVIDIA's registry: among the job's secrets, else in the environment; '' where there is none."""
-    return next((found for name in _NGC if (found := values.get(name) or os.environ.get(name, "").strip())), "")
+    return next((found for name in NGC_KEYS if (found := values.get(name) or os.environ.get(name, "").strip())), "")
 
 
 def _make_pull_secret(api: LeptonApi, target: LeptonTarget, values: Mapping[str, str], say: Say) -> None:
@@ -86,12 +84,12 @@ def _make_pull_secret(api: LeptonApi, target: LeptonTarget, values: Mapping[str,
     name = secret_name("ngc", key, api.login.workspace)
     if name not in api.image_pull_secrets():
         _made(
-            lambda made, value: api.create_image_pull_secret(made, _NGC_SERVER, _NGC_USER, value),
+            lambda made, value: api.create_image_pull_secret(made, NGC, NGC_USER, value),
             api.image_pull_secrets,
             name,
             key,
         )
-        say(f"made the workspace's secret {name} for {_NGC_SERVER}")
+        say(f"made the workspace's secret {name} for {NGC}")
 
 
 def _made(make: Any, names: Any, name: str, value: str) -> None:

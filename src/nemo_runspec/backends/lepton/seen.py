@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.lepton import logs
-from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
-from nemo_runspec.backends.lepton.replicas import out_of_memory, phase_of, read_event, replicas_of, waiting_of
+from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi, id_of, section
+from nemo_runspec.backends.lepton.replicas import (
+    is_lost,
+    out_of_memory,
+    phase_of,
+    read_event,
+    replicas_of,
+    waiting_of,
+)
 from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_over, meaning_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.remote.provider import Handle, Replica, Seen
@@ -63,14 +70,19 @@ def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
 def _jobs(api: LeptonApi, handles: Sequence[Handle]) -> dict[int, dict[str, Any]]:
     """The jobs that there are, by the handle's number."""
     found: dict[int, dict[str, Any]] = {}
-    ids = {n: str(handle["id"]) for n, handle in enumerate(handles) if handle.get("id")}
+    named = {n: job for n, handle in enumerate(handles) if _is_doubtful(handle) and (job := find(api, handle))}
+    ids = {n: str(handle["id"]) for n, handle in enumerate(handles) if handle.get("id") and n not in named}
     listed = _listed(api, ids.values()) if len(ids) > FEW else {}
     left = [n for n, id in ids.items() if id not in listed]
     found |= {n: listed[id] for n, id in ids.items() if id in listed}
     if len(left) <= FEW:  # else the list has just been seen to its end
         found |= {n: job for n in left if (job := api.job(ids[n])) is not None}
-    nameless = [n for n, handle in enumerate(handles) if not handle.get("id")]
-    return found | {n: job for n in nameless if (job := find(api, handles[n])) is not None}
+    return found | named
+
+
+def _is_doubtful(handle: Handle) -> bool:
+    """Whether it is looked for by its name: its id is not known, or there may come another one of it."""
+    return not handle.get("id") or bool(handle.get("doubt"))
 
 
 def _listed(api: LeptonApi, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -132,29 +144,57 @@ def _facts(handle: Handle, word: str, replicas: Sequence[Replica]) -> dict[str, 
 
 
 def _last_words(api: LeptonApi, jobs: Mapping[int, tuple[Handle, dict[str, Any]]]) -> dict[int, Told]:
-    """The ends of logs of jobs that are over, asked for again as long as a node's own end is missing there."""
-    from nemo_runspec.cloud.marker import read_ends
-
+    """The ends of logs of jobs that are over, asked for again as long as a node's own end may still come."""
     told: dict[int, Told] = {}
-    left = set(jobs)
+    left = sorted(jobs)
     for pause in _LATE_LOGS:
         if not left:
             break
         time.sleep(pause)
-        for n in sorted(left):
-            handle, job = jobs[n]
-            nodes = int(handle.get("nodes") or 1)
-            text = logs.newest(api, handle, max(_LAST_LINES, _PER_NODE * nodes), ended=times_of(job)[1])
-            told[n] = Told(job, text, read_ends(text))
-            if len(told[n].ends) >= nodes or not _worth_waiting(job):
-                left.discard(n)
+        told |= {n: _told(api, *jobs[n]) for n in left}
+        left = [n for n in left if _is_worth_waiting(api, jobs[n][0], told[n])]
     return told
 
 
-def _worth_waiting(job: Mapping[str, Any]) -> bool:
-    """A job that was stopped may have had no pods at all, and one of long ago has no late lines."""
-    ended = times_of(job)[1]
-    return meaning_of(job).state != "cancelled" and ended is not None and time.time() - ended < _LATE
+def _told(api: LeptonApi, handle: Handle, job: Mapping[str, Any]) -> Told:
+    """A job's last lines. One request; more where some of its nodes ended long before the others did."""
+    from nemo_runspec.cloud.marker import read_ends
+
+    nodes, ended = int(handle.get("nodes") or 1), times_of(job)[1]
+    lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
+    text = logs.newest(api, handle, lines, ended=ended)
+    if nodes > 1 and text.count(b"\n") >= lines:  # else that was all of the log
+        text = _with_earlier(api, handle, text, ended)
+    return Told(job, text, read_ends(text))
+
+
+def _with_earlier(api: LeptonApi, handle: Handle, text: bytes, ended: float | None) -> bytes:
+    """The last lines, before them the last words of those nodes whose own lie before them or at their beginning."""
+    from nemo_runspec.cloud.marker import read_ends
+
+    missing = _missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
+    pods = [each.id for each in replicas_of(api, str(handle["id"])) if each.index in missing] if missing else []
+    earlier = [logs.newest(api, handle, _LAST_LINES, ended=ended, replica=pod) for pod in pods]
+    if missing and not pods:
+        return logs.newest(api, handle, LOG_LINES, ended=ended)
+    return b"".join(earlier) + text
+
+
+def _missing_nodes(handle: Handle, ends: Iterable[int]) -> set[int]:
+    return set(range(int(handle.get("nodes") or 1))) - set(ends)
+
+
+def _is_worth_waiting(api: LeptonApi, handle: Handle, told: Told) -> bool:
+    """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
+
+    A job that was stopped may have had no pods at all, and one of long ago has no late lines.
+    """
+    ended, missing = times_of(told.job)[1], _missing_nodes(handle, told.ends)
+    state = meaning_of(told.job).state
+    if not missing or state == "cancelled" or ended is None or time.time() - ended >= _LATE:
+        return False
+    gone = {each.index for each in replicas_of(api, str(handle["id"])) if is_lost(each)} if state == "failed" else set()
+    return not missing <= gone
 
 
 def _over(api: LeptonApi, handle: Handle, told: Told, *, few: bool) -> Seen:

@@ -56,7 +56,7 @@ def meaning_of(job: Mapping[str, Any]) -> Meaning:
     word = str(status.get("state") or "")
     if word == "Archived":
         return _archived(job, status)
-    if word == "Running" and not _number(status.get("ready")) and _number(status.get("active")):
+    if word == "Running" and _is_zero(status.get("ready")) and _number(status.get("active")):
         return STATES["Starting"]
     if not word:
         return Meaning("queued", "queue") if not status else Meaning("unknown", reason="Lepton does not say its state")
@@ -98,6 +98,11 @@ def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
     ends = [STATES.get(str(each.get("state"))) for each in rows(job, "status", "job_history")]
     last = next((end for end in reversed(ends) if end is not None and end.state in _ENDS), None)
     return last or Meaning("lost", reason="Lepton has archived it and does not say how it ended")
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether it says 0, which is another thing than not to say a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0
 
 
 def _number(value: Any) -> int:

@@ -26,32 +26,42 @@ _TRIES = 3
 def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
     """Makes the job, unless it is there; the handle with its id.
 
+    A request that broke may be served late, when the next one has made the job already. So where there was more than
+    one it is looked again, and `doubt` in the handle lets every later look do the same.
+
     Raises:
         Refused: Lepton does not take it. Unreachable: it is not there as far as can be seen, or that is not known.
     """
-    job = find(api, handle)
+    job, doubt = find(api, handle), False
     for number in range(_TRIES):
         if job is not None:
             break
         try:
+            doubt = number > 0
             job = api.create(payload)
+            job = (find(api, handle) if doubt else None) or job
         except NotKnown as trouble:
             say(f"{handle['name']}: {trouble.what}; looking whether it was submitted")
             job = _looked_for(api, handle)
             if job is None and number == _TRIES - 1:
                 raise
     assert job is not None
-    return {**handle, "id": id_of(job), "since": seconds_of(section(job, "metadata").get("created_at")) or time.time()}
+    since = seconds_of(section(job, "metadata").get("created_at")) or time.time()
+    return {**handle, "id": id_of(job), "since": since, **({"doubt": True} if doubt else {})}
 
 
 def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
-    """The job of this name and attempt; the oldest where a doubtful request has made two, of which the others are
-    deleted. One request."""
+    """The job of this name and attempt: the one that the handle has the id of, else the oldest. One request.
+
+    Where doubtful requests have made several, the others are deleted as far as their label says that they are ours.
+    """
     found = sorted((job for job in api.jobs(name=str(handle["name"])) if _is(job, handle)), key=_age)
-    for extra in found[1:]:
-        if section(extra, "metadata", "labels").get(JOB_LABEL) == handle["name"]:
-            api.delete(id_of(extra))
-    return found[0] if found else None
+    known = handle.get("id")
+    job = next((job for job in found if known in (None, "", id_of(job))), None)
+    for twin in found:
+        if twin is not job and section(twin, "metadata", "labels").get(JOB_LABEL) == handle["name"]:
+            api.delete(id_of(twin))
+    return job
 
 
 def _looked_for(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:

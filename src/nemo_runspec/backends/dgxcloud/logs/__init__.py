@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
-from nemo_runspec.backends.dgxcloud.seen import state_of
+from nemo_runspec.backends.dgxcloud.seen import is_over_now
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Piece
 from nemo_runspec.transport.base import Unreachable
 
@@ -29,14 +28,22 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
     """
     if claim.seen_from_here(handle):
         new = claim.tail(handle, offsets, limit)
-        empty = not new and not offsets and is_over(state_of(api, handle))
+        empty = not new and not offsets and is_over_now(api, handle)
         return notice.nothing_there(handle) if empty else new
     found, trouble = _of_pods(api, handle, offsets, limit)
     if found is not None:
         return found
     if kube.is_whole(handle, offsets):
         return []
-    return saved.tail(api, handle, offsets, limit) or notice.tail(handle, offsets, trouble)
+    copied = saved.tail(api, handle, offsets, limit)
+    if copied is not None:
+        return copied
+    return notice.tail(handle, offsets, "; ".join(filter(None, (_closed(handle), trouble))))
+
+
+def _closed(handle: Handle) -> str:
+    place = claim.closed(handle)
+    return f"{place} may not be read by this user (the job's pods run as another one)" if place else ""
 
 
 def last_words(api: RunaiApi, handle: Handle) -> bytes:
@@ -58,7 +65,7 @@ def _of_pods(
     try:
         return kube.tail(api, handle, offsets, limit), ""
     except Unreachable:
-        if not is_over(state_of(api, handle)):
+        if not is_over_now(api, handle):
             return [], ""
     except UserError as error:
         return None, error.what

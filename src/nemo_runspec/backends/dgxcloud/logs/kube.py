@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of, rank_of
-from nemo_runspec.backends.dgxcloud.seen import state_of, workload_name
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.backends.dgxcloud.pods import Pod, namespace_of, pods_of, rank_of
+from nemo_runspec.backends.dgxcloud.seen import is_over_now, workload_name
 from nemo_runspec.remote.provider import Handle, Piece
 from nemo_runspec.transport.web import Refused
 
@@ -76,7 +75,7 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
     """New lines of each pod; None where the cluster has no log of any of them, as they are gone or never started."""
     pods = pods_of(api, str(handle["id"]))
     if not pods:
-        return None if is_over(state_of(api, handle)) else []
+        return None if is_over_now(api, handle) else []
     found: list[Piece] = []
     known = False
     for pod in pods:
@@ -103,11 +102,6 @@ def last_words(api: RunaiApi, handle: Handle) -> bytes:
     pods = pods_of(api, str(handle["id"]))
     telling = sorted(pods, key=lambda pod: (pod.phase != "Failed", pod.index))[:_ENDS]
     return b"".join(_end(api, handle, pod) for pod in telling)
-
-
-def namespace_of(handle: Handle) -> str:
-    """The project's namespace: as run:ai says, else as it names them."""
-    return str(handle.get("namespace") or f"runai-{handle['project']}")
 
 
 def _is_pod(path: str, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 
 from nemo_runspec.remote.provider import Handle, Piece
@@ -13,7 +14,7 @@ def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[
     """The words, unless they were said before.
 
     Args:
-        trouble: what the cluster says where it is asked, '' where it has simply nothing.
+        trouble: why the claim or the cluster gives nothing, '' where there is simply nothing.
     """
     if offsets.get(PATH):
         return []
@@ -27,15 +28,20 @@ def nothing_there(handle: Handle) -> list[Piece]:
 
 
 def said(path: str, lines: Iterable[str]) -> Piece:
-    """Lines of nemotron's own, as a piece that comes once."""
-    return Piece(path, 0, "".join(f"nemotron: {line}\n" for line in lines).encode(), next=1)
+    """Lines of nemotron's own, as a piece that comes once; which ones they were is kept as its offset."""
+    text = "".join(f"nemotron: {line}\n" for line in lines).encode()
+    return Piece(path, 0, text, next=zlib.crc32(text) or 1)
 
 
 def words(handle: Handle, trouble: str = "") -> tuple[str, ...]:
     """Why there is no log, and the ways to one."""
     where = f"{handle['job_dir']}/logs on the claim"
-    if handle.get("logs_url") and not trouble:
-        return (f"run:ai gives no logs to the outside; what the job writes is in {where}, and is fetched once it ends",)
+    if handle.get("logs_url"):
+        why = f" ({trouble})" if trouble else ""
+        return (
+            f"this job's log cannot be read from here yet{why}. run:ai gives none to the outside; what the job writes "
+            f"is in {where}, and is fetched once it ends",
+        )
     ways = (
         "kube_apiserver_url (logs of the pods while they are there), "
         "run_dir_here (the claim's storage as this machine sees it), "

@@ -10,12 +10,14 @@ import io
 import tarfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
 from nemo_runspec.backends.dgxcloud.logs.notice import said
-from nemo_runspec.backends.dgxcloud.seen import find, state_of, workload_name
+from nemo_runspec.backends.dgxcloud.seen import find, is_over_now, state_of, workload_name
 from nemo_runspec.backends.dgxcloud.spec import BOOT, TRAININGS, base_spec
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
@@ -31,9 +33,18 @@ _HOLDS = 3600
 _PATIENCE, _PAUSE = 300.0, 2.0
 """Seconds that the helper may take in all, and between two looks at it."""
 
-_FAILED = "saved"
-"""The path of the piece that says why there is no copy."""
+_WHY, _ANNOUNCED = "saved", "saved-helper"
+"""The paths of the pieces that say why there is no copy, and that one is made."""
 
+_FAILED: set[str] = set()
+"""Copies that this process could not make: a following one asks again and again, and would wait each time."""
+
+_TIDIED: set[str] = set()
+"""Copies whose helper is known to be gone."""
+
+_HELPING = (
+    "the log is fetched from the claim by a helper workload, which may take some minutes: it waits for a free node"
+)
 _NO_KEYS = "this job's log can be fetched from S3 once it has ended, with ACCESS_KEY and SECRET_KEY in the environment"
 
 _PROGRAM = """\
@@ -51,26 +62,31 @@ fi
 """
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
-    """New bytes of the copy, which is made where there is none; nothing where S3 is not set up or the job goes on.
+def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece] | None:
+    """New bytes of the copy, which is made where there is none; None where S3 is not set up or the job goes on.
 
-    A copy that cannot be made is said once, and keeps nobody from how the job ended.
+    Why there is no copy is said, once in the same words. It is tried again by every later process, not by this one.
     """
-    if not handle.get("logs_url") or offsets.get(_FAILED):
+    if not handle.get("logs_url") or not is_over_now(api, handle):
+        return None
+    if _copy(handle) in _FAILED:
         return []
     bucket = _bucket(handle)
     if bucket is None:
-        return [said(_FAILED, (_NO_KEYS,))]
-    if not is_over(state_of(api, handle)):
-        return []
+        return _told(offsets, _WHY, _NO_KEYS)
     try:
-        content = _content(api, handle, bucket)
-    except UserError as error:
+        if bucket.head(_copy(handle)) is None:
+            if not offsets.get(_ANNOUNCED):
+                return [replace(said(_ANNOUNCED, (_HELPING,)), more=True)]
+            _make(api, handle, bucket)
+        _tidy(api, handle)
+        return _pieces(handle, _content(handle, bucket), offsets, limit)
+    except (UserError, tarfile.TarError) as error:
         if getattr(error, "transient", False):
             raise
-        where = f"they are in {handle['job_dir']}/logs on the claim"
-        return [said(_FAILED, (f"the logs could not be fetched ({error.what}); {where}",))]
-    return _pieces(handle, content, offsets, limit)
+        _FAILED.add(_copy(handle))
+        why, where = getattr(error, "what", error), f"they are in {handle['job_dir']}/logs on the claim"
+        return _told(offsets, _WHY, f"the logs could not be fetched ({why}); {where}")
 
 
 def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
@@ -92,24 +108,41 @@ def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
     return {"name": name, "projectId": handle["project_id"], "clusterId": handle["cluster_id"], "spec": spec}
 
 
-def _content(api: RunaiApi, handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
-    url = (
-        f"{handle['logs_url']}-{int(handle.get('attempt') or 0)}.tar.gz"  # a further attempt writes on in the same logs
-    )
-    if bucket.head(url) is None:
-        _run_helper(api, handle, bucket.presign(url, _HOLDS, "PUT"))
+def _told(offsets: Mapping[str, int], path: str, line: str) -> list[Piece]:
+    """A line, unless it was the last one of that path."""
+    piece = said(path, (line,))
+    return [] if offsets.get(path) == piece.end else [piece]
+
+
+def _copy(handle: Handle) -> str:
+    """Where the copy is; a further attempt writes on in the same logs, so each has its own."""
+    return f"{handle['logs_url']}-{int(handle.get('attempt') or 0)}.tar.gz"
+
+
+def _content(handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
     web = Web("", "the S3 service", headers=dict)
-    body = web.reply("GET", bucket.presign(url, _HOLDS), repeatable=True).body
+    body = web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True).body
     with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as tar:
         files = {member.name: tar.extractfile(member) for member in tar if member.name.endswith(".log")}
         return {name: file.read() for name, file in sorted(files.items()) if file is not None}
 
 
-def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Runs the helper to its end and deletes it. One that another process has started is waited for.
+def _make(api: RunaiApi, handle: Handle, bucket: Bucket) -> None:
+    """Has the helper make the copy.
 
     Raises:
-        UserError: it failed, or took too long.
+        UserError: there is none afterwards.
+    """
+    state = _run_helper(api, handle, bucket.presign(_copy(handle), _HOLDS, "PUT"))
+    if bucket.head(_copy(handle)) is None:
+        how = "took too long" if not is_over(state) else "failed" if state != "succeeded" else "has left nothing"
+        raise UserError(f"the helper workload {_helper(handle)['name']} {how}")
+
+
+def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[float], None] = time.sleep) -> str:
+    """Runs the helper to its end, whose state is given back. It is deleted whatever happens.
+
+    One that another process has started is waited for.
     """
     helper = _helper(handle)
     try:
@@ -120,12 +153,30 @@ def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[fl
             raise
         id = str(found["id"])
     end, state = time.monotonic() + _PATIENCE, "submitting"
-    while not is_over(state) and time.monotonic() < end:
-        sleep(_PAUSE)
-        state = state_of(api, {**helper, "id": id})
-    api.delete(TRAININGS, id)
-    if state != "succeeded":
-        raise UserError(f"the helper workload {helper['name']} {'failed' if is_over(state) else 'took too long'}")
+    try:
+        while not is_over(state) and time.monotonic() < end:
+            sleep(_PAUSE)
+            state = state_of(api, {**helper, "id": id})
+    finally:
+        _delete(api, id)
+    return state
+
+
+def _delete(api: RunaiApi, id: str) -> None:
+    """Deletes a helper. One that is gone is as good; one that cannot be deleted now is there the next time."""
+    with suppress(UserError):
+        api.delete(TRAININGS, id)
+
+
+def _tidy(api: RunaiApi, handle: Handle) -> None:
+    """Deletes a helper that a killed process has left behind. One request, once per process."""
+    if _copy(handle) in _TIDIED:
+        return
+    with suppress(UserError):
+        left = find(api, _helper(handle))
+        if left is not None:
+            _delete(api, str(left["id"]))
+        _TIDIED.add(_copy(handle))
 
 
 def _helper(handle: Handle) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.reference import LAST
 from nemo_runspec.processes import user_name
-from nemotron.cli.commands.jobs.cloud import forget
+from nemotron.cli.commands.jobs.cloud import after_deletion, forget, say_unstopped
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json
 from nemotron.cli.commands.jobs.say import say
@@ -53,7 +53,14 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     limit = None if limit is None else max(0.0, limit - (time.monotonic() - began))
     after = Overview(store) if sweeps else before  # with the jobs they have started meanwhile
     names = [entry.name for entry in after.with_members(meant)]
-    records = wait_for(store, names, seconds=limit, seen=lambda record: _say_seen(record, as_json))
+    told: set[str] = set()
+
+    def trouble(text: str) -> None:
+        if text not in told:
+            say(f"{text}; asking again")
+        told.add(text)
+
+    records = wait_for(store, names, seconds=limit, seen=lambda record: _say_seen(record, as_json), trouble=trouble)
     ended = [sweep_now(Overview(store), name) for name in sweeps]
     _print_ended(ended, records, as_json)
     left = [record for record in records if not record.over]
@@ -95,6 +102,8 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     after = Overview(store) if sweeps else overview
     sweeps_now = [sweep_now(after, each.name) for each in sweeps]
     deleted = forget(store, ended) if command == "cancel" else {}
+    ended = after_deletion(store, ended, deleted)
+    say_unstopped(ended)
     _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, deleted, as_json)
     _raise_first([result for result in done if isinstance(result, UserError)])
     return 0 if all(record.over for record in ended) and all(each.status.over for each in sweeps_now) else 2
@@ -115,7 +124,7 @@ def retry(job: str) -> int:
         job = entry.name
     from nemotron.cli.sweep_again import retry_sweep
 
-    return retry_sweep(store, job, _said)
+    return retry_sweep(store, job)
 
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:

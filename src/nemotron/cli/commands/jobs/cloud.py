@@ -164,28 +164,54 @@ def _replica_row(replica: Replica) -> tuple[str, ...]:
 def forget(store: JobStore, records: Sequence[JobRecord]) -> dict[str, list[str]]:
     """Deletes what platforms keep of jobs that were cancelled, once their logs are here whole: name → what, in words.
 
-    What cannot be deleted stays, and is said. The jobs' records here stay in any case.
+    So ends a job that its platform does not stop. What cannot be deleted stays, and is said. The jobs' records here
+    stay in any case.
     """
     return {record.name: _forget(store, record) for record in records if _may_be_forgotten(record)}
 
 
+def after_deletion(
+    store: JobStore, records: Sequence[JobRecord], deleted: Mapping[str, Sequence[str]]
+) -> list[JobRecord]:
+    """The records, those of jobs that were deleted before they were over once they are."""
+    from nemo_runspec.remote.control import until_over
+
+    ending = [record for record in records if not record.over and deleted.get(record.name)]
+    now = {record.name: record for record in until_over(store, ending)}
+    return [now.get(record.name, record) for record in records]
+
+
+def say_unstopped(records: Sequence[JobRecord]) -> None:
+    """Says of jobs that their platforms have not stopped them, and what does."""
+    for record in records:
+        if not record.over and _may_be_forgotten(record):
+            say(f"{record.name}: its platform has not stopped it; nemotron jobs cancel deletes it there, with its log")
+
+
 def _may_be_forgotten(record: JobRecord) -> bool:
+    """Whether it was cancelled, or was to be and goes on, on a platform that keeps something."""
     from nemo_runspec.backends import get_backend
 
-    if not record.submitted or record.state != "cancelled":
-        return False
-    return hasattr(get_backend(record.executor).load_provider(), "forget")
+    stopped = record.state == "cancelled" or (not record.over and bool(record.handle.get("stopped_by")))
+    return record.submitted and stopped and hasattr(get_backend(record.executor).load_provider(), "forget")
 
 
 def _forget(store: JobStore, record: JobRecord) -> list[str]:
     from nemo_runspec.remote.mirror import fetch_all
 
     provider = _cloud(record, "forget")
+    lines: list[str] = []
     try:
         fetch_all(provider, record.handle, store.folder(record.name))
-        handles = [{**record.handle, "id": each.get("id")} for each in record.handle.get("tried") or ()]
-        return [line for handle in (*handles, record.handle) for line in provider.forget(handle)]
+        for handle in _attempts(record):
+            lines += provider.forget(handle)
     except (UserError, OSError) as error:
         why = error.what if isinstance(error, UserError) else error.strerror
-        say(f"{record.name}: what its platform keeps of it was not deleted: {why}")
-        return []
+        say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")
+    return lines
+
+
+def _attempts(record: JobRecord) -> list[dict[str, Any]]:
+    """How each attempt of a job is found, the last one being the job's own."""
+    earlier = [{key: each.get(key) for key in ("id", "workload")} for each in record.handle.get("tried") or ()]
+    return [{**record.handle, **each} for each in (*earlier, {})]

@@ -1,0 +1,94 @@
+"""What run:ai and its cluster say of a job's pods: asked once, for how the job ended as for why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.pods import namespace_of
+from nemo_runspec.cloud.asking import Asking
+from nemo_runspec.remote.provider import Handle, Seen
+
+KEY = "nemotron: evidence"
+"""Where `Seen.detail`, which is run:ai's own row, holds what was asked already."""
+
+_EXITED = re.compile(r"exit(?:ed with)? ?code:? (\d+)", re.IGNORECASE)
+"""How events of Kubeflow's operator and of the kubelet name a container's exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Answers as they came. `pods`: as the cluster describes them, then as run:ai does.
+
+    `unasked`: what was not answered, for a person.
+    """
+
+    workload: Row
+    pods: tuple[Row, ...] = ()
+    events: tuple[Row, ...] = ()
+    unasked: tuple[str, ...] = ()
+
+
+def gather(api: RunaiApi, handle: Handle, seen: Seen) -> Evidence:
+    """What there is, as it was asked before, else now: at most four requests, any of which may fail."""
+    detail = seen.detail if isinstance(seen.detail, dict) else {}
+    known = detail.get(KEY)
+    if isinstance(known, Evidence):
+        return known
+    id, asking = str(handle.get("id") or ""), Asking()
+    if not id:
+        return Evidence(detail)
+    kind = str(handle.get("kind") or TRAININGS)
+    workload = detail or asking.of("workload", api.workload, kind, id) or {}
+    pods = asking.of("pods", api.pods, id) or []
+    events = (asking.of("events", api.events, id) or []) if seen.state != "running" else []
+    pods = [*_kube_pods(asking, api, namespace_of(handle, workload), pods), *pods]
+    return Evidence(workload, tuple(pods), tuple(events), tuple(asking.unanswered))
+
+
+def exit_code_of(found: Evidence) -> int | None:
+    """The first exit code of a container that is not 0, by its state or an event; None where none is said."""
+    states = [state for pod in found.pods for container in containers(pod) for state in states_of(container)]
+    codes = [state["exitCode"] for state in states if isinstance(state.get("exitCode"), int)]
+    said = (exit_code_in(str(event.get("message"))) for event in found.events)
+    return next((code for code in (*codes, *said) if code), None)
+
+
+def exit_code_in(text: str) -> int | None:
+    """The exit code that a message names, None where it names none."""
+    found = _EXITED.search(text)
+    return int(found[1]) if found else None
+
+
+def containers(pod: Mapping[str, Any]) -> list[Row]:
+    """A pod's containers, in the form of run:ai's API as in that of Kubernetes."""
+    status = table(pod.get("status"))
+    listed = [status.get("initContainerStatuses"), status.get("containerStatuses"), pod.get("containers")]
+    return [each for part in listed if isinstance(part, list) for each in part if isinstance(each, dict)]
+
+
+def states_of(container: Mapping[str, Any]) -> Iterator[Row]:
+    """Each state of a container: Kubernetes nests it, run:ai may not."""
+    for key in ("state", "lastState"):
+        for state in table(container.get(key)).values():
+            if isinstance(state, dict):
+                yield state
+    if any(key in container for key in ("reason", "exitCode")):
+        yield dict(container)
+
+
+def table(value: Any) -> Row:
+    """A table of an answer, an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _kube_pods(asking: Asking, api: RunaiApi, namespace: str, pods: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The same pods as the cluster describes them, where the profile names it: it says why a container ended."""
+    names = {str(pod.get("name")) for pod in pods}
+    if api.kube is None or not names:
+        return []
+    found = asking.of("pods in the cluster", api.kube_pods, namespace)
+    return [pod for pod in found or () if table(pod.get("metadata")).get("name") in names]

@@ -1,0 +1,53 @@
+"""Submissions that were cut off: a request that was sent may still arrive, so that a job which is not there yet may be.
+
+While that is so the handle of a job of a cloud has `sent`: when its request was sent, in seconds since 1970. Where a
+submission is made under a lock, as Slurm's is, there is no such time and no doubt.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nemo_runspec.remote.provider import Handle, Provider, Seen
+
+PAUSES: Sequence[float] = (1.0, 2.0, 3.0, 4.0)
+"""Seconds before each further look for a job that may still come to be."""
+
+_FRESH = 60.0
+"""Seconds after which a request that was sent has been served, or never will be."""
+
+
+def mark(handle: Handle) -> dict[str, Any]:
+    """What the handle of a job is to have from just before its request is sent; nothing where there is no doubt."""
+    return {"sent": time.time()} if "attempt" in handle else {}
+
+
+def may_come(handle: Handle) -> bool:
+    """Whether a job that is not there may still come to be."""
+    sent = handle.get("sent")
+    return not handle.get("id") and isinstance(sent, (int, float)) and time.time() - sent < _FRESH
+
+
+def look(
+    provider: Provider,
+    handles: Sequence[Handle],
+    *,
+    places: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[Seen]:
+    """As `Provider.look`; a job that is not there, and may still come to be, is looked for again for ten seconds.
+
+    Raises:
+        UserError: as `Provider.look`.
+    """
+    answers = list(provider.look(handles, places=places))
+    for pause in PAUSES:
+        left = [n for n, seen in enumerate(answers) if seen.gone and may_come(handles[n])]
+        if not left:
+            break
+        sleep(pause)
+        for n, seen in zip(left, provider.look([handles[n] for n in left]), strict=True):
+            answers[n] = seen
+    return answers

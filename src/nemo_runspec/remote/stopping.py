@@ -1,0 +1,29 @@
+"""Several jobs asked to stop, of which one that its platform refuses to stop does not keep the others running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Handle, Provider
+
+
+def stop_each(provider: Provider, handles: Sequence[Handle], by: str, *, hard: bool) -> list[UserError | None]:
+    """Asks jobs of one machine to stop; for each why that cannot be done, None where it was. One round trip if it can.
+
+    A platform that refuses is asked about them one by one; one that does not answer is not asked again.
+    """
+    if not handles:
+        return []
+    try:
+        provider.stop(handles, by, hard=hard)
+    except UserError as error:
+        if len(handles) == 1 or is_passing(error):
+            return [error for _ in handles]
+        return [stop_each(provider, [handle], by, hard=hard)[0] for handle in handles]
+    return [None for _ in handles]
+
+
+def is_passing(error: UserError) -> bool:
+    """Whether trying again later may help; what was asked for may have been done then."""
+    return bool(getattr(error, "transient", False))

@@ -1,0 +1,97 @@
+"""Questions about many jobs: what those that start wait for, how those that are over ended, and what is not asked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from labs.runai.model import LabPod, Workload
+from labs.runai.server import RunaiLab
+from runaikit import api_of, handle, workload
+
+from nemo_runspec.backends.dgxcloud import seen as seen_module
+from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
+from nemo_runspec.backends.dgxcloud.ended import with_ends
+from nemo_runspec.backends.dgxcloud.pods import namespace_of
+from nemo_runspec.backends.dgxcloud.seen import look
+from nemo_runspec.transport.web import Refused
+
+PULLING = ("Pulling", 'Pulling image "lab/any"')
+PULLED = ("Pulled", 'Successfully pulled image "lab/any"')
+STARTED = ("Started", "Started container")
+
+
+def starting(lab: RunaiLab, name: str, *pods: list[tuple[str, str]]) -> Workload:
+    """A workload that is starting; for each of its pods what the cluster has told, the oldest first."""
+    made = workload(lab, name, "Initializing")
+    for number, told in enumerate(pods):
+        pod = LabPod(f"{name}-worker-{number}", "worker", number, name, "lab/any")
+        for reason, message in told:
+            made.tell(reason, message, pod)
+            time.sleep(0.002)  # events are in the order of their milliseconds
+    return made
+
+
+def of(lab: RunaiLab, *made: Workload) -> list[dict[str, object]]:
+    return [handle(lab, item.name, id=item.id) for item in made]
+
+
+@pytest.mark.parametrize("others", [0, 4])
+def test_a_job_that_starts_is_told_from_one_that_pulls(runai_lab: RunaiLab, others: int):
+    made = {
+        "pull": starting(runai_lab, "a", [PULLING]),
+        "start": starting(runai_lab, "b", [PULLING, PULLED]),
+        "pull ": starting(runai_lab, "c", [PULLING], [PULLING, PULLED, STARTED]),
+        "pull  ": starting(runai_lab, "d", [PULLING, ("Failed", "Error: ImagePullBackOff")]),
+        "start ": starting(runai_lab, "e", [PULLED, ("BackOff", "Back-off restarting failed container")]),
+    }
+    more = of(runai_lab, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
+    for phase, item in made.items():
+        seen = look(api_of(runai_lab), [*of(runai_lab, item), *more])[0]
+        assert (seen.state, seen.facts.get("phase")) == ("starting", phase.strip()), item.name
+
+
+def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_phase(runai_lab: RunaiLab):
+    made = [starting(runai_lab, f"job-{n}", [PULLED]) for n in range(40)]
+    found = look(api_of(runai_lab), of(runai_lab, *made))
+    assert {seen.state for seen in found} == {"starting"}
+    phases = [seen.facts.get("phase") for seen in found]
+    assert (phases.count("start"), phases.count(None)) == (seen_module._ASKED, 40 - seen_module._ASKED)
+    assert len(runai_lab.calls_of("GET /workloads/*/events")) == seen_module._ASKED
+
+
+def test_events_that_are_not_answered_leave_the_phase_open(runai_lab: RunaiLab):
+    runai_lab.fault("GET /workloads/*/events", "403")
+    (seen,) = look(api_of(runai_lab), of(runai_lab, starting(runai_lab, "job-1", [PULLING])))
+    assert (seen.state, "phase" in seen.facts) == ("starting", False)
+
+
+@pytest.mark.parametrize(("ago", "slept"), [(3600.0, 0.0), (1.0, 3.5)])
+def test_last_words_are_waited_for_once_and_only_of_jobs_that_ended_just_now(
+    runai_lab: RunaiLab, tmp_path: Path, ago: float, slept: float
+):
+    made = [workload(runai_lab, f"job-{n}", "Completed", completed=time.time() - ago) for n in range(5)]
+    api = api_of(runai_lab)
+    handles = [{**each, "here": str(tmp_path / "jobs" / str(each["name"]))} for each in of(runai_lab, *made)]
+    pauses: list[float] = []
+    found = with_ends(api, handles, look(api, handles), sleep=pauses.append)
+    assert [seen.exit_code for seen in found] == [0] * 5
+    assert sum(pauses) == slept
+
+
+def test_one_refused_stop_keeps_the_others_from_nothing(runai_lab: RunaiLab):
+    api_of(runai_lab)
+    made = [workload(runai_lab, f"job-{n}", "Running") for n in range(3)]
+    runai_lab.fault(f"POST */{made[1].id}/suspend", "403")
+    with pytest.raises(Refused, match=r"1 of 3 jobs could not be stopped \(job-1\): run:ai does not let") as caught:
+        DgxCloudProvider().stop(of(runai_lab, *made), "me")
+    assert caught.value.status == 403
+    assert [item.phase for item in made] == ["Stopped", "Running", "Stopped"]
+
+
+def test_the_namespace_is_the_projects_own():
+    """An administrator may have chosen it; a workload says it where the handle does not."""
+    assert namespace_of({"project": "p", "namespace": "ours"}, {"namespace": "theirs"}) == "ours"
+    assert namespace_of({"project": "p"}, {"namespace": "theirs"}) == "theirs"
+    assert namespace_of({"project": "p"}) == "runai-p"

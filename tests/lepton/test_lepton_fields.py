@@ -25,10 +25,10 @@ def target_of(name: str = "train-1121-abcd", **env: Any) -> Any:
 @pytest.mark.parametrize(
     ("env", "wrong"),
     [
-        ({"mounts": [{**MOUNT, "mount_path": "/opt/"}]}, r"^mounts\[0\] is at /opt"),
-        ({"mounts": [{**MOUNT, "mount_path": "/usr/local"}]}, r"^mounts\[0\] is at /usr/local"),
-        ({"mounts": [{**MOUNT, "mount_path": "/proc/self"}]}, r"^mounts\[0\] is at /proc/self"),
-        ({"mounts": [{**MOUNT, "from": "lustre"}]}, r"^mounts\[0\] has a from that is neither"),
+        ({"mounts": [{**MOUNT, "mount_path": "/opt/"}]}, r"^mounts\[0\]: mount_path /opt is a place"),
+        ({"mounts": [{**MOUNT, "mount_path": "/usr/local"}]}, r"^mounts\[0\]: mount_path /usr/local is a place"),
+        ({"mounts": [{**MOUNT, "mount_path": "/proc/self"}]}, r"^mounts\[0\]: mount_path /proc/self is a place"),
+        ({"mounts": [{**MOUNT, "from": "lustre"}]}, r'^mounts\[0\]: from = "lustre" is neither'),
         ({"mounts": [MOUNT, {**MOUNT, "mount_path": "/mnt/data/"}]}, "^mounts: two of them are at /mnt/data"),
         ({"ttl": "5m"}, "^ttl: 5m is too short"),
         ({"ttl": "soon"}, "^ttl: 'soon' is no length of time"),

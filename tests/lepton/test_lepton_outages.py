@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -68,19 +69,36 @@ def test_a_token_that_expires_meanwhile(site):
     [job] = site.lab.jobs
     assert told.code == 2, told.err
     assert struck(site, "GET *", 401) > 0
-    for word in ("HTTP 401", "LEPTON_WORKSPACE_TOKEN", job.name):
+    for word in ("HTTP 401", "LEPTON_WORKSPACE_TOKEN", f"{job.name} goes on: nemotron jobs logs -f {job.name}"):
         assert word in told.err
     assert old not in told.err + told.out
     assert "Traceback" not in told.err
     assert job.state == "Running"
     assert len(site.lab.running) == 1
     assert site.record(job.name)["states"][-1]["state"] in ("queued", "starting", "running")
+    refused = site.nemotron("jobs", "wait", job.name)
+    assert (refused.code, "HTTP 401" in refused.err) == (2, True), refused.err
     site.lab.renew_token()
     opened(site)
     waited = site.nemotron("jobs", "wait", job.name)
     assert waited.code == 5, waited.err
     ended(site, "failed", 5)
     assert site.nemotron("jobs", "logs", job.name).succeeds().out.count("last line") == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_attached_run_that_is_ended_from_outside(site, number, code):
+    """The job goes on, and that is said."""
+    process = site.started("run", "./train.py", "--run", "one", *var(GATE="go", CODE=5))
+    until(lambda: len(site.lab.running) == 1 and WRITTEN in site.lab.jobs[0].text, "it runs")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "goes on without this terminal" in err
+    assert len(site.lab.running) == 1
+    opened(site)
+    assert site.nemotron("jobs", "wait", "last").code == 5
+    ended(site, "failed", 5)
 
 
 def test_a_token_that_is_not_allowed_to_submit(site):

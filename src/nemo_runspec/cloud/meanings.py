@@ -71,9 +71,9 @@ MEANINGS: tuple[Meaning, ...] = (
     ),
     _meaning(
         "capacity",
-        r"failedscheduling|unschedulable|nodes? (?:are|is) available|\binsufficient\b|no ?capacity|out of capacity|"
-        r"quota|not enough|no (?:free|idle|available) (?:node|gpu|resource)|resources? (?:are |is )?unavailable|"
-        r"nonpreemptibleoverquota|overlimit",
+        r"failedscheduling|unschedulable|\b0/\d+ nodes? (?:are|is) available|\binsufficient\b|no ?capacity|"
+        r"out of capacity|quota|not enough|no (?:free|idle|available) (?:node|gpu|resource)|"
+        r"resources? (?:are |is )?unavailable|nonpreemptibleoverquota|overlimit",
         "there is no room for it",
         start=True,
     ),
@@ -212,6 +212,8 @@ _SHARED: Mapping[str, str] = {
     "disk": "write to a mounted volume instead of the pod's own disk (HF_HOME and TMPDIR count too), or remove what is "
     "no longer needed",
     "user code": "the whole log says more: nemotron jobs logs",
+    "contradiction": "see that what it made is whole, then take it as done; else nemotron jobs retry. What the "
+    "platform saw: nemotron jobs events, nemotron jobs replicas",
     "pull": "a smaller image, or a longer pull_timeout; an image that cannot be pulled at all can look like this too",
     "start": "see nemotron jobs replicas and nemotron jobs events; a longer start_timeout where it only was slow",
     "outputs": "see output_url, and that ACCESS_KEY and SECRET_KEY may write there; what was written to a volume is "

@@ -69,6 +69,7 @@ class Case:
         replicas: what is wrong with its pods. `events`: what was written down, the oldest first.
         ends: how its nodes ended, as their end markers say. `tail`: the end of its log.
         exit_code: as the platform itself says it, None where it does not.
+        nodes: how many it had, 0 where that is not known.
         unasked: what the platform did not answer about, such as `events`.
     """
 
@@ -81,6 +82,7 @@ class Case:
     ends: Sequence[End] = ()
     tail: bytes = b""
     exit_code: int | None = None
+    nodes: int = 0
     unasked: Sequence[str] = ()
 
     @cached_property
@@ -171,6 +173,17 @@ def _told(case: Case) -> Diagnosis | None:
     return next((_judged(case, meaning, word) for meaning, word in case.told), None)
 
 
+def _contradiction(case: Case) -> Diagnosis | None:
+    """The platform calls it a failure, and every node's own last word is that all went well."""
+    if case.state != "failed" or not 0 < case.nodes <= len(case.ends) or any(end.exit_code for end in case.ends):
+        return None
+    name, said = case.advice.name, case.analysis
+    what = f"{name} says that it failed, but its program ended with exit code 0 by its own last word; nothing says why"
+    told = ": ".join(filter(None, (said.kind, said.suggestion)))
+    evidence = f"{name}: {told}" if told else "nemotron-end: exit_code=0 of every node"
+    return Diagnosis("", what, evidence, case.advice.of("contradiction"))
+
+
 def _start(case: Case) -> Diagnosis | None:
     """The job's own files did not arrive, or its nodes did not find each other."""
     end = case.end
@@ -219,10 +232,11 @@ def _analysis(case: Case) -> Diagnosis | None:
     said = case.analysis
     for pattern, kind, what in CLASSES:
         if pattern.search(said.kind) and not (kind == "user code" and case.symptom is not None):
-            evidence = f"{said.kind}: {said.suggestion}" if said.suggestion else said.kind
+            told = f"{case.advice.name}: {': '.join(filter(None, (said.kind, said.suggestion)))}"
             ended = cause(case.end) if case.end else ""
             what = f"{what}: {ended}" if ended else what
-            return Diagnosis(kind, what, _last(case) or evidence, said.suggestion or case.advice.of(kind))
+            evidence = " / ".join(filter(None, (_last(case), told)))
+            return Diagnosis(kind, what, evidence, case.advice.of(kind) or said.suggestion)
     return None
 
 
@@ -252,16 +266,17 @@ def _unknown(case: Case) -> Diagnosis | None:
     missing = f"; {case.advice.name} did not answer about its {', '.join(case.unasked)}" if case.unasked else ""
     ended = (cause(case.end) if case.end else "") or case.reason or "it failed"
     words = next((word.text for word in (*case.replicas, *reversed(case.events)) if word.text), "")
-    remedy = case.analysis.suggestion or "see nemotron jobs logs, events and replicas"
-    return Diagnosis("", f"{ended}; nothing says why{missing}", _last(case) or words, remedy)
+    said = f"{case.advice.name}: {case.analysis.suggestion}" if case.analysis.suggestion else ""
+    remedy = "see nemotron jobs logs, events and replicas"
+    return Diagnosis("", f"{ended}; nothing says why{missing}", _last(case) or words or said, remedy)
 
 
 _Rule = Callable[[Case], "Diagnosis | None"]
 
 _WAITS: tuple[_Rule, ...] = (_deadline, _told)
 _ENDED: tuple[_Rule, ...] = (
-    _deadline, _outputs, _memory, _told, _start, _setup, _by_clear_log, _analysis, _by_log, _killed, _exit_code,
-    _unknown,
+    _deadline, _outputs, _memory, _told, _contradiction, _start, _setup, _by_clear_log, _analysis, _by_log, _killed,
+    _exit_code, _unknown,
 )  # fmt: skip
 """The first that has something to say is right."""
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.jobs.wait import exit_code_of
@@ -11,6 +18,7 @@ from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.question import Answer, ask
 from nemo_runspec.supervise.console import StderrConsole, stdout_writer
+from nemo_runspec.supervise.interrupts import EXIT_CODES
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.supervise.submission import Submission
 
@@ -54,8 +62,39 @@ def stage(submission: Submission) -> int:
 
 
 def attach(job: RemoteJob) -> int:
-    """Stays with a submitted job; Ctrl-C asks what is to become of it."""
-    return _Attached(job).run()
+    """Stays with a submitted job; Ctrl-C asks what is to become of it. TERM and HUP end this process alone.
+
+    Raises:
+        UserError: the platform refuses to be asked any more; the job goes on.
+    """
+    with _ended_from_outside():
+        return _Attached(job).run()
+
+
+class _Ended(KeyboardInterrupt):
+    """TERM or HUP: this process is to end, and nobody can be asked."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _ended_from_outside() -> Iterator[None]:
+    """Makes TERM and HUP an `_Ended`; where one is ignored, as under nohup, it stays so."""
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        raise _Ended(number)
+
+    wanted = [signal.SIGTERM, signal.SIGHUP] if threading.current_thread() is threading.main_thread() else []
+    before = {number: signal.getsignal(number) for number in wanted}
+    for number in (number for number in wanted if before[number] is not signal.SIG_IGN):
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Attached:
@@ -68,16 +107,20 @@ class _Attached:
         self.asked_to_stop = False
 
     def run(self) -> int:
-        """The exit code: the job's, or 130 where the terminal was given back."""
+        """The exit code: the job's; 130, 143 or 129 where this process ended before it."""
         while True:
             try:
                 record = self.follower.run()
                 self.display.ended(record)
                 return exit_code_of(record)
+            except _Ended as ended:
+                return self._detach(EXIT_CODES[signal.Signals(ended.number)])
             except KeyboardInterrupt:
                 answer = self._asked()
+            except UserError as error:
+                raise self._with_job(error) from None
             if answer is Answer.DETACH:
-                return self._detach()
+                return self._detach(INTERRUPTED)
             if answer is Answer.CANCEL:
                 self._cancel()
 
@@ -88,11 +131,19 @@ class _Attached:
         except KeyboardInterrupt:  # before the question stood there
             return Answer.DETACH
 
-    def _detach(self) -> int:
+    def _with_job(self, error: UserError) -> UserError:
+        """What keeps it from being followed, with how to go on."""
+        name = self.job.plan.name
+        self.display.clear()
+        first = f"{error.remedy}; " if error.remedy else ""
+        remedy = f"{first}{name} goes on: nemotron jobs logs -f {name}"
+        return UserError(error.what, where=error.where, remedy=remedy)
+
+    def _detach(self, code: int) -> int:
         name = self.job.plan.name
         self.job.say(f"{name}: the job goes on without this terminal")
         self.job.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")
-        return INTERRUPTED
+        return code
 
     def _cancel(self) -> None:
         """TERM first; a second wish does not wait for the command to save its work."""

@@ -144,7 +144,7 @@ class Follower:
         while more:
             moved, more = self.mirror.fetch(last=True)
             more = more and moved > 0
-        self._show()
+            self._show()
 
     def _show(self) -> None:
         """Passes on what is here and has not been shown, whoever fetched it."""

@@ -84,7 +84,7 @@ def conclude(
 
 def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
     """Writes down the state of a job that goes on."""
-    facts = {**seen.facts, "asked": now()}
+    facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
     handle = _new_id(record, seen)
     try:
         if seen.state != record.state or (seen.state != "queued" and seen.reason != record.reason):
@@ -94,6 +94,12 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
     except JobEnded as error:
         return error.record
     return record
+
+
+def _still_known(record: JobRecord, seen: Seen) -> dict[str, object]:
+    """Where a job runs does not change while it runs; a platform that is asked about many may not say it again."""
+    same = seen.state == record.state == "running" and seen.facts.get("id") == record.facts.get("id")
+    return {"nodes": record.facts["nodes"]} if same and "nodes" in record.facts else {}
 
 
 def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:

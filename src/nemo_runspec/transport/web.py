@@ -78,7 +78,7 @@ class Web:
         timeout: seconds without a byte. `patience`: seconds in all for what may pass by itself.
 
     Attributes:
-        calls: how many requests were made.
+        calls: how many requests were made. `say`: told, once, that a request is made again, for a person who waits.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Web:
         self.base = base.rstrip("/")
         self.name = name
         self.calls = 0
+        self.say: Callable[[str], None] | None = None
         self._headers = headers
         self._timeout = timeout
         self._patience = patience
@@ -144,6 +145,7 @@ class Web:
                 wait = max(trouble.after, pause * random.uniform(0.8, 1.2))  # many clients must not come back as one
                 if not again or time.monotonic() + wait > end:
                     raise self._gave_up(trouble, method, url, again=again) from None
+                self._notice(trouble)
                 self._sleep(wait)
                 pause = min(pause * 2, _LONGEST)
 
@@ -211,6 +213,11 @@ class Web:
             where=reply.url,
             remedy=f"let the URL of {self.name}, in the profile or the environment, be the one that leads there",
         )
+
+    def _notice(self, trouble: _Passing) -> None:
+        say, self.say = self.say, None
+        if say is not None:
+            say(f"{self.name} does not answer as it should ({trouble}); asking again")
 
     def _gave_up(self, trouble: _Passing, method: str, url: str, *, again: bool) -> Unreachable:
         kind = Unreachable if again or method == "GET" else NotKnown

@@ -6,12 +6,12 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.states import EXIT_CODES, PHASES, Meaning, meaning
+from nemo_runspec.backends.dgxcloud.history import began, moment
+from nemo_runspec.backends.dgxcloud.states import ENDING, EXIT_CODES, NEVER_RAN, PHASES, PLACED, Meaning, meaning
 from nemo_runspec.backends.dgxcloud.waiting import Wait, unasked, wait_of
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Seen
@@ -26,7 +26,7 @@ _DELETED = 4 * PAGE
 """Deleted workloads that are looked through at most, the newest first."""
 
 _ASKED = 16
-"""Jobs of a list that are starting, of which each look asks what they wait for; others have their turn later."""
+"""Jobs of a list that wait, of which each look asks for what: those that start first; others have their turn later."""
 
 _TRUST = 60.0
 """Seconds for which a job that went on when it was last seen is taken to go on: whoever follows it looks more often."""
@@ -41,9 +41,9 @@ def workload_name(handle: Handle) -> str:
 
 
 def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
-    """How jobs are, in the order of the handles: up to three requests each for a few, for many those of a list.
+    """How jobs are, in the order of the handles: up to four requests each for a few, for many those of a list.
 
-    Of many it is also asked what some of those that are starting wait for, and where those that failed ran. What was
+    Of many it is also asked what some of those that have not begun wait for, and where those that failed ran. What was
     not asked is not among the facts.
 
     Raises:
@@ -61,9 +61,17 @@ def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
     rows |= _listed(islice(api.workloads([_project(left[0])], deleted=True), _DELETED), left) if left else {}
     pairs = [(handle, rows.get(_key(handle))) for handle in handles]
-    starting = [n for n, (_, row) in enumerate(pairs) if row and _meaning_of(row).state == "starting"]
-    asked = set(random.sample(starting, min(_ASKED, len(starting))))
+    asked = _asked([_meaning_of(row).state if row else "" for _, row in pairs])
     return [_described(api, *pair, few=False, wait=n in asked) for n, pair in enumerate(pairs)]
+
+
+def _asked(states: Sequence[str]) -> set[int]:
+    """Which jobs of a list it is asked for what they wait."""
+    found: list[int] = []
+    for wanted in ("starting", "queued"):
+        some = [n for n, state in enumerate(states) if state == wanted]
+        found += random.sample(some, min(_ASKED - len(found), len(some)))
+    return set(found)
 
 
 def find(api: RunaiApi, handle: Handle) -> Row | None:
@@ -89,17 +97,26 @@ def state_of(api: RunaiApi, handle: Handle) -> str:
     return state
 
 
-def seen_of(handle: Handle, row: Row | None, wait: Wait = _NO_WAIT, nodes: str = "") -> Seen:
+def seen_of(
+    handle: Handle,
+    row: Row | None,
+    wait: Wait = _NO_WAIT,
+    nodes: str = "",
+    started: float | None = None,
+    known: Meaning | None = None,
+) -> Seen:
     """A row of run:ai's as `Seen`.
 
     Args:
         row: of a list or a detail; None where there is no such workload any more.
         wait: why it waits and for what. `nodes`: where it runs, '' where that was not asked.
+        started: when the first of its containers did, None where that was not asked, or none has.
+        known: what its phase means, where that is not all that is known.
     """
     if row is None:
         return _missing(handle)
-    phase = str(row.get("phase") or row.get("actualPhase") or "")
-    found = _after_deletion(handle, row, meaning(phase))
+    phase = _phase(row)
+    found = _after_deletion(handle, row, PLACED if wait.placed else known or meaning(phase))
     over = is_over(found.state)
     said = str(row.get("phaseMessage") or "") or found.said
     return Seen(
@@ -107,10 +124,11 @@ def seen_of(handle: Handle, row: Row | None, wait: Wait = _NO_WAIT, nodes: str =
         "" if found.state == "succeeded" else wait.why or said,
         exit_code=EXIT_CODES.get(found.state),
         facts={
-            **_facts(handle, row, phase, wait.why or said if found.waits else "", nodes),
+            **_facts(handle, row, phase, wait.why or said if found.waits else "", nodes or wait.nodes),
             **({} if wait.phase is None else {"phase": wait.phase or found.waits}),
+            **({"failing": True} if wait.failing else {}),
         },
-        started=moment(row.get("startedAt") or row.get("createdAt")),
+        started=started,
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
         detail=row,
     )
@@ -127,10 +145,42 @@ def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, wai
     """A row with what is asked besides: why it waits where `wait`, and where it runs or ran."""
     if row is None:
         return seen_of(handle, None)
-    known = _meaning_of(row)
-    why = _NO_WAIT if not known.waits else wait_of(api, row, known) if wait else unasked(row, known)
-    ran = known.state == "failed" or (few and (known.state == "running" or is_over(known.state)))
-    return seen_of(handle, row, why, nodes_of(api, row) if ran else "")
+    known, nodes, started = _meaning_of(row), "", None
+    if _phase(row) in ENDING and not _has_run(api, row, ask=few):
+        return seen_of(handle, row, known=NEVER_RAN)
+    if few and is_over(known.state):
+        started = began(api, _id(row))
+    if known.state == "failed" or (few and (known.state == "running" or is_over(known.state))):
+        nodes = nodes_of(api, row)
+    return seen_of(handle, row, _wait(api, row, known, few=few, ask=wait), nodes, started)
+
+
+def _wait(api: RunaiApi, row: Row, known: Meaning, *, few: bool, ask: bool) -> Wait:
+    """What a workload waits for. One of which that is not asked now starts where it did a moment ago."""
+    if not known.waits:
+        return _NO_WAIT
+    if ask:
+        return wait_of(api, row, known, brief=not few)
+    if known.state == "queued" and _lately(_id(row)) == "starting":
+        return Wait(phase=None, placed=True)
+    return unasked(row, known)
+
+
+def _has_run(api: RunaiApi, row: Row, *, ask: bool) -> bool:
+    """Whether a workload that is being ended had begun."""
+    if row.get("runningPods") or _lately(_id(row)) == "running":
+        return True
+    return began(api, _id(row)) is not None if ask else _lately(_id(row)) not in ("queued", "starting")
+
+
+def _lately(id: str) -> str:
+    """The state in which this process has seen a workload a moment ago, '' for none."""
+    when, state = _KNOWN.get(id) or (0.0, "")
+    return state if state and time.monotonic() - when < _TRUST else ""
+
+
+def _id(row: Row) -> str:
+    return str(row.get("id") or row.get("workloadId") or "")
 
 
 def nodes_of(api: RunaiApi, row: Row) -> str:
@@ -138,7 +188,7 @@ def nodes_of(api: RunaiApi, row: Row) -> str:
     from nemo_runspec.backends.dgxcloud.pods import pods_of
 
     with suppress(Refused):
-        return ",".join(pod.node for pod in pods_of(api, str(row.get("id") or row.get("workloadId"))) if pod.node)
+        return ",".join(pod.node for pod in pods_of(api, _id(row)) if pod.node)
     return ""
 
 
@@ -157,7 +207,11 @@ def _deleted(api: RunaiApi, handle: Handle) -> Iterator[Row]:
 
 
 def _meaning_of(row: Row) -> Meaning:
-    return meaning(str(row.get("phase") or row.get("actualPhase") or ""))
+    return meaning(_phase(row))
+
+
+def _phase(row: Row) -> str:
+    return str(row.get("phase") or row.get("actualPhase") or "")
 
 
 def _remember(id: str, state: str) -> None:
@@ -204,7 +258,7 @@ def _missing(handle: Handle) -> Seen:
 def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:
     attempts = int(handle.get("attempts") or 1)
     facts = {
-        "id": row.get("id") or row.get("workloadId"),
+        "id": _id(row),
         "nodes": nodes,
         "attempt": int(handle.get("attempt") or 0),
         "attempts": attempts if attempts > 1 else None,
@@ -219,12 +273,3 @@ def _replicas(row: Row) -> str:
     wanted = row.get("requestedPods") or {}
     number = wanted.get("number") if isinstance(wanted, dict) else None
     return f"{row.get('runningPods') or 0} of {number} ready" if isinstance(number, int) and number > 1 else ""
-
-
-def moment(text: Any) -> float | None:
-    """Seconds since 1970 of a date of the API (ISO 8601)."""
-    if not text:
-        return None
-    with suppress(ValueError):
-        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
-    return None

@@ -35,6 +35,15 @@ PHASES: Mapping[str, Meaning] = {
     "Unknown": Meaning("unknown", "", "run:ai does not know its phase"),
 }
 
+ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
+"""Phases of a workload that is being ended, whether its pods ever ran or not."""
+
+PLACED = Meaning("starting", "pull", "its pods are being made ready")
+"""Of a workload whose pods all have a node, whatever run:ai calls it."""
+
+NEVER_RAN = Meaning("starting", "", "being ended; it has not run")
+"""Of a workload that is being ended and whose pods never ran."""
+
 EXIT_CODES: Mapping[str, int] = {"succeeded": 0, "cancelled": 143, "failed": 1}
 """Where nothing better is known."""
 

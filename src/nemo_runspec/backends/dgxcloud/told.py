@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.history import moment
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
-from nemo_runspec.backends.dgxcloud.seen import moment
 from nemo_runspec.remote.provider import Event, Handle, Piece, Replica
+from nemo_runspec.transport.web import Refused
 
 _EVENTS = "events"
 
@@ -24,7 +25,7 @@ def replicas_of(api: RunaiApi, handle: Handle) -> list[Replica]:
     """The pods of a job, by their ranks, each with the last warning about it. Two requests."""
     if not handle.get("id"):
         return []
-    warnings = _warnings(api.events(str(handle["id"])))
+    warnings = _warnings(_events(api, handle))
     return [_replica(pod, warnings.get(pod.name)) for pod in pods_of(api, str(handle["id"]))]
 
 
@@ -32,17 +33,27 @@ def events_of(api: RunaiApi, handle: Handle) -> list[Event]:
     """What the cluster has written down about a job, the oldest first. One request per 500 of them."""
     if not handle.get("id"):
         return []
-    return [_event(row) for row in _oldest_first(api.events(str(handle["id"])))]
+    return [_event(row) for row in _oldest_first(_events(api, handle))]
 
 
 def platform_log(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
     """New events as lines of a log; the cursor is the last one's time in nanoseconds, and which of that time it was."""
     known = offsets.get(_EVENTS, 0)
-    rows = _oldest_first(api.events(str(handle["id"])))
+    rows = _oldest_first(_events(api, handle))
     keyed = list(zip(_cursors(rows), rows, strict=True))
     new = [(cursor, row) for cursor, row in keyed if cursor > known]
     text = "".join(_line(_event(row)) for _, row in new)
     return [Piece(_EVENTS, known, text.encode(), next=new[-1][0])] if new else []
+
+
+def _events(api: RunaiApi, handle: Handle) -> list[Row]:
+    """What the cluster has written down; nothing of a workload that run:ai has no more."""
+    try:
+        return api.events(str(handle["id"]))
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return []
 
 
 def _cursors(rows: list[Row]) -> list[int]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
 from nemo_runspec.errors import UserError
 
@@ -19,27 +21,51 @@ _PHASE_AFTER: Mapping[str, str] = {
 _OF_BOTH = frozenset({"Failed", "BackOff"})
 """Reasons that the kubelet gives of images as of containers: their message tells which is meant."""
 
+_PLACED = "Scheduled"
+"""The first event of a pod that has got a node: what is older was of its queue, or of another pod of this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """`why`: in words, '' if nothing is said. `phase`: which deadline runs, '' if none; None if it was not asked."""
+    """What a workload waits for.
+
+    Args:
+        why: in words, '' if nothing is said. `phase`: which deadline runs, '' if none; None if it was not asked.
+        nodes: the machines its pods are on, with commas. `placed`: all of them have one: it waits for no node any more.
+        failing: its image was not just slow to come: a pull has failed.
+    """
 
     why: str = ""
     phase: str | None = ""
+    nodes: str = ""
+    placed: bool = False
+    failing: bool = False
 
 
-def wait_of(api: RunaiApi, row: Row, known: Meaning) -> Wait:
-    """Why a workload waits. One request where run:ai itself does not say, and for one that is starting."""
+def wait_of(api: RunaiApi, row: Row, known: Meaning, *, brief: bool = False) -> Wait:
+    """Why a workload waits. Two requests where run:ai itself does not say, and for one that is starting.
+
+    Args:
+        brief: of one that has no nodes yet nothing more is asked.
+    """
     said, starting = _scheduling(row), known.state == "starting"
     if said and not starting:
         return Wait(said, known.waits)
     try:
-        events = api.events(str(row.get("id")))
+        pods = pods_of(api, str(row.get("id")))
+        placed = _all_placed(row, pods)
+        if brief and not placed and not starting:
+            return Wait(said, known.waits)
+        events = list(_current(api.events(str(row.get("id")))))
     except UserError:
         return unasked(row, known)
-    warning = next((event for event in events if event.get("type") == "Warning"), None)
-    told = f"{warning.get('reason')}: {warning.get('message')}" if warning else ""
-    return Wait(said or told, _phase_of(events, known.waits) if starting else known.waits)
+    nodes = ",".join(pod.node for pod in pods if pod.node)
+    if not placed and not starting:
+        return Wait(said or _warning(events), known.waits, nodes)
+    newest = _newest(events)
+    phase = "pull" if "pull" in newest.values() else next(iter(newest.values()), "pull")
+    failing = any(_fails_to_pull(event) for event in events if newest.get(_about(event)) == "pull")
+    return Wait(said or _warning(events), phase, nodes, placed, failing)
 
 
 def unasked(row: Row, known: Meaning) -> Wait:
@@ -55,14 +81,36 @@ def _scheduling(row: Row) -> str:
     return ""
 
 
-def _phase_of(events: Iterable[Row], otherwise: str) -> str:
-    """Which deadline runs by events, the newest first: as long as one pod pulls its image, the others wait for it."""
+def _all_placed(row: Row, pods: Sequence[Pod]) -> bool:
+    wanted = row.get("requestedPods")
+    number: Any = wanted.get("number") if isinstance(wanted, dict) else None
+    return len(pods) >= (number if isinstance(number, int) else 1) and all(pod.node for pod in pods) and bool(pods)
+
+
+def _current(events: Iterable[Row]) -> Iterator[Row]:
+    """The newest first, of each pod those since it has got its node. Times may be of whole seconds."""
+    placed: set[str] = set()
+    for event in sorted(
+        events, key=lambda each: (str(each.get("createdAt")), each.get("reason") != _PLACED), reverse=True
+    ):
+        if _about(event) not in placed:
+            yield event
+        if event.get("reason") == _PLACED:
+            placed.add(_about(event))
+
+
+def _warning(events: Iterable[Row]) -> str:
+    warning = next((event for event in events if event.get("type") == "Warning"), None)
+    return f"{warning.get('reason')}: {warning.get('message')}" if warning else ""
+
+
+def _newest(events: Iterable[Row]) -> dict[str, str]:
+    """By pod, which deadline runs by its newest event: as long as one pulls its image, the others wait for it."""
     newest: dict[str, str] = {}
     for event in events:
-        phase = _phase_after(event)
-        if phase:
-            newest.setdefault(str((event.get("involvedObject") or {}).get("name")), phase)
-    return "pull" if "pull" in newest.values() else next(iter(newest.values()), otherwise)
+        if phase := _phase_after(event):
+            newest.setdefault(_about(event), phase)
+    return newest
 
 
 def _phase_after(event: Row) -> str:
@@ -70,3 +118,12 @@ def _phase_after(event: Row) -> str:
     if reason in _OF_BOTH:
         return "pull" if "pull" in message or "image" in message else "start"
     return _PHASE_AFTER.get(reason, "")
+
+
+def _fails_to_pull(event: Row) -> bool:
+    """A pull that failed is tried again, each time with a new `Pulling`."""
+    return event.get("reason") != "Pulling" and _phase_after(event) == "pull"
+
+
+def _about(event: Row) -> str:
+    return str((event.get("involvedObject") or {}).get("name"))

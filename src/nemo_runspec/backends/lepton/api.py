@@ -25,6 +25,8 @@ LOG_LINES = 5000
 
 ALL = "alive_and_archive"
 
+_SILENT = "try again later; see that this machine reaches it, and that LEPTON_WORKSPACE_URL, where it is set, is right"
+
 Json = dict[str, Any]
 
 
@@ -168,7 +170,7 @@ class LeptonApi:
     def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         try:
             return _read(self.web.reply("GET", path, params=params, repeatable=True), Unreachable)
-        except Refused as error:
+        except UserError as error:
             raise self._explained(error) from None
 
     def _found(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
@@ -183,30 +185,36 @@ class LeptonApi:
     def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Any:
         try:
             return _read(self.web.reply("POST", path, body=body, repeatable=repeatable), NotKnown)
-        except Refused as error:
+        except UserError as error:
             raise self._explained(error) from None
 
     def _quietly(self, method: str, path: str, *, params: Any = None, body: Any = None) -> bool:
         """A change of something that may be gone meanwhile: False where it is."""
         try:
             self.web.reply(method, path, params=params, body=body, repeatable=True)
-        except Refused as error:
-            if error.status != 404:
+        except UserError as error:
+            if not isinstance(error, Refused) or error.status != 404:
                 raise self._explained(error) from None
             return False
         return True
 
-    def _explained(self, error: Refused) -> Refused:
-        """With what to do about a token that is not accepted."""
-        if error.status in (401, 403):
+    def _explained(self, error: UserError) -> UserError:
+        """With what to do about a token that is not accepted, or a workspace that does not answer."""
+        if isinstance(error, Unreachable):
+            error.remedy = _SILENT
+        if isinstance(error, Refused) and error.status in (401, 403):
             error.what = f"{error.what}; the token is from {self.login.source}, the workspace is {self.login.workspace}"
             error.args = (error.what,)
             error.remedy = "renew it (lep workspace login, or export LEPTON_WORKSPACE_TOKEN=…); jobs go on meanwhile"
         return error
 
 
-def connect(handle: Mapping[str, Any] | None = None, *, patience: float = 60.0) -> LeptonApi:
-    """The workspace that a job is in, or the current one. Nothing is asked yet. Raises `UserError` without a login."""
+def connect(handle: Mapping[str, Any] | None = None, *, patience: float = 15.0) -> LeptonApi:
+    """The workspace that a job is in, or the current one. Nothing is asked yet. Raises `UserError` without a login.
+
+    Args:
+        patience: as for `LeptonApi`; somebody waits for the answer.
+    """
     return LeptonApi(find_login(handle), patience=patience)
 
 

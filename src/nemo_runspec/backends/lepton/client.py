@@ -20,6 +20,9 @@ from nemo_runspec.supervise.submission import Submission
 INLINE_WORD = 100_000
 """Characters of one word of the container's command: Linux takes no argument of 131,072 bytes or more."""
 
+_BEFORE = 15.0
+"""Seconds that a question before a submission may take in all: somebody waits for it, and nothing is lost."""
+
 _TO_END = 10.0
 """Seconds in which a job that does not even begin to stop is told again."""
 
@@ -64,15 +67,15 @@ class LeptonProvider:
         from nemo_runspec.backends.lepton.spec import CARGO
 
         handle = self.place(submission.plan)
-        api = _api(handle)
+        api = _api(handle, _BEFORE, say)
         group = group_of(api, submission.plan.target)
-        _check_there(api, submission.plan, group, say)
         facts = platform_facts(api, submission.plan, submission.secrets, group)
+        _check_there(api, submission.plan, group, say)
         plan = settled(submission.plan, facts)
         if plan is not submission.plan:
             say("warning: the node group has no volume: what the job writes is lost when it ends")
         facts[CARGO] = _cargo(plan, submission, parts, render(plan, facts, api.login.url), say)
-        make_secrets(api, plan, submission.secrets, say)
+        make_secrets(_api(handle), plan, submission.secrets, say)
         rendering = render(plan, facts, api.login.url)
         if rendering.holes:
             raise UserError(f"not all of the job is known: {rendering.holes[0]}", remedy="nemotron doctor shows why")
@@ -84,8 +87,10 @@ class LeptonProvider:
         from nemo_runspec.backends.lepton.render import render
         from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
 
-        api = _api(self.place(submission.plan))
-        facts = platform_facts(api, submission.plan, submission.secrets, group_of(api, submission.plan.target))
+        api = _api(self.place(submission.plan), _BEFORE, say)
+        group = group_of(api, submission.plan.target)
+        facts = platform_facts(api, submission.plan, submission.secrets, group)
+        _check_there(api, submission.plan, group, say)
         return render(settled(submission.plan, facts), facts, api.login.url)
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
@@ -216,11 +221,17 @@ class LeptonProvider:
         return [Piece(_EVENTS, start, "".join(lines).encode(), next=len(events))] if lines else []
 
 
-def _api(handle: Handle) -> LeptonApi:
-    """The workspace's API, one per thread, so that its connection is used again."""
+def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> LeptonApi:
+    """The workspace's API, one per thread and patience (seconds), so that its connection is used again.
+
+    Args:
+        say: told once that it does not answer, and is asked again.
+    """
     login = find_login(handle)
-    apis: dict[Login, LeptonApi] = _kept.__dict__.setdefault("apis", {})
-    return apis.setdefault(login, LeptonApi(login))
+    apis: dict[tuple[Login, float], LeptonApi] = _kept.__dict__.setdefault("apis", {})
+    api = apis.setdefault((login, patience), LeptonApi(login, patience=patience))
+    api.web.say = say
+    return api
 
 
 def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, say: Say) -> None:

@@ -58,6 +58,7 @@ def case_of(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case
         analysis=analysis_of(analysis or {}),
         ends=tuple(read_ends(log_tail).values()),
         tail=log_tail or b"\n".join(_lines((analysis or {}).get("log_streams"))),
+        nodes=int(handle.get("nodes") or 0),
         unasked=tuple(asking.unanswered),
     )
 

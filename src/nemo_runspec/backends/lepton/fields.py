@@ -208,8 +208,8 @@ def _on_a_mount(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> 
 
 def _mount_warnings(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]], at: str) -> list[str]:
     found = [
-        f"mounts[{number}] names no volume: the node group's only one is taken; else write from, such as "
-        "node-nfs:my-volume"
+        f"mounts[{number}] names no volume: the node group is asked which one has {mount['path']}; where several do, "
+        'write from, such as from = "node-nfs:my-volume"'
         for number, mount in enumerate(mounts)
         if not mount.get("from")
     ]

@@ -6,7 +6,7 @@ A volume belongs to a node group; which of its folders may be mounted, its stora
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,14 +48,18 @@ def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] |
     return {source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing}
 
 
-def volumes_of(api: LeptonApi, group: Mapping[str, Any]) -> list[Volume]:
-    """The volumes of a node group, the likeliest for a job's files first."""
+def volumes_of(api: LeptonApi, group: Mapping[str, Any], only: Collection[str] = ()) -> list[Volume]:
+    """The volumes of a node group, the likeliest for a job's files first.
+
+    Args:
+        only: those, as `from` names them, whose folders are asked for: others are shown without. By default all.
+    """
     found = []
     for volume in rows(group, "spec", "volumes"):
-        name = str(volume.get("name") or "")
-        permissions = api.storage_permissions(name, id_of(group))
+        name, source = str(volume.get("name") or ""), source_of(volume)
+        permissions = api.storage_permissions(name, id_of(group)) if not only or source in only else []
         prefixes = tuple(str(each["path_prefix"]) for each in permissions if each.get("path_prefix"))
-        found.append(Volume(name, source_of(volume), prefixes))
+        found.append(Volume(name, source, prefixes))
     return sorted(found, key=_rank)
 
 
@@ -81,7 +85,10 @@ def _only_group(api: LeptonApi, *, needed: bool) -> Mapping[str, Any] | None:
     if not needed:
         return None
     names = ", ".join(sorted(name_of(group) or id_of(group) for group in groups)) or "none"
-    raise UserError("mounts: whose volume is meant is not known", remedy=f"set node_group, or from: {names}")
+    raise UserError(
+        "mounts: whose volume is meant is not known",
+        remedy=f'set node_group to one of {names}, or name each mount\'s volume, such as from = "node-nfs:my-volume"',
+    )
 
 
 def _found(volumes: Sequence[Volume], place: str, group: str) -> list[dict[str, Any]]:
@@ -103,12 +110,17 @@ def _found(volumes: Sequence[Volume], place: str, group: str) -> list[dict[str, 
 def _source(volumes: Sequence[Volume], number: int, path: str, group: str) -> str:
     if len(volumes) == 1 and not volumes[0].prefixes and volumes[0].source == "node-local":
         return volumes[0].source
-    fitting = [volume for volume in volumes if any(below(path, prefix) for prefix in volume.prefixes)]
+    everywhere = [volume for volume in volumes if any(below(path, prefix) for prefix in volume.prefixes)]
+    # A node's own disk is taken only where there is nothing that all nodes see: what is on it goes with the node.
+    fitting = [volume for volume in everywhere if volume.source != "node-local"] or everywhere
     if len(fitting) == 1:
         return fitting[0].source
     if fitting:
-        sources = ", ".join(volume.source for volume in fitting)
-        raise UserError(f"mounts[{number}]: {path} is on {len(fitting)} volumes of {group}", remedy=f"from: {sources}")
+        sources = " or ".join(f'from = "{volume.source}"' for volume in fitting)
+        raise UserError(
+            f"mounts[{number}]: {path} can be mounted of {len(fitting)} volumes of {group}",
+            remedy=f"name the one that is meant: {sources}",
+        )
     have = ", ".join(f"{prefix} of {volume.source}" for volume in volumes for prefix in volume.prefixes) or "none"
     raise UserError(
         f"mounts[{number}]: you have no permission for {path} on a volume of {group}",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import below
-from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, section
+from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget, make_target
-from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, volumes_of
+from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
 from nemo_runspec.cloud import preflight as cloud
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
@@ -23,6 +23,9 @@ _PATIENCE = 20.0
 """Seconds that a question of the doctor's may take in all."""
 
 _KEPT = "image_pull_secrets of the workspace"
+
+_OF_A_GROUP = ("shape", "room", "reservation", "queue", "mounts")
+"""What cannot be looked at without the node group that is named."""
 
 _PHASES: Mapping[str, tuple[Callable[..., Check], str]] = {
     "reserv": (ok, ""),
@@ -58,7 +61,8 @@ def checks(question: Question) -> Iterator[Check]:
 
 def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = None) -> list[Check]:
     """What is wrong with a submission; empty where nothing is. Few requests: at most one each for the node groups, the
-    group's nodes, its shapes and its reservations, each only where the plan names one; and one for each address on S3.
+    group's nodes, its shapes and its reservations, each only where the plan names one; and one for each volume that
+    its mounts name, and for each address on S3.
 
     `failed`: it cannot work; `Check.error` is the refusal to raise. `warning`: it may work, or will wait.
 
@@ -126,22 +130,32 @@ def _reached(api: LeptonApi) -> Iterator[Check]:
 
 
 def _all(wanted: Wanted) -> Iterator[Check]:
+    group = list(cloud.told("node group", partial(_group, wanted)))
+    yield from group
+    lost = any(check.verdict == "failed" for check in group)
+    if lost:
+        yield skipped("the rest of it", "shape, room and mounts are not checked: they are those of a node group")
     for name, look in _every().items():
-        yield from cloud.told(name, partial(look, wanted))
+        if not (lost and name in _OF_A_GROUP):
+            yield from cloud.told(name, partial(look, wanted))
 
 
 def _before(wanted: Wanted) -> Iterator[Check]:
     """What nobody else looks at before a submission: what the profile names, and whether there is room."""
-    names = ("shape", "room", "reservation") if wanted.target.resource_shape else ("room", "reservation")
-    for name in names:
-        yield from cloud.told(name, partial(_every()[name], wanted), patient=True)
+    group = list(cloud.told("node group", lambda: _group(wanted) if wanted.target.node_group else (), patient=True))
+    if any(check.verdict == "failed" for check in group):
+        yield from group
+        return
+    looks = {"room": _room, "reservation": _reservation, "mounts": _named_mounts}
+    for name, look in ({"shape": _shape, **looks} if wanted.target.resource_shape else looks).items():
+        yield from cloud.told(name, partial(look, wanted), patient=True)
 
 
 def _every() -> Mapping[str, Callable[[Wanted], Iterable[Check]]]:
-    """What is looked at, in the order in which it is shown."""
+    """What is looked at besides the node group, in the order in which it is shown."""
     return {
-        "node group": _group, "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue,
-        "mounts": _mounts, "nemo_run_dir": _run_dir, "secrets": _secrets,
+        "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue, "mounts": _mounts,
+        "nemo_run_dir": _run_dir, "secrets": _secrets,
     }  # fmt: skip
 
 
@@ -249,18 +263,32 @@ def _mounts(wanted: Wanted) -> Iterator[Check]:
         if not found:
             yield warning("mounts", "the node group has no volume to mount", "what a job writes is lost when it ends")
         return
-    volumes = volumes_of(wanted.api, group) if group is not None else []
-    for mount in target.mounts:
-        yield _mount(mount, volumes, known=group is not None)
+    yield from _each_mount(wanted, dict(enumerate(target.mounts)))
 
 
-def _mount(mount: Mapping[str, Any], volumes: Sequence[Volume], *, known: bool) -> Check:
+def _named_mounts(wanted: Wanted) -> Iterator[Check]:
+    """Those whose volume the profile names; that of another was looked for among what may be mounted."""
+    mounts = {n: mount for n, mount in enumerate(wanted.target.mounts) if mount.get("from")}
+    if any(not str(mount["from"]).startswith("node-local") for mount in mounts.values()):
+        yield from _each_mount(wanted, mounts)
+
+
+def _each_mount(wanted: Wanted, mounts: Mapping[int, Mapping[str, Any]]) -> Iterator[Check]:
+    """Mounts, by their number in the profile: one request for each volume that is named, for all where one is not."""
+    group, sources = wanted.group, {str(mount.get("from") or "") for mount in mounts.values()}
+    if group is not None:
+        volumes = volumes_of(wanted.api, group, only=() if "" in sources else sources)
+        yield from (_mount(n, mount, volumes) for n, mount in mounts.items())
+        return
+    there = {source_of(each) for any_ in wanted.api.node_groups() for each in rows(any_, "spec", "volumes")}
+    yield from (_unplaced(n, mount, there) for n, mount in mounts.items())
+
+
+def _mount(number: int, mount: Mapping[str, Any], volumes: Sequence[Volume]) -> Check:
     path, source = str(mount["path"]), str(mount.get("from") or "")
-    shown = f"{path} at {mount['mount_path']}"
+    shown = f"mounts[{number}]: {path} at {mount['mount_path']}"
     if source.startswith("node-local"):
         return ok("mounts", f"{shown}: the node's own disk")
-    if not known:
-        return skipped("mounts", f"{shown}: not proved, as no node group is named", "set node_group in the profile")
     fitting = [volume for volume in volumes if source in ("", volume.source)]
     if not fitting:
         have = ", ".join(volume.source for volume in volumes) or "none"
@@ -269,6 +297,18 @@ def _mount(mount: Mapping[str, Any], volumes: Sequence[Volume], *, known: bool) 
         return ok("mounts", f"{shown}: permitted on {fitting[0].source}")
     have = ", ".join(prefix for volume in fitting for prefix in volume.prefixes) or "none"
     return failed("mounts", f"{shown}: you have no permission for it on {fitting[0].source}", f"you have: {have}")
+
+
+def _unplaced(number: int, mount: Mapping[str, Any], there: Collection[str]) -> Check:
+    """A mount of a job that any node group may get."""
+    source = str(mount.get("from") or "")
+    shown = f"mounts[{number}]: {mount['path']} at {mount['mount_path']}"
+    if source.startswith("node-local"):
+        return ok("mounts", f"{shown}: the node's own disk")
+    if source and source not in there:
+        have = ", ".join(sorted(there)) or "none"
+        return failed("mounts", f"{shown}: no node group has a volume {source}", f"from is one of: {have}")
+    return skipped("mounts", f"{shown}: not proved, as no node group is named", "set node_group in the profile")
 
 
 def _run_dir(wanted: Wanted) -> Iterator[Check]:

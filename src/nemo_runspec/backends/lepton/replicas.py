@@ -29,9 +29,14 @@ _MESSAGES = (
      "the image cannot be pulled"),
     (re.compile(r"\bpulling\b|image pull", re.I), "pulling the image"),
     (re.compile(r"mount point|FailedMount|mount.*fail", re.I), "its storage cannot be mounted"),
-    (re.compile(r"insufficient|no (?:available )?nodes?|unschedulable", re.I), "no capacity"),
+    (re.compile(r"\binsufficient\b|\bno (?:available |free |idle )?nodes?\b|\bunschedulable\b", re.I), "no capacity"),
 )  # fmt: skip
 """What is more exact than the reason, where the message says it; the first that fits."""
+
+_PASSING = re.compile(
+    r"toomanyrequests|rate limit|\b429\b|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b", re.I
+)
+"""Words of a pull that failed this time and may not fail the next time: the node tries by itself."""
 
 _ON_THE_WAY = ("pulling the image", "starting", "waiting for nodes")
 
@@ -85,6 +90,12 @@ def phase_of(replicas: Sequence[Replica], otherwise: str) -> str:
     if problems & set(_QUEUE_PROBLEMS) and not any(replica.node for replica in replicas):
         return "queue"
     return otherwise
+
+
+def is_failing(replicas: Sequence[Replica]) -> bool:
+    """Whether the platform says of a pod that its image was asked for and refused, as it will be again."""
+    refused = (each for each in replicas if each.problem == "the image cannot be pulled")
+    return any(not _PASSING.search(each.message) for each in refused)
 
 
 def out_of_memory(replicas: Sequence[Replica]) -> bool:

@@ -5,6 +5,7 @@ From the checks of its own client since version 0.47 and its reference pages; th
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -56,36 +57,57 @@ def _name(name: str) -> list[UserError]:
 
 
 def _mounts(mounts: Sequence[Any]) -> list[UserError]:
-    found = []
-    for number, mount in enumerate(mounts):
-        wrong = _wrong_shape(mount) or _wrong_place(mount)
-        if wrong:
-            found.append(UserError(f"mounts[{number}] {wrong}: {mount!r}", remedy=f"write mounts = [{_EXAMPLE}]"))
-    if not found:
-        found += _same_place(mounts)
-    return found
+    wrong = [(number, _wrong_shape(mount) or _wrong_place(mount)) for number, mount in enumerate(mounts)]
+    found = [UserError(f"mounts[{number}]{told[0]}", remedy=told[1]) for number, told in wrong if told]
+    return found or _same_place(mounts)
 
 
-def _wrong_shape(mount: Any) -> str | None:
+def _wrong_shape(mount: Any) -> tuple[str, str] | None:
+    """What is wrong with how a mount is written, behind `mounts[N]`, and how it is mended."""
+    mend = f"write mounts = [{_EXAMPLE}]"
     if not isinstance(mount, Mapping):
-        return "is not a mount of executor 'lepton'"
+        return f" is not a mount of executor 'lepton': {_toml(mount)}", mend
     unknown = sorted(set(mount) - _MOUNT_KEYS)
     if unknown:
-        return f"has an unknown key {unknown[0]!r}"
+        return f" has an unknown key '{unknown[0]}': {_toml(mount)}", f"its keys are {', '.join(sorted(_MOUNT_KEYS))}"
+    scheme, address, rest = str(mount.get("path") or "").partition("://")
+    if address:
+        return f": path '{scheme}://{rest}' is no folder of a volume", _is_data(str(mount.get("mount_path")), rest)
     for key in ("path", "mount_path"):
         if not isinstance(mount.get(key), str) or not mount[key].startswith("/"):
-            return f"needs an absolute {key}"
+            return f" needs an absolute {key}: {_toml(mount)}", mend
     return None
 
 
-def _wrong_place(mount: Mapping[str, Any]) -> str | None:
+def _is_data(place: str, rest: str) -> str:
+    """How an address of data is meant, by whatever name its storage was called."""
+    place = place if place.startswith("/") else "/data"
+    folder = f"/{rest.partition('/')[2]}" if "/" in rest else "/"
+    return f'write the volume\'s own folder, such as path = "{folder}"; data on S3 is an input, no mount: ' + (
+        f'inputs = {{ "{place}" = "s3://{rest or "bucket/path"}" }}'
+    )
+
+
+def _wrong_place(mount: Mapping[str, Any]) -> tuple[str, str] | None:
     place = posixpath.normpath(mount["mount_path"])
     if place in RESERVED_MOUNTS or any(place.startswith(f"{above}/") for above in _ALL_OF):
-        return f"is at {place}, which Lepton keeps for the container itself"
+        what = f": mount_path {place} is a place that Lepton keeps for the container itself"
+        return what, 'mount it elsewhere, such as mount_path = "/mnt/data"'
     source = mount.get("from")
     if source is not None and not (isinstance(source, str) and _FROM.fullmatch(source)):
-        return "has a from that is neither node-local nor node-TYPE:VOLUME"
+        named = source if isinstance(source, str) and _SECRET.fullmatch(source) else "my-volume"
+        what = f": from = {_toml(source)} is neither node-local nor node-TYPE:VOLUME"
+        return what, f'such as from = "node-nfs:{named}"'
     return None
+
+
+def _toml(value: Any) -> str:
+    """A value as a profile has it."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi, id_of, section
 from nemo_runspec.backends.lepton.replicas import (
+    is_failing,
     is_lost,
     out_of_memory,
     phase_of,
@@ -121,6 +122,7 @@ def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, few: bool)
     replicas = replicas_of(api, str(handle["id"])) if few else []
     facts = _facts(handle, word_of(job), replicas)
     if meaning.state != "running":
+        facts |= {"failing": True} if is_failing(replicas) else {}
         waiting = waiting_of(replicas)
         facts["phase"] = phase_of(replicas, meaning.phase) if meaning.phase == "start" else meaning.phase
         facts |= {"waiting": waiting} if waiting else {}
@@ -198,11 +200,9 @@ def _is_worth_waiting(api: LeptonApi, handle: Handle, told: Told) -> bool:
 
 
 def _over(api: LeptonApi, handle: Handle, told: Told, *, few: bool) -> Seen:
-    from nemo_runspec.cloud.marker import decisive
-
     meaning = _by_ends(meaning_of(told.job), told, int(handle.get("nodes") or 1))
     replicas = replicas_of(api, str(handle["id"])) if few or meaning.state == "failed" else []
-    code, signal, reason = _how(handle, meaning, decisive(told.ends), replicas)
+    code, signal, reason = _how(handle, meaning, told.ends, replicas)
     return Seen(
         meaning.state,
         reason,
@@ -231,12 +231,13 @@ def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:
 
 
 def _how(
-    handle: Handle, meaning: Meaning, end: End | None, replicas: Sequence[Replica]
+    handle: Handle, meaning: Meaning, ends: Mapping[int, End], replicas: Sequence[Replica]
 ) -> tuple[int | None, int | None, str]:
     """Exit code, signal and reason of a job that is over."""
-    from nemo_runspec.cloud.marker import to_marker
+    from nemo_runspec.cloud.marker import decisive, to_marker
     from nemo_runspec.script.markers import cause
 
+    end = decisive(ends)
     if meaning.state == "succeeded":
         return 0, None, ""
     if meaning.state == "cancelled":
@@ -249,4 +250,6 @@ def _how(
         return end.exit_code, marker.signal, cause(marker)
     if out_of_memory(replicas):
         return _OOM, None, "out of memory, as Lepton says"
+    if end is not None and not _missing_nodes(handle, ends):
+        return 1, None, "Lepton says that it failed, although its program ended with exit code 0"
     return 1, None, waiting_of(replicas) or "Lepton says that it failed"

@@ -67,7 +67,8 @@ def diagnose(job: str, as_json: bool) -> int:
         print_json(_as_json(record, verdict, seen))
         return 0
     print(_headline(record))
-    rows = [(label, one_line(str(verdict.get(key) or ""))) for label, key in _VERDICT.items()]
+    told = {**verdict, "kind": verdict.get("kind") or "not known"} if any(verdict.values()) else {}
+    rows = [(label, one_line(str(told.get(key) or ""))) for label, key in _VERDICT.items()]
     rows = [row for row in rows if row[1]] or [("diagnosis", _nothing(record, seen))]
     print("\n".join(line for row in rows for line in _wrapped(*row)))
     return 0

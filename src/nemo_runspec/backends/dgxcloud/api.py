@@ -30,6 +30,9 @@ PAGE = 500
 _OF_THREAD = threading.local()
 """Connections of this thread, by their address: a connection is asked by one thread at a time."""
 
+PATIENCE, AT_ONCE = 60.0, 15.0
+"""Seconds that a question may take in all; and one that a person waits for who has not submitted anything yet."""
+
 _KUBE_PATIENCE, _KUBE_PAUSE = 20.0, 60.0
 """Seconds that the cluster's API server is waited for, and left alone afterwards: logs can wait, jobs not."""
 
@@ -47,8 +50,8 @@ class RunaiApi:
     `UserError` (the credentials are not accepted).
     """
 
-    def __init__(self, base_url: str, token: Token, kube_url: str = "", *, patience: float = 60.0) -> None:
-        self.web = Web(base_url, "run:ai", headers=self._headers, patience=patience)
+    def __init__(self, base_url: str, token: Token, kube_url: str = "", *, patience: float = PATIENCE) -> None:
+        self.web = Web(base_url, "run:ai", headers=self._headers, timeout=min(30.0, patience), patience=patience)
         self.kube = _kube(kube_url, self._headers, patience) if kube_url else None
         self._kube_trouble: UserError | None = None
         self._kube_pause = 0.0
@@ -214,6 +217,10 @@ class RunaiApi:
                 self._token.refused(self._used)
                 return self._again(web, method, path, **more)
             raise _in_words(error, web, method, path) from None
+        except Unreachable as error:
+            if web is self.web:
+                error.remedy = f"see that base_url in the profile, {web.base}, is right; else try again later"
+            raise
 
     def _again(self, web: Web, method: str, path: str, **more: Any) -> Reply:
         try:
@@ -226,12 +233,14 @@ class RunaiApi:
         return {"Authorization": f"Bearer {self._used}"}
 
 
-def connect(handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> RunaiApi:
+def connect(
+    handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None, *, patience: float = PATIENCE
+) -> RunaiApi:
     """The API a handle's job is on. Connections are shared by a thread, the token by the process.
 
     Args:
         handle: with `base_url`, `client_id`, `kube`, and where the secret is: `profile`, `env_file`.
-        secrets: of a submission, which may hold `client_secret`.
+        secrets: of a submission, which may hold `client_secret`. `patience`: seconds for a question.
 
     Raises:
         UserError: there is no client secret to be found, or it would be sent so that others can read it.
@@ -243,10 +252,12 @@ def connect(handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None)
         require_tls("kube_apiserver_url", str(handle["kube"]))
     secret = client_secret(handle, secrets)
     address = (str(handle["base_url"]), str(handle["client_id"]), secret, str(handle.get("kube") or ""))
-    known: dict[tuple[str, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
-    if address not in known:
-        known[address] = RunaiApi(address[0], shared_token(address[0], address[1], secret), address[3])
-    return known[address]
+    known: dict[tuple[Any, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
+    key = (*address, patience)
+    if key not in known:
+        token = shared_token(address[0], address[1], secret)
+        known[key] = RunaiApi(address[0], token, address[3], patience=patience)
+    return known[key]
 
 
 def require_tls(key: str, url: str) -> None:
@@ -268,7 +279,7 @@ def require_tls(key: str, url: str) -> None:
 @lru_cache(maxsize=32)
 def shared_token(base_url: str, client_id: str, secret: str) -> Token:
     """The token of an application in this process."""
-    web = Web(base_url, "run:ai", headers=_nothing)
+    web = Web(base_url, "run:ai", headers=_nothing, timeout=AT_ONCE, patience=AT_ONCE)
     return Token(partial(fetch_token, web, client_id, secret))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
+from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -58,7 +58,7 @@ class DgxCloudProvider:
 
         plan = submission.plan
         handle = self.place(plan)
-        api = connect(handle, submission.secrets)
+        api = connect(handle, submission.secrets, patience=AT_ONCE)
         for line in travels_not(plan):
             say(f"warning: {line}")
         check_there(api, plan, say)
@@ -72,7 +72,8 @@ class DgxCloudProvider:
         from nemo_runspec.backends.dgxcloud.render import render
 
         plan = submission.plan
-        facts, _ = asked(connect(self.place(plan), submission.secrets), plan, say)
+        api = connect(self.place(plan), submission.secrets, patience=AT_ONCE)
+        facts, _ = asked(api, plan, say)
         return render(plan, facts)
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.ended import NO_CODE
 from nemo_runspec.backends.dgxcloud.evidence import containers, exit_code_of, gather, states_of, table
+from nemo_runspec.backends.dgxcloud.logs.notice import ways
 from nemo_runspec.cloud.marker import read_ends
 from nemo_runspec.cloud.meanings import Advice
 from nemo_runspec.cloud.verdicts import Case, Word
@@ -45,7 +48,10 @@ def diagnose(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Diag
     Args:
         log_tail: the end of the logs of all its nodes, end markers included; empty where there is no way to them.
     """
-    return verdict_on(case_of(api, handle, seen, log_tail))
+    found = verdict_on(case_of(api, handle, seen, log_tail))
+    if found is None or found.kind or log_tail or NO_CODE not in seen.reason or not ways(handle):
+        return found
+    return replace(found, remedy=f"to have exit codes and logs here, set in the profile: {ways(handle)}")
 
 
 def case_of(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case:

@@ -20,6 +20,9 @@ from nemo_runspec.script.markers import cause
 WORDS = "nemotron: last words"
 """Where `Seen.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
 
+NO_CODE = "its exit code is not known from here"
+"""Of a job that has failed, and that is all that is known."""
+
 _OOM = re.compile(r"OOMKilled|out of memory", re.IGNORECASE)
 _OOM_CODE = 137
 
@@ -116,4 +119,6 @@ def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen) -> Seen:
     if oom:
         return replace(seen, reason=seen.reason or oom, exit_code=_OOM_CODE)
     code = exit_code_of(found) or exit_code_in(seen.reason)
-    return replace(seen, reason=seen.reason or f"exit code {code}", exit_code=code) if code else seen
+    if code:
+        return replace(seen, reason=seen.reason or f"exit code {code}", exit_code=code)
+    return replace(seen, reason="; ".join(filter(None, (seen.reason, NO_CODE))))

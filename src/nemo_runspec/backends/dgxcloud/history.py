@@ -22,6 +22,14 @@ def began(api: RunaiApi, id: str) -> float | None:
     return min((when for each in records if (when := _ran_at(each)) is not None), default=None)
 
 
+def never_ran(api: RunaiApi, id: str) -> bool:
+    """Whether a workload is known not to have run. One request; of one that run:ai has no more it is not known."""
+    try:
+        return all(_ran_at(each) is None for each in api.history(id))
+    except Refused:
+        return False
+
+
 def moment(text: Any) -> float | None:
     """Seconds since 1970 of a date of the API (ISO 8601)."""
     if not text:

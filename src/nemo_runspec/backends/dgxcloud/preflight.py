@@ -200,10 +200,12 @@ def _claims(wanted: Wanted) -> Iterator[Check]:
         return
     there = {name for row in wanted.api.claims(wanted.project_id) for name in _names_of(row)}
     missing = [name for name in named if name not in there]
-    if missing:
-        have = ", ".join(sorted(there)) or "none"
-        mend = "correct pvcs, where they are misspelt; a claim made by hand in the cluster is not listed"
-        yield warning("pvcs", f"run:ai lists no claim {', '.join(missing)}; it lists: {have}", mend)
+    if missing and there:
+        mend = "correct pvcs; a claim that was made by hand in the cluster must be made known to run:ai (Data sources)"
+        yield failed("pvcs", f"run:ai has no claim {', '.join(missing)}; it has: {', '.join(sorted(there))}", mend)
+    elif missing:
+        mend = "see that pvcs are right; a claim that was made by hand in the cluster is not listed"
+        yield warning("pvcs", f"run:ai lists no claim {', '.join(missing)}, nor any other", mend)
     else:
         yield ok("pvcs", f"{', '.join(named)}: listed")
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
+from nemo_runspec.backends.dgxcloud.history import never_ran
 from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
 from nemo_runspec.backends.dgxcloud.seen import is_over_now
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Piece
 from nemo_runspec.transport.base import Unreachable
+
+_RAN: dict[str, bool] = {}
+"""Whether jobs that are over have ever run, by their workloads' ids, as far as this process has asked."""
 
 
 def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> Sequence[Piece]:
@@ -35,10 +39,25 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
         return found
     if kube.is_whole(handle, offsets):
         return []
+    if _never_ran(api, handle, offsets):
+        return notice.never_ran(handle, offsets)
     copied = saved.tail(api, handle, offsets, limit)
     if copied is not None:
         return copied
-    return notice.tail(handle, offsets, "; ".join(filter(None, (_closed(handle), trouble))))
+    why = "; ".join(filter(None, (_closed(handle), trouble)))
+    if not why and not offsets.get(notice.PATH) and kube.begun(handle, offsets):
+        return notice.broken_off(handle)
+    return notice.tail(handle, offsets, why)
+
+
+def _never_ran(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> bool:
+    """Whether a job is over without having run. Asked once of those of which nothing was said or is to be fetched."""
+    id = str(handle["id"])
+    if offsets.get(notice.PATH) and not handle.get("logs_url"):
+        return False
+    if id not in _RAN and is_over_now(api, handle):
+        _RAN[id] = kube.begun(handle, offsets) or not never_ran(api, id)
+    return not _RAN.get(id, True)
 
 
 def _closed(handle: Handle) -> str:

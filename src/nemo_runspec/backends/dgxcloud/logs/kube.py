@@ -91,6 +91,11 @@ def is_whole(handle: Handle, offsets: Mapping[str, int]) -> bool:
     return sum(cursor.ended for cursor in pods) >= int(handle.get("nodes") or 1)
 
 
+def begun(handle: Handle, offsets: Mapping[str, int]) -> bool:
+    """Whether any line of this attempt's pods has been read."""
+    return any(offset for path, offset in offsets.items() if _is_pod(path, workload_name(handle)))
+
+
 def lines_taken(handle: Handle, offsets: Mapping[str, int], node: int) -> int:
     """How many lines of a node were read from its pods, those of all attempts."""
     mine = [path for path in offsets if _is_pod(path, str(handle["name"])) and rank_of(path) == node]

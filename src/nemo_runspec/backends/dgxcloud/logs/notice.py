@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from nemo_runspec.remote.provider import Handle, Piece
 
-PATH = "nemotron"
+PATH, _NEVER = "nemotron", "nemotron-never"
 
 
 def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[Piece]:
@@ -42,13 +42,28 @@ def words(handle: Handle, trouble: str = "") -> tuple[str, ...]:
             f"this job's log cannot be read from here yet{why}. run:ai gives none to the outside; what the job writes "
             f"is in {where}, and is fetched once it ends",
         )
-    ways = (
-        "kube_apiserver_url (logs of the pods while they are there), "
-        "run_dir_here (the claim's storage as this machine sees it), "
-        "or output_url or code_url on S3 (fetched once the job has ended)"
-    )
     why = f": {trouble}" if trouble else " any more: its pods are gone" if handle.get("kube") else ""
     return (
         f"this job's log cannot be read from here{why}. run:ai gives none to the outside; it is in {where}",
-        f"to have a job's log here, set one of these in the profile before it is submitted: {ways}",
+        f"to have a job's log here, set one of these in the profile before it is submitted: {ways(handle)}",
     )
+
+
+def broken_off(handle: Handle) -> list[Piece]:
+    """Of a job whose pods went before their last lines were read."""
+    return [said(PATH, (f"its pods are gone; what they wrote after that is in {handle['job_dir']}/logs on the claim",))]
+
+
+def never_ran(handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
+    """Of a job that has written nothing, anywhere."""
+    return [] if offsets.get(_NEVER) else [said(_NEVER, ("there is no log: none of its pods ever ran",))]
+
+
+def ways(handle: Handle) -> str:
+    """The ways to a job's log that its profile has not taken."""
+    known = {
+        "kube": "kube_apiserver_url (logs of the pods while they are there)",
+        "here": "run_dir_here (the claim's storage as this machine sees it)",
+        "logs_url": "output_url or code_url on S3 (fetched once the job has ended)",
+    }
+    return ", or ".join(text for key, text in known.items() if not handle.get(key))

@@ -41,7 +41,7 @@ def test_what_may_be_read_and_written(keys: S3Lab):
 
 def test_what_may_not(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):
     (missing,) = looked_at(inputs={"/data/x": "s3://bucket/none"})
-    assert (missing.verdict, "s3://bucket/none cannot be read" in missing.seen) == ("failed", True)
+    assert (missing.verdict, missing.seen) == ("failed", "s3://bucket/none cannot be read (HTTP 404)")
     (bucket,) = looked_at(outputs=["/out"], output_url="s3://no-such-bucket/results")
     assert (bucket.verdict, "cannot be written" in bucket.seen) == ("failed", True)
     monkeypatch.setenv("SECRET_KEY", "another")

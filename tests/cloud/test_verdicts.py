@@ -228,6 +228,36 @@ def test_a_deadline_that_stopped_it():
     assert "queue_timeout" in found.what
 
 
+def test_a_failure_that_no_node_knows_of():
+    said = Analysis("ERR_PROGRAM", "the program ended with code 0: see its log")
+    ends = [end(0, exit_code=0), end(1, exit_code=0)]
+    found = verdict(ends=ends, nodes=2, analysis=said)
+    assert found is not None
+    assert (found.kind, found.evidence) == ("", f"the platform: ERR_PROGRAM: {said.suggestion}")
+    assert "exit code 0" in found.what
+    for less in ({"ends": ends, "nodes": 3}, {"ends": [ends[0], end(1)], "nodes": 2}):
+        other = verdict(analysis=said, **less)  # one node has not said so
+        assert other is not None
+        assert (other.kind, other.remedy) == ("user code", "mend user code")
+        assert said.suggestion in other.evidence or "ended with" in other.what
+    evicted = verdict(ends=ends, nodes=2, events=words("Evicted: taken"))
+    assert evicted is not None
+    assert evicted.kind == "eviction"
+
+
+def test_an_ordinary_wait_is_no_want_of_room():
+    for text in ("Queueing: Waiting for resources", "Queueing: waiting until 2 nodes are available"):
+        assert meaning_of(text) is None
+
+
+def test_a_pull_that_failed_for_some_minutes():
+    """Its own time was up, not that of pull_timeout."""
+    reason = "the image cannot be pulled with a failed pull for longer than 5 min (pull_timeout)"
+    found = verdict("starting", reason=reason, replicas=words("Failed: 401 Unauthorized nvcr.io", now=True))
+    assert found is not None
+    assert found.what.endswith("let the platform have the image (tried for longer than 5 min)")
+
+
 def test_what_was_not_answered():
     found = verdict(unasked=("events", "replicas"))
     assert found is not None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,7 @@ from labs.runai.model import Workload
 from labs.runai.server import RunaiLab
 from labs.slurm.process import until
 from runaikit import profile
-from support import Outcome, Project, process, start
-
-CLAIM = "/data"
-"""Where pods see the claim `data`."""
+from support import Outcome, Project, start
 
 
 @dataclass(frozen=True)
@@ -24,10 +23,11 @@ class Site:
 
     lab: RunaiLab
     project: Project
+    children: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def nemotron(self, *args: str, **environment: str) -> Outcome:
         """`nemotron ARGS` as a process."""
-        return process(self.project, *args, **environment)
+        return self.end_of(self._start(*args, **environment))
 
     def run(self, *args: str, mode: str = "--run", **environment: str) -> Outcome:
         """Runs `train.py`."""
@@ -35,7 +35,23 @@ class Site:
 
     def started(self, *args: str) -> subprocess.Popen[str]:
         """Runs `train.py` attached, and does not wait for it."""
-        return start(self.project, "run", "./train.py", "--run", "dgx", *args)
+        return self._start("run", "./train.py", "--run", "dgx", *args)
+
+    def end_of(self, child: subprocess.Popen[str]) -> Outcome:
+        """How a process ends."""
+        out, err = child.communicate(timeout=90)
+        return Outcome(child.returncode, out, err)
+
+    def close(self) -> None:
+        """Ends what a test that failed has left behind."""
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+                child.communicate()
+
+    def _start(self, *args: str, **environment: str) -> subprocess.Popen[str]:
+        self.children.append(start(self.project, *args, **environment))
+        return self.children[-1]
 
     def profile(self, more: str = "", *, kube: bool = True, here: bool = False) -> None:
         """Writes the profile anew. `here`: this machine sees the claim."""
@@ -66,7 +82,7 @@ class Site:
 
     def shown(self, name: str) -> str:
         """Its log as far as this machine has it."""
-        file: Path = self.project.state / "jobs" / name / "output.log"
+        file: Path = self.project.state / "jobs" / name / "logs" / "job.log"
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
     def ended(self, state: str, code: int | None) -> Workload:
@@ -95,10 +111,14 @@ def var(**values: object) -> list[str]:
     return [f"++run.env.env_vars.{name}='{value}'" for name, value in values.items()]
 
 
-def make_site(lab: RunaiLab, project: Project, script: str) -> Site:
+@contextmanager
+def make_site(lab: RunaiLab, project: Project, script: str) -> Iterator[Site]:
     """The profile `dgx`, and a script `train.py`."""
     found = Site(lab, project)
     lab.timing.grace = lab.timing.clean = 0.3
     found.profile()
     project.write("train.py", script)
-    return found
+    try:
+        yield found
+    finally:
+        found.close()

@@ -8,7 +8,8 @@ import threading
 import pytest
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from runaikit import api_of, handle, payload, workload
+from runaikit import SECRET, api_of, handle, payload, profile, workload
+from support import Project, call
 
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud.again import again
@@ -246,3 +247,19 @@ def test_credentials_are_the_clusters_secrets(runai_lab: RunaiLab):
     runai_lab.fault("GET /asset/*", "403")
     assert secret_facts(api, ["hub/X"], runai_lab.mine.id, said.append) == {"SECRET:hub": "genericsecret-hub"}
     assert len(said) == 1
+
+
+def test_a_wrong_base_url_is_named_soon(runai_lab: RunaiLab, project: Project, monkeypatch: pytest.MonkeyPatch):
+    """Nobody waits for a minute before anything was submitted."""
+    for module in ("api", "client"):
+        monkeypatch.setattr(f"nemo_runspec.backends.dgxcloud.{module}.AT_ONCE", 0.2)
+    profile(project, runai_lab)
+    project.write("train.py", "pass\n")
+    wrong = "http://127.0.0.1:1/api/v1"
+    project.write("env.toml", project.env_file.read_text().replace(runai_lab.base_url, wrong))
+    monkeypatch.setenv(SECRET, runai_lab.client_secret)
+    for words in (("--run", "dgx"), ("--run", "dgx", "-d", "--resolve")):
+        call("run", "./train.py", *words).refuses(
+            "run:ai does not answer", f"see that base_url in the profile, {wrong},"
+        )
+    assert {key[-1] for key in api_module._OF_THREAD.known if key[0] == wrong} == {0.2}

@@ -59,12 +59,12 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
 WITHOUT_LOGS = {"exits": "user code", "killed": "out of memory", "evicted": "eviction", "node-lost": "node"}
 """The same where no way leads to the log: what the platform alone says."""
 
-WAITS: dict[str, tuple[str, str, str]] = {
-    "no-room": ("nocapacity", "capacity", "Insufficient nvidia.com/gpu"),
-    "no-image": ("imagepull", "image", "401 Unauthorized"),
-    "bad-node": ("badnode", "node", "mount point not found"),
+WAITS: dict[str, tuple[str, str, str, str]] = {
+    "no-room": ("nocapacity", "capacity", "Insufficient nvidia.com/gpu", "queue"),
+    "no-image": ("imagepull", "image", "401 Unauthorized", "pull"),
+    "bad-node": ("badnode", "node", "mount point not found", "start"),
 }
-"""Name → scenario; kind and evidence."""
+"""Name → scenario; kind and evidence; which of the deadlines runs."""
 
 Submit = Callable[..., Handle]
 
@@ -145,6 +145,10 @@ def test_workloads_that_fail_and_have_no_log(submit: Submit, runai_lab: RunaiLab
         handles[name] = submit(name, command, kube=False)
     said = {name: DgxCloudProvider().diagnose(handle, until(handle, over)) for name, handle in handles.items()}
     assert {name: found.kind for name, found in said.items() if found} == {**WITHOUT_LOGS, "exits": ""}
+    guessed = said["exits"]
+    assert guessed is not None
+    assert "its exit code is not known from here" in guessed.what
+    assert all(way in guessed.remedy for way in ("kube_apiserver_url", "run_dir_here", "S3"))
 
 
 @needs_mounts
@@ -175,19 +179,24 @@ def test_a_workload_that_succeeds_or_was_stopped_has_no_verdict(submit: Submit):
 
 def test_workloads_that_do_not_start(submit: Submit, runai_lab: RunaiLab):
     """What keeps them is known while they wait; and nothing is left of them once they are stopped."""
-    for name, (scenario, kind, evidence) in WAITS.items():
+    for name, (scenario, kind, evidence, phase) in WAITS.items():
         runai_lab.scenario(name, scenario)
         handle = submit(name)
         seen = until(handle, lambda seen, handle=handle: DgxCloudProvider().diagnose(handle, seen))
+        seen = until(handle, lambda seen, phase=phase: seen.facts["phase"] == phase)
+        assert (seen.state, seen.facts.get("failing")) == (
+            "queued" if phase == "queue" else "starting",
+            True if phase == "pull" else None,
+        )
         found = DgxCloudProvider().diagnose(handle, seen)
         assert found is not None, name
         assert found.kind == kind, name
         assert evidence in found.evidence, (name, found)
-        late = replace(seen, facts={**seen.facts, "overdue": "for longer than queue_timeout (1 s)"})
+        late = replace(seen, facts={**seen.facts, "overdue": f"for longer than {phase}_timeout (1 s)"})
         told = DgxCloudProvider().diagnose(handle, late)
         assert told is not None, name
         assert told.kind == kind, name
-        assert "queue_timeout" in told.what, name
+        assert f"{phase}_timeout" in told.what, name
         DgxCloudProvider().stop([handle], "user")
         until(handle, lambda seen: seen.state == "cancelled")
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from dgxsite import Site, make_site, var, written
 from labs.pods import needs_mounts
 from labs.slurm.process import until
 from labs.web import WebLab
+
+from nemo_runspec.backends.dgxcloud.logs import kube
+from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
 
 pytestmark = needs_mounts
 
@@ -27,8 +31,9 @@ WRITTEN = "line 5"
 
 
 @pytest.fixture
-def site(runai_lab, project) -> Site:
-    return make_site(runai_lab, project, SCRIPT)
+def site(runai_lab, project) -> Iterator[Site]:
+    with make_site(runai_lab, project, SCRIPT) as found:
+        yield found
 
 
 def struck(lab: WebLab, match: str, status: int) -> int:
@@ -79,12 +84,12 @@ def test_a_permission_that_is_lost_meanwhile(site):
     child = site.started(*var(GATE="go", CODE=4))
     job = site.writes(WRITTEN)
     refusals = site.lab.fault("GET /workloads*", "403", times=None)
-    _, said = child.communicate(timeout=120)
-    assert child.returncode == 2, said
+    told = site.end_of(child)
+    assert told.code == 2, told.err
     assert struck(site.lab, "GET *", 403) > 0
     for word in ("HTTP 403", "Access rules", job.name):
-        assert word in said
-    assert "Traceback" not in said
+        assert word in told.err
+    assert "Traceback" not in told.err
     assert job.phase == "Running"
     refusals.times = 0
     site.opened()
@@ -92,19 +97,9 @@ def test_a_permission_that_is_lost_meanwhile(site):
     site.ended("failed", 4)
 
 
-def test_a_cluster_that_shows_its_logs_to_nobody(site):
-    """That is said once; the job is followed to its end all the same."""
-    site.lab.kube.fault("GET *", "403", times=None)
-    told = site.run(*var(CODE=0)).succeeds()
-    assert struck(site.lab.kube, "GET *", 403) > 0
-    assert told.out.count("this job's log cannot be read from here") == 1
-    assert "HTTP 403" in told.out
-    site.ended("succeeded", 0)
-
-
 def test_answers_that_take_their_time(site):
-    slow = [site.lab.fault(match, "slow", seconds=1) for match in ("POST /token", "POST /work*", "GET /workloads/*")]
-    slow.append(site.lab.kube.fault("GET */log", "slow", seconds=1))
+    slow = [site.lab.fault(match, "slow", seconds=0.7) for match in ("POST /token", "POST /work*", "GET /workloads/*")]
+    slow.append(site.lab.kube.fault("GET */log", "slow", seconds=0.7))
     told = site.run(*var(CODE=3))
     assert told.code == 3, told.err
     assert [fault.times for fault in slow] == [0, 0, 0, 0], "all of them struck"
@@ -156,19 +151,22 @@ def test_a_job_that_is_killed_for_its_memory(site, whole):
     assert "memory" in told.err
 
 
-@pytest.mark.parametrize("kube", [False, True], ids=["no kube", "gone"])
+@pytest.mark.parametrize("kube", [False, True], ids=["no cluster", "cluster that shows nobody its logs"])
 def test_a_failure_whose_log_nobody_can_read(site, kube):
-    """run:ai itself tells no exit code: the job has failed, and it is said that no better is known, and where to look."""
+    """run:ai itself tells no exit code: it is said that none is known, and where the log is."""
     site.profile(kube=kube)
-    if kube:
-        site.lab.kube.fault("GET *", "404", times=None)
+    site.lab.kube.fault("GET *", "403", times=None)
     told = site.run(*var(CODE=17))
     assert told.code == 1, told.err
+    assert bool(struck(site.lab.kube, "GET *", 403)) is kube
     job = site.ended("failed", 1)
     assert "exit_code=17" in written(job)
     assert told.out.count("this job's log cannot be read from here") == 1
+    assert ("HTTP 403" in told.out) is kube
     assert f"/data/nemo_run/jobs/{job.name}/logs" in told.out
-    assert "exit code" in told.err
+    assert "its exit code is not known from here" in told.err
+    assert sum(call.path.endswith("/log") for call in site.lab.kube.calls) <= kube, "asking again would not help"
+    assert "run_dir_here" in site.verdict(job.name)["remedy"]
 
 
 def test_an_exit_code_that_only_an_event_tells(site):
@@ -178,8 +176,8 @@ def test_an_exit_code_that_only_an_event_tells(site):
     job = site.writes(WRITTEN)
     job.tell("ExitedWithCode", f"Pod: {job.pods[0].name} exited with code 17", kind="Warning")
     site.opened()
-    _, said = child.communicate(timeout=120)
-    assert child.returncode == 17, said
+    told = site.end_of(child)
+    assert told.code == 17, told.err
     site.ended("failed", 17)
 
 
@@ -194,43 +192,32 @@ def test_a_log_whose_beginning_is_lost(site):
     job = site.writes("nemotron-end")
     job.over.wait(60)
     hidden.times = 0
-    out, said = child.communicate(timeout=120)
-    assert child.returncode == 5, said
-    kept = out.count("last line") + sum(f"line {number}\n" in out for number in range(6))
+    told = site.end_of(child)
+    assert told.code == 5, told.err
+    kept = told.out.count("last line") + sum(f"line {number}\n" in told.out for number in range(6))
     assert 0 < kept < 3
-    lost = re.findall(r"nemotron: the cluster has lost (\d+) lines of node 0's log; the log in the job's", out)
+    lost = re.findall(r"nemotron: the cluster has lost (\d+) lines of node 0's log; the log in the job's", told.out)
     assert [int(number) + kept for number in lost] == [7]
     site.ended("failed", 5)
-
-
-def test_a_log_whose_end_is_lost(site):
-    """Its own end is not in it: the cluster's word counts."""
-    site.lab.scenario(None, "truncated_log", lost_end=1)
-    told = site.run(*var(CODE=5))
-    assert told.code == 5, told.err
-    assert told.out.count("last line") == 1
-    assert written(site.ended("failed", 5)).count("nemotron-end: ") == 1
 
 
 # What run:ai says
 
 
-@pytest.mark.parametrize(
-    ("kind", "state", "word"), [("unknown_phase", "unknown", "Hibernating"), ("degraded", "running", "Degraded")]
-)
-def test_a_phase_that_is_odd(site, kind, state, word):
-    """It is shown with run:ai's own word, and the job is followed to its end."""
-    site.lab.scenario(None, kind)
+def test_phases_that_are_odd(site):
+    """They are shown with run:ai's own word, and the job is followed to its end."""
+    scenario = site.lab.scenario(None, "degraded")
     child = site.started(*var(GATE="go", CODE=6))
     job = site.writes(WRITTEN)
-    assert job.shown == word
-    until(lambda: site.state(job.name) == state, "it was looked at", 60, site.lab.diagnose)
-    assert word.lower() in site.nemotron("jobs", "show", job.name).succeeds().out.lower()
-    assert child.poll() is None
+    for kind, state, word in (("degraded", "running", "degraded"), ("unknown_phase", "unknown", "Hibernating")):
+        scenario.kind = kind
+        until(lambda: site.state(job.name) == state, "it was looked at", 60, site.lab.diagnose)  # noqa: B023
+        assert word in site.nemotron("jobs", "show", job.name).succeeds().out
+        assert child.poll() is None
     site.opened()
-    out, said = child.communicate(timeout=120)
-    assert child.returncode == 6, said
-    assert out.count("last line") == 1
+    told = site.end_of(child)
+    assert told.code == 6, told.err
+    assert told.out.count("last line") == 1
     assert site.ended("failed", 6).phase == "Failed"
 
 
@@ -246,12 +233,12 @@ def test_what_run_ai_preempts_it_runs_anew(site, nodes, here):
     job.scenario = site.lab.scenario("none", "evicted", reason="Preempted", again=True, after=0)
     until(lambda: written(job).count("life 2") == nodes, "it runs anew", 60, site.lab.diagnose)
     until(lambda: site.shown(job.name).count("life 2") == nodes, "that is shown", 60, site.lab.diagnose)
-    assert site.state(job.name) == "running"
+    until(lambda: site.state(job.name) == "running", "it was looked at", 60, site.lab.diagnose)
     site.opened()
-    out, said = child.communicate(timeout=120)
-    assert child.returncode == 0, said
-    assert [out.count(text) for text in ("life 1", "life 2", "the end")] == [nodes] * 3
-    assert "lost" not in out
+    told = site.end_of(child)
+    assert told.code == 0, told.err
+    assert [told.out.count(text) for text in ("life 1", "life 2", "the end")] == [nodes] * 3
+    assert "lost" not in told.out
     assert site.ended("succeeded", 0).name == site.lab.jobs[0].name
     assert len(site.lab.calls_of("POST /workloads/*")) == 1, "nobody has submitted it once more"
 
@@ -264,25 +251,41 @@ life.touch()
 print("life", 1 + second, flush=True)
 while not (second and pathlib.Path("/data/go").exists()):
     time.sleep(0.05)
+time.sleep(float(os.environ["NEMOTRON_NODE_RANK"]))  # node 0 is the first to end, and waits for the other
 print("the end", flush=True)
 """
 
 
-@pytest.mark.parametrize("why", ["mount", "secret"])
-def test_a_job_that_does_not_start_is_stopped_in_time(site, why):
-    if why == "mount":
-        site.lab.scenario(None, "badnode")
-    else:
-        del site.lab.secrets[site.lab.credential("hub", {"KEY": "hidden"})]
-    secrets = 'secret_vars = { HF_TOKEN = "hub/KEY" }' if why == "secret" else ""
-    site.profile(f'start_timeout = "1s"\non_timeout = "stop"\n{secrets}')
+def test_what_a_pod_loses_of_its_second_life_is_said():
+    """It has ended once, and its log is whole only once it has ended again."""
+    end = b"nemotron-end: node=0 attempt=0 exit_code=%d lines=%d reason=\n"
+    texts = [b"a\n", b"b\n", end % (143, 2), b"c\n", end % (0, 3)]
+    lines = [kube._Line(number, text) for number, text in enumerate(texts, 1)]
+    wholes, told, cursor = [], [], Cursor()
+    for line in lines:
+        told.append(kube._said([line], cursor))
+        cursor = Cursor.read(cursor.moved([line]).number)
+        wholes.append(kube.is_whole({"name": "job-1"}, {"job-1-0-0": cursor.number}))
+    assert wholes == [False, False, True, False, True]
+    assert b"".join(told).startswith(b"".join(texts))
+    assert b"the cluster has lost 2 lines of node 0's log" in told[-1]
+    assert kube._said(lines, Cursor()) == b"".join(told)
+    assert Cursor().moved(lines) == cursor
+
+
+def test_a_job_that_does_not_start_is_stopped_in_time(site):
+    """Its volumes cannot be mounted, while run:ai calls it Creating: it has its nodes, and does not wait for any."""
+    site.lab.scenario(None, "badnode")
+    site.profile('queue_timeout = "10m"\nstart_timeout = "1s"\non_timeout = "stop"')
     told = site.run()
     assert told.code == 124, told.err
     job = site.ended("failed", 124)
     assert job.phase == "Stopped"
+    assert "Initializing" not in phases(job)
     verdict = site.verdict(job.name)
-    assert verdict["reason"].startswith("start_timeout: it was starting for longer than 1s")
-    assert verdict["kind"] == {"mount": "storage", "secret": "credentials"}[why]
+    assert verdict["reason"].startswith("start_timeout: it was starting for longer than 1 s")
+    assert verdict["kind"] == "node"
+    assert "FailedMount" in str(verdict)
 
 
 def phases(job) -> list[str]:

@@ -7,7 +7,9 @@ import re
 from typing import Any
 
 import pytest
+from dgxsite import written
 from labs.pods import needs_mounts
+from labs.slurm.process import until
 from runaikit import job_folder, profile
 
 pytestmark = needs_mounts
@@ -50,7 +52,8 @@ def ours(lab, project) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "key", "kind"), [("nocapacity", "queue", "capacity"), ("imagepull", "pull", "image")]
+    ("scenario", "key", "kind"),
+    [("nocapacity", "queue", "capacity"), ("imagepull", "pull", "image"), ("badnode", "start", "node")],
 )
 def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(lab, project, nemotron_process, scenario, key, kind):
     lab.scenario(None, scenario)
@@ -59,6 +62,9 @@ def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(lab, project, nemotron_
     assert (verdict["state"], verdict["exit_code"], verdict["kind"]) == ("failed", 124, kind)
     assert verdict["reason"].startswith(f"{key}_timeout: it ")
     assert [each.phase for each in ours(lab, project)] == ["Stopped"]
+    assert json.loads((job_folder(project) / "record.json").read_text()).get("elapsed") is None, "it never ran"
+    [line] = nemotron_process("jobs", "logs", "last").succeeds().out.splitlines()
+    assert line == "nemotron: there is no log of it: none of its pods ever ran"
 
 
 def test_an_evicted_job_is_tried_again(lab, project, nemotron_process):
@@ -78,13 +84,29 @@ def test_a_node_that_failed_is_avoided_and_the_attempts_end(lab, project, nemotr
     assert not re.search(rf"\b{bad}\b", record["facts"]["nodes"])
 
 
+def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(lab, project, nemotron_process):
+    """It would stay there for ever, and nobody has asked for that to be stopped: nodes are not held for nothing."""
+    lab.scenario(None, "badnode")
+    told = nemotron_process("run", "./train.py", "--run", "again", "run.env.start_timeout=1s").succeeds()
+    assert "attempt 2 of 2 after: a node is not fit for it" in told.err
+    assert [each.phase for each in ours(lab, project)] == ["Stopped", "Completed"]
+    record = json.loads((job_folder(project) / "record.json").read_text())
+    [bad] = record["handle"]["avoid"]
+    assert bad not in record["facts"]["nodes"].split(",")
+
+
 def test_stop_keeps_what_cancel_deletes(lab, project, nemotron_process):
+    """And the log, which goes with the pods."""
     words = ("run", "./train.py", "--batch", "again", *var(SECONDS_TO_RUN=600))
     name = nemotron_process(*words).succeeds().out.strip()
+    until(lambda: any("begun" in written(job) for job in lab.jobs), "it runs", 60, lab.diagnose)
     told = nemotron_process("jobs", "stop", name).succeeds().out
     assert told.startswith(f"{name}: cancelled, exit code 143: cancelled by nemotron jobs stop")
     [workload] = ours(lab, project)
     assert workload.phase == "Stopped"
     assert not [call for call in lab.calls if call.method == "DELETE"]
+    assert "begun\n" in nemotron_process("jobs", "logs", name).succeeds().out
     told = nemotron_process("jobs", "cancel", name).succeeds().out
     assert f"{name}: deleted: workload {name} ({workload.id})" in told
+    assert "it is cancelled and has no replicas" in nemotron_process("jobs", "replicas", name).succeeds().out
+    assert "has written nothing about it" in nemotron_process("jobs", "events", name).succeeds().out

@@ -96,6 +96,7 @@ def test_a_good_profile(doctor: Doctor, runai_lab: RunaiLab):
         ({"base_url": "http://{registry}/api/v1"}, "run:ai", ("no run:ai API at base_url",)),
         ({"project_name": "speech"}, "project", ("no project 'speech'", RunaiLab.project)),
         ({"secret_vars": {"HF_TOKEN": "hf/TOKEN"}}, "secret_vars", ("no credential of run:ai hf", "make it in run:ai")),
+        ({"pvcs": [{"claimName": "date", "path": "/data"}]}, "pvcs", ("has no claim date", "data, scratch")),
         ({"container_image": "{registry}/open/image:2"}, "image", ("no 127.0.0.1", "its name or its tag")),
         ({"inputs": {"/data/x": "s3://b/x"}}, "S3", ("no ACCESS_KEY and SECRET_KEY",)),
         ({"outputs": ["/out"], "output_url": "dgxcloud://b/x"}, "values", ("dgxcloud://b/x", "s3://b/x")),
@@ -117,8 +118,9 @@ def test_what_fails(doctor: Doctor, registry: RegistryLab, keys: dict[str, Any],
 
 def test_what_is_odd(doctor: Doctor, runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.preflight._PATIENCE", 0.5)
-    told = doctor(pvcs=[{"claimName": "date", "path": "/data"}], kube_apiserver_url="http://127.0.0.1:1")
-    says(told, "pvcs", "warning", "lists no claim date", "data, scratch")
+    runai_lab.claims.clear()
+    told = doctor(kube_apiserver_url="http://127.0.0.1:1")
+    says(told, "pvcs", "warning", "lists no claim data, nor any other")
     says(told, "cluster", "warning", "does not answer")
     runai_lab.fault("GET /asset/datasource/pvc", "403")
     says(doctor(), "pvcs", "skipped", "not known")
@@ -164,5 +166,11 @@ def test_before_a_submission(api: RunaiApi, values: dict[str, Any]):
     assert api.web.calls == before + 1  # the claims
     (much,) = fast_checks(api, plan_of("dgxcloud", {**values, "nodes": 4}), project)
     assert much.verdict == "failed"
+    (claim,) = fast_checks(
+        api,
+        plan_of("dgxcloud", {**values, "gpus_per_node": 0, "pvcs": [{"claimName": "nope", "path": "/data"}]}),
+        project,
+    )
+    assert (claim.verdict, "no claim nope; it has: data, scratch" in claim.error().what) == ("failed", True)
     (data,) = fast_checks(api, plan_of("dgxcloud", {**values, "gpus_per_node": 0}, {"path": "runai://b/x"}), project)
     assert data.mend == "write s3://b/x"

@@ -19,6 +19,7 @@ from nemo_runspec.transport.web import Refused
 
 PULLING = ("Pulling", 'Pulling image "lab/any"')
 PULLED = ("Pulled", 'Successfully pulled image "lab/any"')
+REFUSED = ("Failed", "Failed to pull image: 401 Unauthorized")
 STARTED = ("Started", "Started container")
 
 
@@ -44,12 +45,37 @@ def test_a_job_that_starts_is_told_from_one_that_pulls(runai_lab: RunaiLab, othe
         "start": starting(runai_lab, "b", [PULLING, PULLED]),
         "pull ": starting(runai_lab, "c", [PULLING], [PULLING, PULLED, STARTED]),
         "pull  ": starting(runai_lab, "d", [PULLING, ("Failed", "Error: ImagePullBackOff")]),
+        "pull   ": starting(runai_lab, "f", [PULLING, REFUSED, PULLING]),
+        "start  ": starting(runai_lab, "g", [PULLING, REFUSED, PULLED]),
         "start ": starting(runai_lab, "e", [PULLED, ("BackOff", "Back-off restarting failed container")]),
     }
     more = of(runai_lab, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
     for phase, item in made.items():
         seen = look(api_of(runai_lab), [*of(runai_lab, item), *more])[0]
         assert (seen.state, seen.facts.get("phase")) == ("starting", phase.strip()), item.name
+        assert seen.facts.get("failing") == (True if item.name in ("d", "f") else None), "it has failed, not just begun"
+
+
+@pytest.mark.parametrize("others", [0, 4])
+def test_a_job_that_has_its_nodes_starts_whatever_it_is_called(runai_lab: RunaiLab, others: int):
+    """What was of its pod before that one got its node is history: pods of an attempt may have the names of others."""
+    made = workload(runai_lab, "job-x", "Pending")
+    pod = LabPod("job-x-0-0", "", 0, "job-x", "lab/any", node="gpu-node-1")
+    made.pods = [pod]
+    for reason, message in (STARTED, ("Failed", "Error: ErrImagePull"), ("Scheduled", "to gpu-node-1")):
+        made.tell(reason, message, pod)
+        time.sleep(0.002)
+    asked = of(runai_lab, made, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
+    seen = look(api_of(runai_lab), asked)[0]
+    assert (seen.state, seen.facts["phase"], seen.facts["nodes"]) == ("starting", "pull", "gpu-node-1")
+    assert "failing" not in seen.facts
+    made.tell("FailedMount", "mount point not found", pod, kind="Warning")
+    seen = look(api_of(runai_lab), asked)[0]
+    assert (seen.state, seen.facts["phase"]) == ("starting", "start")
+    assert "mount point not found" in seen.facts["waiting"]
+    pod.node = None
+    seen = look(api_of(runai_lab), asked)[0]
+    assert (seen.state, seen.facts["phase"]) == ("queued", "queue")
 
 
 def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_phase(runai_lab: RunaiLab):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from dgxsite import Site, make_site, var, written
@@ -20,8 +21,9 @@ sys.exit(0 if pathlib.Path("/data/mended").exists() else code)
 
 
 @pytest.fixture
-def site(runai_lab, project) -> Site:
-    return make_site(runai_lab, project, SCRIPT)
+def site(runai_lab, project) -> Iterator[Site]:
+    with make_site(runai_lab, project, SCRIPT) as found:
+        yield found
 
 
 def sweep(site: Site, mode: str, *codes: int):

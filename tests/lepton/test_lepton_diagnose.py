@@ -127,6 +127,21 @@ def test_jobs_that_fail(api: LeptonApi, lepton_lab: LeptonLab):
 
 
 @needs_mounts
+def test_a_failure_that_no_node_knows_of(api: LeptonApi, lepton_lab: LeptonLab):
+    """The platform and the job's own last words contradict each other: that is said, and nobody is blamed."""
+    lepton_lab.scenario("good", "archived_fail")
+    handle = submit(api, "good", "echo 'nemotron-end: node=0 exit_code=0 phase=command reason='")
+    seen = until(api, handle, lambda seen: is_over(seen.state))
+    found = verdict(api, handle, seen)
+    assert found is not None
+    assert (seen.state, seen.exit_code, found.kind) == ("failed", 1, "")
+    for text in (seen.reason, found.what):
+        assert "Lepton says that it failed" in text
+        assert "exit code 0" in text
+    assert found.evidence.startswith("Lepton: ")
+
+
+@needs_mounts
 def test_a_job_that_succeeds_or_was_stopped_has_no_verdict(api: LeptonApi, lepton_lab: LeptonLab):
     lepton_lab.scenario("good", "archived_ok")
     good, stopped = submit(api, "good", "true"), submit(api, "stopped")
@@ -148,6 +163,7 @@ def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
         _, kind, evidence = WAITS[name]
         phase = {"no-room": "queue", "pulling": "pull"}.get(name)
         seen = until(api, handle, lambda seen, phase=phase: _stuck(seen, phase))
+        assert bool(seen.facts.get("failing")) == (kind == "image"), name
         found = verdict(api, handle, seen)
         assert (found.kind if found else "") == kind, name
         assert found is None or evidence in found.evidence, name

@@ -29,6 +29,8 @@ def target_of(name: str = "train-1121-abcd", **env: Any) -> Any:
         ({"mounts": [{**MOUNT, "mount_path": "/usr/local"}]}, r"^mounts\[0\]: mount_path /usr/local is a place"),
         ({"mounts": [{**MOUNT, "mount_path": "/proc/self"}]}, r"^mounts\[0\]: mount_path /proc/self is a place"),
         ({"mounts": [{**MOUNT, "from": "lustre"}]}, r'^mounts\[0\]: from = "lustre" is neither'),
+        ({"mounts": [{**MOUNT, "path": "lepton://b/x"}]}, r"(?s)^mounts\[0\]: path 'lepton://b/x'.*s3://b/x"),
+        ({"mounts": [{"path": "x", "mount_path": "/a"}]}, r'path: \{ path = "x", mount_path = "/a" \}'),
         ({"mounts": [MOUNT, {**MOUNT, "mount_path": "/mnt/data/"}]}, "^mounts: two of them are at /mnt/data"),
         ({"ttl": "5m"}, "^ttl: 5m is too short"),
         ({"ttl": "soon"}, "^ttl: 'soon' is no length of time"),

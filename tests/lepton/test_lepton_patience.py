@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -87,6 +88,21 @@ def test_a_warning_stops_nothing(site):
     assert f"{name}: deleted: job {job.id} of the Lepton workspace {site.lab.workspace}" in told
     assert site.record(name)["states"][-1]["state"] == "cancelled"
     assert "is cancelled and has no replicas" in site.nemotron("jobs", "replicas", name).succeeds().out
+
+
+def test_many_jobs_are_held_against_the_limit_of_what_they_wait_for(site):
+    """They pull their image, and are asked about all at once: that they start late is not what they are stopped for."""
+    site.lab.scenario(None, "stuck_pull", times=6)
+    limits = ("run.env.pull_timeout=1h", "run.env.start_timeout=1s", "run.env.on_timeout=stop")
+    swept = "++run.env.env_vars.NUMBER=1,2,3,4,5,6"
+    site.nemotron("run", "./train.py", "-m", swept, "--batch", "one", *limits).succeeds()
+    until(lambda: attempts(site) == ["Starting"] * 6, "all of them start")
+    for _ in range(4):
+        site.nemotron("jobs", "status").succeeds()
+        time.sleep(0.5)
+    assert attempts(site) == ["Starting"] * 6
+    assert "pulling the image" in site.nemotron("jobs", "status", COLUMNS="200").succeeds().out
+    site.nemotron("jobs", "stop", "last", "--grace", "0").succeeds()
 
 
 def test_an_evicted_job_is_tried_again(site):

@@ -100,6 +100,19 @@ def test_the_volume_of_a_mount_that_names_none(lepton_lab, api):
     )
 
 
+def test_a_volume_that_cannot_be_told(lepton_lab, api):
+    """A node's own disk is not meant where storage that all nodes see fits; of two of those one has to be named."""
+    group = lepton_lab.world.groups[0]
+    group.volumes = [Volume("scratch", "local"), Volume("lustre")]
+    assert fill_mounts(api, target_of(at("/")), api.node_group(H100)) == {"MOUNT_0_FROM": "node-nfs:lustre"}
+    group.volumes.append(Volume("home"))
+    with pytest.raises(UserError, match="/ can be mounted of 2 volumes of node group 'h100-pool'") as caught:
+        fill_mounts(api, target_of(at("/")), api.node_group(H100))
+    assert caught.value.remedy == 'name the one that is meant: from = "node-nfs:lustre" or from = "node-nfs:home"'
+    group.volumes = [Volume("scratch", "local"), Volume("lustre", prefixes=("/team",))]
+    assert fill_mounts(api, target_of(at("/")), api.node_group(H100)) == {"MOUNT_0_FROM": "node-local"}
+
+
 def test_the_only_node_group_need_not_be_named(lepton_lab, api):
     with pytest.raises(UserError, match="whose volume is meant") as caught:
         fill_mounts(api, target_of(at("/team")), None)

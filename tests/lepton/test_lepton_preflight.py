@@ -118,6 +118,53 @@ def test_what_fails(doctor: Doctor, registry: RegistryLab, keys: dict[str, Any],
     assert "Traceback" not in told.err
 
 
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (
+            {"mounts": [{"path": "/", "mount_path": "/mnt/lustre", "from": "node-nfs:nope"}]},
+            ("mounts[0]: / at /mnt/lustre: the node group has no volume node-nfs:nope", "one of: node-nfs:lustre"),
+        ),
+        (
+            {"mounts": [{"path": "/secret", "mount_path": "/mnt/lustre", "from": "node-nfs:filestore-1"}]},
+            ("mounts[0]: /secret at /mnt/lustre: you have no permission for it", "you have: /team, /public"),
+        ),
+        (
+            {"resource_shape": None, "gpus_per_node": 16},
+            ("no shape of that node group has 16 GPUs", "gpu.8xh100-sxm (8 GPUs)"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_submission_and_its_preview_are_told_what_the_doctor_tells(
+    doctor: Doctor, lepton_lab: LeptonLab, project: Project, keys: dict[str, Any], words: tuple[str, ...]
+):
+    told = doctor(**keys)
+    assert all(word in told.out for word in words), told.out
+    project.write("train.py", "")
+    for more in ((), ("--dry-run", "--resolve")):
+        call("run", "./train.py", "--run", "c", *more).refuses(*words)
+    assert {call.method for call in lepton_lab.calls} == {"GET"}
+
+
+def test_a_node_group_that_is_not_there_is_said_once(doctor: Doctor):
+    told = doctor(node_group="b200")
+    assert told.out.count("there is no node group") == 1, told.out
+    assert "reservation" not in told.out
+
+
+def test_a_submission_that_finds_nobody(doctor: Doctor, project: Project, monkeypatch: pytest.MonkeyPatch):
+    """It is said while it is asked again, and where the address comes from at the end."""
+    doctor()
+    monkeypatch.setenv("LEPTON_WORKSPACE_URL", "http://127.0.0.1:9/x")
+    monkeypatch.setattr("nemo_runspec.backends.lepton.client._BEFORE", 2.0)
+    project.write("train.py", "")
+    told = call("run", "./train.py", "--run", "c")
+    assert told.code == 2
+    assert told.err.count("asking again") == 1
+    assert "error: Lepton does not answer as it should: [Errno 111] Connection refused" in told.err
+    assert "LEPTON_WORKSPACE_URL" in told.err
+
+
 def test_what_is_odd(doctor: Doctor, lepton_lab: LeptonLab, registry: RegistryLab):
     group = lepton_lab.world.groups[0]
     group.nodes[:] = [replace(node, taken=8) for node in group.nodes[:3]] + [Node("down", unschedulable=True)]
@@ -168,17 +215,21 @@ def test_before_a_submission(lepton_lab: LeptonLab):
     api = api_of(lepton_lab)
     env = {"container_image": "i", **GOOD, "node_reservation": "res-7h3k"}
     assert fast_checks(api, plan_of("lepton", env)) == []
-    assert api.web.calls == 4  # groups, shapes, nodes, reservations
+    assert api.web.calls == 5  # groups, shapes, nodes, reservations, what may be mounted of the volume
     assert fast_checks(api, plan_of("lepton", {**env, "node_group": "", "node_reservation": None, "nodes": 1})) == []
-    assert api.web.calls == 5
+    assert api.web.calls == 7  # shapes, and the volumes of all groups
     found = fast_checks(api, plan_of("lepton", {**env, "nodes": 9, "node_reservation": "none"}))
     assert [check.verdict for check in found] == ["failed", "failed"]
     assert "4 in all" in str(found[0].error())
     (data,) = fast_checks(api, plan_of("lepton", env, {"data": {"paths": ["/x", "lepton://bucket/train"]}}))
     assert data.seen == "data.paths[1]: lepton://bucket/train is no address of data"
     assert data.mend == "write s3://bucket/train"
-    (group,) = {check.seen for check in fast_checks(api, plan_of("lepton", {**env, "node_group": "b200"}))}
-    assert "no node group 'b200'" in group
+    (group,) = fast_checks(api, plan_of("lepton", {**env, "node_group": "b200"}))
+    assert "no node group 'b200'" in group.seen
+    tape = [{"path": "/", "mount_path": "/mnt/lustre", "from": "node-nfs:tape"}]
+    (mount,) = fast_checks(api, plan_of("lepton", {**env, "node_group": "", "node_reservation": None, "mounts": tape}))
+    assert "no node group has a volume node-nfs:tape" in mount.seen
+    assert "node-nfs:lustre" in mount.mend
 
 
 def test_before_a_submission_what_may_not_be_asked_does_not_stop_it(lepton_lab: LeptonLab):

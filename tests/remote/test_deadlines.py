@@ -53,6 +53,26 @@ def test_each_phase_has_its_own_time(store):
     assert timed(told, runs, began + 900) == runs
 
 
+def test_a_pull_that_has_failed_has_less_time(store):
+    """Nodes are not held for an hour for an image that is not there; one that is only large has all of its time."""
+    limits = {**LIMITS, "pull": 3600, "action": ""}
+    began = job(store, phase="pull", phase_since=1000.0)
+    began = replace(began, handle={**began.handle, "deadlines": limits})
+    fails = replace(WAITS, state="starting", facts={"id": "j-1", "phase": "pull", "failing": True})
+    first = timed(began, fails, 2000.0)
+    assert (first.facts["failing_since"], "overdue" in first.facts) == (2000.0, False), "it only fails since then"
+    later = replace(began, facts=first.facts)
+    assert "overdue" not in timed(later, fails, 2299.0).facts
+    assert timed(later, fails, 2301.0).facts["overdue"] == "with a failed pull for longer than 5 min (pull_timeout)"
+    pulls = replace(fails, facts={**fails.facts, "failing": False})
+    assert {"overdue", "failing_since"}.isdisjoint(timed(later, pulls, 2301.0).facts), "it goes on after all"
+    long_ago = store.note(later, facts={**first.facts, "phase_since": time.time(), "failing_since": 2000.0})
+    long_ago = store.note(long_ago, handle=later.handle)
+    _, seen = enforced(store, Platform(), long_ago, fails)
+    assert (seen.state, seen.exit_code) == ("failed", TIMED_OUT)
+    assert seen.reason == "pull_timeout: it could not pull the image for longer than 5 min"
+
+
 @pytest.mark.parametrize("facts", [{}, {"phase": ""}])
 def test_a_job_that_is_back_in_the_queue_waits_since_now(store, facts):
     """It ran for hours and had no phase then: when it was submitted says nothing of how long it waits."""

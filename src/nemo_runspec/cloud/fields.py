@@ -37,7 +37,12 @@ FIELDS: tuple[Field, ...] = (
     Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
     Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
     Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
-    Field("pull_timeout", "str", "How long its nodes may pull the image, such as 1h.", default="1h"),
+    Field(
+        "pull_timeout",
+        "str",
+        "How long its nodes may pull the image, such as 1h; 5m at most once the platform says it cannot be pulled.",
+        default="1h",
+    ),
     Field("start_timeout", "str", "How long its nodes may take to start otherwise, such as 15m.", default="15m"),
     Field(
         "on_timeout",

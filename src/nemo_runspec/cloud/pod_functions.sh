@@ -13,9 +13,12 @@ nemotron_pod_begin() {
   nemotron_pod_index=$given nemotron_pod_attempt=${NEMOTRON_POD_ATTEMPT:-0}
   nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_told='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
   nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
-  nemotron_pod_status=$nemotron_pod_dir/status nemotron_pod_gates=$nemotron_pod_dir/status/gates-$nemotron_pod_attempt
+  nemotron_pod_status=$nemotron_pod_dir/status
   nemotron_pod_oom=$(nemotron_pod_oom_kills)
-  (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_gates") || :
+  (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_status") || :
+  nemotron_pod_count_lives
+  nemotron_pod_gates=$nemotron_pod_status/gates-$NEMOTRON_POD_LIFE
+  (umask 077 && mkdir -p "$nemotron_pod_gates") || :
   rm -f "$nemotron_pod_status/node-$nemotron_pod_index"
   nemotron_pod_live
   trap 'nemotron_pod_signal TERM' TERM
@@ -30,6 +33,15 @@ nemotron_pod_begin() {
     exec 2>&1
     nemotron_pod_say "the log cannot be kept in $nemotron_pod_dir/logs: it is only what the platform has"
   fi
+}
+
+# A platform may run all pods of a job anew, such as after a preemption, and it is the same attempt. What the nodes told
+# each other before, that they are here or have failed, must not be taken for news: each life has gates of its own.
+nemotron_pod_count_lives() {
+  local file=$nemotron_pod_status/lives-$nemotron_pod_attempt.$nemotron_pod_index
+  { (umask 077 && printf . >> "$file") && nemotron_pod_life=$(($(wc -c < "$file"))); } 2> /dev/null || nemotron_pod_life=1
+  export NEMOTRON_POD_LIFE=$nemotron_pod_attempt
+  [ "$nemotron_pod_life" -le 1 ] || NEMOTRON_POD_LIFE+=.$nemotron_pod_life
 }
 
 # NAME: passes a signal on: to the job script alone, which knows what to do, to all processes of other commands.

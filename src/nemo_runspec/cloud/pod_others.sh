@@ -82,7 +82,8 @@ nemotron_pod_await() {
 # NODE: the exit code of its command, or of what failed before it; nothing as long as it runs.
 nemotron_pod_command() {
   local marker=$nemotron_pod_status/node-$1 failed=$nemotron_pod_gates/failed.$1
-  if [ -f "$marker" ] && [ "$(nemotron_pod_value "$marker" attempt)" = "$nemotron_pod_attempt" ]; then
+  if [ -f "$marker" ] && [ "$(nemotron_pod_value "$marker" attempt)" = "$nemotron_pod_attempt" ] && nemotron_pod_began "$1"
+  then
     nemotron_pod_value "$marker" exit_code
   elif [ -f "$failed" ]; then
     nemotron_pod_value "$failed" exit_code
@@ -90,6 +91,11 @@ nemotron_pod_command() {
     nemotron_pod_end "$1"
   fi
 } 2> /dev/null
+
+# NODE: whether it has begun in this life of the job; until then its marker is of another one.
+nemotron_pod_began() {
+  [ "$nemotron_pod_life" -le 1 ] || [ -e "$nemotron_pod_gates/alive.$1" ] || [ -n "$(nemotron_pod_end "$1")" ]
+}
 
 # NODE: the exit code of its pod, which has copied its outputs too.
 nemotron_pod_end() {

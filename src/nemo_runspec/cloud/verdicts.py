@@ -30,6 +30,7 @@ from nemo_runspec.script.markers import NodeMarker, cause
 _WAITING = ("submitting", "queued", "starting", "running")
 _TOLD_TO_STOP = frozenset({130, 137, 143})
 _DEADLINE = re.compile(r"\b(queue|pull|start)_timeout\b")
+_TRIED = re.compile(r"with a failed pull for longer than ([^(;]+?) \(")
 _OWN = re.compile(rb"^nemotron(?:-\w+)?: ", re.MULTILINE)
 _FATAL = {
     signal.SIGKILL: "something other than this job killed it: the node's out-of-memory killer, or the platform",
@@ -144,7 +145,9 @@ def _deadline(case: Case) -> Diagnosis | None:
     kind, what, advice = DEADLINES[passed[1]]
     said = _told(case)
     if said is not None:
-        return Diagnosis(said.kind, f"{said.what} ({passed[0]} has passed)", said.evidence, said.remedy)
+        tried = _TRIED.search(case.reason)
+        why = f"tried for longer than {tried[1]}" if tried else f"{passed[0]} has passed"
+        return Diagnosis(said.kind, f"{said.what} ({why})", said.evidence, said.remedy)
     evidence = next((word.text for word in (*case.replicas, *reversed(case.events)) if word.text), case.reason)
     return Diagnosis(kind, what, evidence, case.advice.of(advice, kind))
 

@@ -12,6 +12,8 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.doubt import look
+from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
+from nemo_runspec.remote.provider import Provider
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.stopping import is_passing, stop_each
 
@@ -76,7 +78,8 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
 def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobStore | None = None) -> None:
     """Asks jobs that are not over to stop, or ends them: one round trip per machine that refuses none.
 
-    Who wanted it is in their records first (`stopped_by` in the handle): no job is submitted again after that.
+    Who wanted it is in their records first (`stopped_by` in the handle): no job is submitted again after that. What
+    there is of logs that may go with the jobs is fetched before, as far as it can be.
 
     Raises:
         UserError: a platform does not answer, or refuses to stop a job, whose record is as before then. All others are
@@ -89,6 +92,7 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
             wished = _wished(store, record, by)
             provider = get_backend(record.executor).load_provider()
             groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(wished)
+    keep_logs(store, [record for some in groups.values() for record in some], _provider_of)
     problems: list[tuple[JobRecord, UserError]] = []
     for (executor, _), some in groups.items():
         found = stop_each(get_backend(executor).load_provider(), [record.handle for record in some], by, hard=hard)
@@ -101,6 +105,10 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
 def clear(record: JobRecord) -> None:
     """Removes what a job that is over left on its machine. Raises `UserError` where it cannot."""
     get_backend(record.executor).load_provider().remove(record.handle)
+
+
+def _provider_of(record: JobRecord) -> Provider:
+    return get_backend(record.executor).load_provider()
 
 
 def _wished(store: JobStore, record: JobRecord, by: str) -> JobRecord:
@@ -162,6 +170,6 @@ def _wait(
                 raise
         if all(record.over for record in now) or time.monotonic() >= end:
             break
-        sleep(min(pause, max(0.05, end - time.monotonic())))
+        keep_logs_for(store, now, _provider_of, min(pause, max(0.05, end - time.monotonic())), sleep)
         pause = min(pause * 1.5, _LONGEST)
     return now

@@ -24,6 +24,9 @@ TIMED_OUT = 124
 _LOOKS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each look at jobs that were stopped; what has not ended then is looked at with the next question."""
 
+FAILED_PULL = 300
+"""Seconds for which nodes are held that cannot pull the image, as their platform says, where pull_timeout is longer."""
+
 _WAITING = ("queued", "starting")
 _BEFORE = frozenset({"planned", "submitting", "queued"})
 """States of a job that has not left its queue yet."""
@@ -61,6 +64,8 @@ PHASES: Mapping[str, Phase] = {
 def timed(record: JobRecord, seen: Seen, now: float) -> Seen:
     """What is seen, with `phase_since` (seconds since 1970) and, where its deadline has passed, `overdue`, in words.
 
+    A pull that the platform says has failed, and will again (`failing` among its facts), has less time: its
+    `failing_since` is noted too.
     A platform that was not asked what a job waits for says no phase: then it is in the one it was in, and not overdue.
     """
     phase = seen.facts.get("phase")
@@ -75,6 +80,10 @@ def timed(record: JobRecord, seen: Seen, now: float) -> Seen:
     limit = record.handle["deadlines"].get(phase)
     if limit and now - since > limit:
         facts["overdue"] = f"for longer than {PHASES[str(phase)].key} ({span(limit)})"
+    elif limit and _is_failing(seen):
+        facts["failing_since"] = failing = _moment(record.facts.get("failing_since"), now)
+        if now - failing > min(limit, FAILED_PULL):
+            facts["overdue"] = f"with a failed pull for longer than {span(min(limit, FAILED_PULL))} (pull_timeout)"
     return replace(seen, facts=facts)
 
 
@@ -149,13 +158,23 @@ def _since(record: JobRecord, phase: str, now: float) -> float:
     """
     known, since = record.facts.get("phase"), record.facts.get("phase_since")
     if known == phase and isinstance(since, (int, float)):
-        return min(float(since), now)
+        return _moment(since, now)
     queued = record.when("queued") if {step.state for step in record.states} <= _BEFORE else None
     return queued.timestamp() if phase == "queue" and not known and queued is not None else now
 
 
+def _moment(noted: object, now: float) -> float:
+    """A time that was noted, now where none was."""
+    return min(float(noted), now) if isinstance(noted, (int, float)) else now
+
+
+def _is_failing(seen: Seen) -> bool:
+    return seen.facts.get("phase") == "pull" and bool(seen.facts.get("failing"))
+
+
 def _phase_before(record: JobRecord) -> dict[str, Any]:
-    return {key: record.facts[key] for key in ("phase", "phase_since") if key in record.facts}
+    kept = ("phase", "phase_since", "failing", "failing_since")
+    return {key: record.facts[key] for key in kept if key in record.facts}
 
 
 def _is_to_stop(record: JobRecord, seen: Seen) -> bool:
@@ -175,8 +194,10 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) 
     if record.handle.get("timed_out"):
         return record
     phase = PHASES[_phase_of(seen)]
-    limit = record.handle["deadlines"][_phase_of(seen)]
-    cause = f"{phase.key}: it {phase.doing} for longer than {span(limit)}"
+    limit, doing = record.handle["deadlines"][_phase_of(seen)], phase.doing
+    if _is_failing(seen):
+        limit, doing = min(limit, FAILED_PULL), "could not pull the image"
+    cause = f"{phase.key}: it {doing} for longer than {span(limit)}"
     found = _diagnosed(provider, record, seen) or Diagnosis(
         phase.kind, cause, str(seen.facts.get("waiting") or ""), phase.remedy
     )

@@ -45,7 +45,7 @@ class Place:
 _POD = Place(
     node="${NEMOTRON_POD_INDEX:-0}",
     nodes="${NEMOTRON_POD_COUNT:-1}",
-    attempt="${NEMOTRON_POD_ATTEMPT:-0}",
+    attempt="${NEMOTRON_POD_LIFE:-${NEMOTRON_POD_ATTEMPT:-0}}",
     restarts="${NEMOTRON_POD_ATTEMPT:-0}",
     master="${NEMOTRON_POD_MASTER:-}",
     port="${NEMOTRON_POD_PORT:-}",

@@ -169,6 +169,11 @@ class RunaiApi:
         """
         return self._ask_kube(f"/api/v1/namespaces/{namespace}/pods/{pod}/log", params).body
 
+    @property
+    def kube_refuses(self) -> bool:
+        """Whether the cluster has refused this application, as far as it was asked: asking again would not help."""
+        return isinstance(self._kube_trouble, Refused)
+
     def ask_kube_now(self) -> None:
         """Lets the next question to the cluster be asked, though it was out of reach a moment ago."""
         if isinstance(self._kube_trouble, Unreachable):

@@ -12,7 +12,7 @@ from nemo_runspec.backends.dgxcloud.ended import NO_CODE
 from nemo_runspec.backends.dgxcloud.evidence import containers, exit_code_of, gather, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.notice import ways
 from nemo_runspec.cloud.marker import read_ends
-from nemo_runspec.cloud.meanings import Advice
+from nemo_runspec.cloud.meanings import STARTED, Advice
 from nemo_runspec.cloud.verdicts import Case, Word
 from nemo_runspec.cloud.verdicts import diagnose as verdict_on
 from nemo_runspec.jobs.record import is_over
@@ -51,7 +51,10 @@ def diagnose(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Diag
     found = verdict_on(case_of(api, handle, seen, log_tail))
     if found is None or found.kind or log_tail or NO_CODE not in seen.reason or not ways(handle):
         return found
-    return replace(found, remedy=f"to have exit codes and logs here, set in the profile: {ways(handle)}")
+    evidence = "" if STARTED.search(found.evidence) else found.evidence
+    return replace(
+        found, evidence=evidence, remedy=f"to know it, and have logs here, set in the profile: {ways(handle)}"
+    )
 
 
 def case_of(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case:

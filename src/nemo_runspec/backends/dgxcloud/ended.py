@@ -20,7 +20,7 @@ from nemo_runspec.script.markers import cause
 WORDS = "nemotron: last words"
 """Where `Seen.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
 
-NO_CODE = "its exit code is not known from here"
+NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""
 
 _OOM = re.compile(r"OOMKilled|out of memory", re.IGNORECASE)
@@ -82,7 +82,7 @@ def _expected(api: RunaiApi, handle: Handle, seen: Seen) -> bool:
     if seen.ended is None or time() - seen.ended > _LATE:
         return False
     ran = bool(seen.facts.get("nodes")) or seen.state == "succeeded"
-    return ran and (claim.seen_from_here(handle) or api.kube is not None)
+    return ran and (claim.seen_from_here(handle) or (api.kube is not None and not api.kube_refuses))
 
 
 def _words(api: RunaiApi, handle: Handle) -> bytes:

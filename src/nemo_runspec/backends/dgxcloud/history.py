@@ -23,11 +23,12 @@ def began(api: RunaiApi, id: str) -> float | None:
 
 
 def never_ran(api: RunaiApi, id: str) -> bool:
-    """Whether a workload is known not to have run. One request; of one that run:ai has no more it is not known."""
+    """Whether a workload is known not to have run. One request; without a history of it that is not known."""
     try:
-        return all(_ran_at(each) is None for each in api.history(id))
+        records = api.history(id)
     except Refused:
         return False
+    return bool(records) and all(_ran_at(each) is None for each in records)
 
 
 def moment(text: Any) -> float | None:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.history import began, moment
+from nemo_runspec.backends.dgxcloud.history import began, moment, never_ran
 from nemo_runspec.backends.dgxcloud.states import ENDING, EXIT_CODES, NEVER_RAN, PHASES, PLACED, Meaning, meaning
 from nemo_runspec.backends.dgxcloud.waiting import Wait, unasked, wait_of
 from nemo_runspec.jobs.record import is_over
@@ -62,16 +62,17 @@ def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     rows |= _listed(islice(api.workloads([_project(left[0])], deleted=True), _DELETED), left) if left else {}
     pairs = [(handle, rows.get(_key(handle))) for handle in handles]
     asked = _asked([_meaning_of(row).state if row else "" for _, row in pairs])
-    return [_described(api, *pair, few=False, wait=n in asked) for n, pair in enumerate(pairs)]
+    return [_described(api, *pair, few=False, ask=n in asked) for n, pair in enumerate(pairs)]
 
 
 def _asked(states: Sequence[str]) -> set[int]:
-    """Which jobs of a list it is asked for what they wait."""
+    """Which jobs of a list it is asked about what they wait for, or since when they ran."""
+    over = [n for n, state in enumerate(states) if state and is_over(state)][:_ASKED]
     found: list[int] = []
     for wanted in ("starting", "queued"):
         some = [n for n, state in enumerate(states) if state == wanted]
         found += random.sample(some, min(_ASKED - len(found), len(some)))
-    return set(found)
+    return {*found, *over}
 
 
 def find(api: RunaiApi, handle: Handle) -> Row | None:
@@ -83,10 +84,13 @@ def find(api: RunaiApi, handle: Handle) -> Row | None:
 
 def is_over_now(api: RunaiApi, handle: Handle) -> bool:
     """Whether a job with an id is over, as it was just seen by anybody of this process; else one request."""
+    return is_over(state_now(api, handle))
+
+
+def state_now(api: RunaiApi, handle: Handle) -> str:
+    """How such a job is: `is_over_now` in a word."""
     when, state = _KNOWN.get(str(handle["id"])) or (0.0, "")
-    if state and (is_over(state) or time.monotonic() - when < _TRUST):
-        return is_over(state)
-    return is_over(state_of(api, handle))
+    return state if state and (is_over(state) or time.monotonic() - when < _TRUST) else state_of(api, handle)
 
 
 def state_of(api: RunaiApi, handle: Handle) -> str:
@@ -138,21 +142,21 @@ def _one(api: RunaiApi, handle: Handle) -> Seen:
     row = _detail(api, str(handle["id"])) if handle.get("id") else find(api, handle)
     if row is None:
         return seen_of(handle, next(_deleted(api, handle), None) if handle.get("id") else None)
-    return _described(api, handle, row, few=True, wait=True)
+    return _described(api, handle, row, few=True, ask=True)
 
 
-def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, wait: bool) -> Seen:
-    """A row with what is asked besides: why it waits where `wait`, and where it runs or ran."""
+def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> Seen:
+    """A row with what is asked besides: why it waits or since when it ran where `ask`, and where it runs or ran."""
     if row is None:
         return seen_of(handle, None)
     known, nodes, started = _meaning_of(row), "", None
     if _phase(row) in ENDING and not _has_run(api, row, ask=few):
         return seen_of(handle, row, known=NEVER_RAN)
-    if few and is_over(known.state):
+    if ask and is_over(known.state):
         started = began(api, _id(row))
     if known.state == "failed" or (few and (known.state == "running" or is_over(known.state))):
         nodes = nodes_of(api, row)
-    return seen_of(handle, row, _wait(api, row, known, few=few, ask=wait), nodes, started)
+    return seen_of(handle, row, _wait(api, row, known, few=few, ask=ask), nodes, started)
 
 
 def _wait(api: RunaiApi, row: Row, known: Meaning, *, few: bool, ask: bool) -> Wait:
@@ -170,7 +174,7 @@ def _has_run(api: RunaiApi, row: Row, *, ask: bool) -> bool:
     """Whether a workload that is being ended had begun."""
     if row.get("runningPods") or _lately(_id(row)) == "running":
         return True
-    return began(api, _id(row)) is not None if ask else _lately(_id(row)) not in ("queued", "starting")
+    return not never_ran(api, _id(row)) if ask else _lately(_id(row)) not in ("queued", "starting")
 
 
 def _lately(id: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
@@ -15,7 +17,9 @@ PROFILE_NEEDED = False
 
 def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None) -> LeptonApi:
     """The current workspace. Raises `UserError` without a login."""
-    return connect()
+    api = connect()
+    api.web.say = partial(print, file=sys.stderr, flush=True)
+    return api
 
 
 def _groups(asked: Asked) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from nemo_runspec.remote.provider import Handle, Replica, Seen
 
 if TYPE_CHECKING:
     from nemo_runspec.cloud.marker import End
+
+_CLOSELY = 16
+"""Jobs that start and whose pods are asked for with one look, where there are many."""
 
 FEW = 4
 """So many jobs are asked about one by one, with their pods; more of them by the list of all, without."""
@@ -58,14 +62,23 @@ def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
     over = {n for n, job in jobs.items() if is_over(job)}
     told = _last_words(api, {n: (_known(handles[n], jobs[n]), jobs[n]) for n in over})
     few = len(handles) <= FEW
+    asked = _asked_closely(jobs, few=few)
     return [
         _over(api, _known(handle, jobs[n]), told[n], few=few)
         if n in over
-        else _going(api, _known(handle, jobs[n]), jobs[n], few=few)
+        else _going(api, _known(handle, jobs[n]), jobs[n], closely=n in asked)
         if n in jobs
         else _missing(handle)
         for n, handle in enumerate(handles)
     ]
+
+
+def _asked_closely(jobs: Mapping[int, Mapping[str, Any]], *, few: bool) -> set[int]:
+    """The jobs whose pods are asked for too: all of a few; of many some of those that start, others with each look."""
+    if few:
+        return set(jobs)
+    starting = [n for n, job in jobs.items() if meaning_of(job).phase == "start"]
+    return set(random.sample(starting, min(_CLOSELY, len(starting))))
 
 
 def _jobs(api: LeptonApi, handles: Sequence[Handle]) -> dict[int, dict[str, Any]]:
@@ -117,14 +130,16 @@ def _missing(handle: Handle) -> Seen:
     )
 
 
-def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, few: bool) -> Seen:
+def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> Seen:
+    """Without its pods nobody knows what a job that starts waits for: no phase is told then; the last one counts."""
     meaning = meaning_of(job)
-    replicas = replicas_of(api, str(handle["id"])) if few else []
+    replicas = replicas_of(api, str(handle["id"])) if closely else []
     facts = _facts(handle, word_of(job), replicas)
     if meaning.state != "running":
         facts |= {"failing": True} if is_failing(replicas) else {}
         waiting = waiting_of(replicas)
-        facts["phase"] = phase_of(replicas, meaning.phase) if meaning.phase == "start" else meaning.phase
+        if closely or meaning.phase != "start":
+            facts["phase"] = phase_of(replicas, meaning.phase) if meaning.phase == "start" else meaning.phase
         facts |= {"waiting": waiting} if waiting else {}
     ready = section(job, "status").get("ready")
     if isinstance(ready, int) and not isinstance(ready, bool):

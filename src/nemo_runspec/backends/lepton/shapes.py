@@ -54,4 +54,5 @@ def gpus_of(shape: Mapping[str, Any]) -> float:
 def described(shapes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each shape with its GPUs, the fewest first, each once."""
     pairs = {id_of(shape): gpus_of(shape) for shape in shapes}
-    return [f"{id} ({gpus:g} GPU{'' if gpus == 1 else 's'})" for id, gpus in sorted(pairs.items(), key=lambda pair: (pair[1], pair[0]))]
+    ordered = sorted(pairs.items(), key=lambda pair: (pair[1], pair[0]))
+    return [f"{id} ({gpus:g} GPU{'' if gpus == 1 else 's'})" for id, gpus in ordered]

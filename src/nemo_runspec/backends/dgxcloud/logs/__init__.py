@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.history import never_ran
 from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
-from nemo_runspec.backends.dgxcloud.seen import is_over_now
+from nemo_runspec.backends.dgxcloud.seen import is_over_now, state_now
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Piece
 from nemo_runspec.transport.base import Unreachable
@@ -51,12 +51,13 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
 
 
 def _never_ran(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> bool:
-    """Whether a job is over without having run. Asked once of those of which nothing was said or is to be fetched."""
+    """Whether a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
     id = str(handle["id"])
     if offsets.get(notice.PATH) and not handle.get("logs_url"):
         return False
     if id not in _RAN and is_over_now(api, handle):
-        _RAN[id] = kube.begun(handle, offsets) or not never_ran(api, id)
+        stopped = state_now(api, handle) == "cancelled"
+        _RAN[id] = not stopped or kube.begun(handle, offsets) or not never_ran(api, id)
     return not _RAN.get(id, True)
 
 

@@ -21,9 +21,10 @@ from nemo_runspec.transport.web import Refused
 _LEAST, _MOST = 64 << 10, 64 << 20
 """Bytes asked for at a time: at least; at most, where one second's lines are more than that."""
 
-_TAKEN, _TOTAL = 1_000_000, 10**26
+_TAKEN, _TOTAL, _BEFORE = 1_000_000, 10**26, 10**15
 """A cursor as a number: nanoseconds times the first, plus how many lines of that very time were taken; above the second
-stands twice the number of lines that were taken in all, and one more where the pod's last line was among them."""
+stands twice the number of lines that were taken in all, and one more where the pod's last line was the last of them;
+above the third how many of them were of the pod's earlier lives."""
 
 _END = re.compile(rb"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")
 
@@ -43,23 +44,29 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a log was read: the time of its last line, how many of that time and in all, whether it has ended."""
+    """How far a log was read: the time of its last line, how many of that time and in all, whether it has ended.
+
+    What is preempted is run anew by run:ai, in a pod of the same name: it goes on after its end, in another life.
+    `before`: lines of its earlier lives.
+    """
 
     time: int = 0
     taken: int = 0
     total: int = 0
     ended: bool = False
+    before: int = 0
 
     @classmethod
     def read(cls, number: int) -> Cursor:
         """Out of the number that is kept."""
         high, low = divmod(number, _TOTAL)
-        return cls(low // _TAKEN, low % _TAKEN, high // 2, bool(high % 2))
+        before, count = divmod(high, _BEFORE)
+        return cls(low // _TAKEN, low % _TAKEN, count // 2, bool(count % 2), before)
 
     @property
     def number(self) -> int:
         """What is kept."""
-        return (2 * self.total + self.ended) * _TOTAL + self.time * _TAKEN + self.taken
+        return (self.before * _BEFORE + 2 * self.total + self.ended) * _TOTAL + self.time * _TAKEN + self.taken
 
     def moved(self, lines: Sequence[_Line]) -> Cursor:
         """The cursor after these lines."""
@@ -67,8 +74,10 @@ class Cursor:
             return self
         last = lines[-1].time
         same = sum(line.time == last for line in lines) + (self.taken if last == self.time else 0)
-        ended = self.ended or any(_END.match(line.text) for line in lines)
-        return Cursor(last, same, self.total + len(lines), ended)
+        before, ended = self.before, self.ended
+        for number, line in enumerate(lines, self.total):
+            before, ended = number if ended else before, _END.match(line.text) is not None
+        return Cursor(last, same, self.total + len(lines), ended, before)
 
 
 def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece] | None:
@@ -124,7 +133,7 @@ def _new(api: RunaiApi, handle: Handle, pod: Pod, offset: int, room: int) -> Pie
         lines = [line for line in _lines(body, whole=not cut and pod.phase in _OVER)]
         new = _after(lines, cursor)
         if new or not cut or room >= _MOST:
-            return Piece(pod.name, offset, _said(new, cursor.total), cut, next=cursor.moved(new).number)
+            return Piece(pod.name, offset, _said(new, cursor), cut, next=cursor.moved(new).number)
         room *= 4  # all of it was taken before: one second holds more than that
 
 
@@ -172,13 +181,14 @@ def _after(lines: Sequence[_Line], cursor: Cursor) -> list[_Line]:
     return [*same[cursor.taken :], *(line for line in lines if line.time > cursor.time)]
 
 
-def _said(lines: Sequence[_Line], total: int) -> bytes:
+def _said(lines: Sequence[_Line], cursor: Cursor) -> bytes:
     """The lines as they are; after a pod's last one it is said how many the cluster has lost of those it counted."""
     parts = []
-    for before, line in enumerate(lines, total):
+    for line in lines:
         parts.append(line.text)
+        cursor = cursor.moved([line])
         end = _END.match(line.text)
-        lost = int(end[2]) - before if end else 0
+        lost = int(end[2]) - (cursor.total - 1 - cursor.before) if end else 0
         if end and lost > 0:
             where = "the log in the job's directory has them"
             parts.append(f"nemotron: the cluster has lost {lost} lines of node {int(end[1])}'s log; {where}\n".encode())

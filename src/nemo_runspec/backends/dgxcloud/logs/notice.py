@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from nemo_runspec.remote.provider import Handle, Piece
 
-PATH, _NEVER = "nemotron", "nemotron-never"
+PATH = "nemotron"
 
 
 def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[Piece]:
@@ -55,8 +55,11 @@ def broken_off(handle: Handle) -> list[Piece]:
 
 
 def never_ran(handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
-    """Of a job that has written nothing, anywhere."""
-    return [] if offsets.get(_NEVER) else [said(_NEVER, ("there is no log: none of its pods ever ran",))]
+    """Of a job, or of one attempt of it, that has written nothing anywhere."""
+    attempt = int(handle.get("attempt") or 0)
+    which = f"its attempt {attempt + 1}" if int(handle.get("attempts") or 1) > 1 else "it"
+    path = f"{PATH}-{attempt}"
+    return [] if offsets.get(path) else [said(path, (f"there is no log of {which}: none of its pods ever ran",))]
 
 
 def ways(handle: Handle) -> str:

@@ -1,0 +1,94 @@
+"""Logs of jobs that are being stopped: here before they go with their pods, and never in the way of the stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from recordkit import record, stored
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.follow import log_of
+from nemo_runspec.remote import control
+from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
+from nemo_runspec.remote.provider import Handle, Piece
+
+
+class Cloud:
+    """Its pods' log grows by a line with each question, and is gone once the job is stopped."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.stopped = False
+        self.trouble: UserError | None = None
+        self.hangs: threading.Event | None = None
+
+    def host_of(self, handle: Handle) -> str:
+        return "there"
+
+    def forget(self, handle: Handle) -> Sequence[str]:
+        return []
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        self.stopped = True
+
+    def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
+        if self.hangs:
+            self.hangs.wait(60)
+        if self.trouble:
+            raise self.trouble
+        self.asked += 1
+        line = f"line {self.asked}\n".encode()
+        return [] if self.stopped else [Piece("pod", offsets.get("pod", 0), line)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    return JobStore(tmp_path / "jobs")
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    found = Cloud()
+    monkeypatch.setattr(control, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
+    return found
+
+
+@pytest.fixture
+def job(store: JobStore) -> JobRecord:
+    return stored(store, record("job", ("planned", "queued", "running"), executor="cloud", handle={"id": "j-0"}))
+
+
+def log(store: JobStore) -> bytes:
+    file = log_of(store.folder("job"))
+    return file.read_bytes() if file.exists() else b""
+
+
+def test_what_there_is_is_here_before_a_job_is_stopped(store, cloud, job):
+    stop_all([job], "me", hard=False, store=store)
+    assert (cloud.stopped, log(store)) == (True, b"line 1\n")
+
+
+def test_what_it_writes_while_it_ends_is_fetched(store, cloud, job):
+    slept: list[float] = []
+    keep_logs_for(store, [job], lambda _: cloud, 2.0, slept.append)
+    assert log(store) == b"line 1\nline 2\nline 3\nline 4\n"
+    assert sum(slept) == 2.0
+
+
+def test_a_log_that_cannot_be_fetched_keeps_no_job_running(store, cloud, job):
+    cloud.trouble = UserError("no permission")
+    stop_all([job], "me", hard=False, store=store)
+    assert cloud.stopped
+
+
+def test_one_that_hangs_is_left(store, cloud, job):
+    cloud.hangs = threading.Event()
+    keep_logs(store, [job], lambda _: cloud, seconds=0.1)
+    assert cloud.asked == 0, "nobody has waited for it"
+    cloud.hangs.set()

@@ -200,6 +200,16 @@ def test_a_log_of_which_lines_are_lost(site):
     assert ended(site, "failed", 5).text.count("this one is dropped") == 3
 
 
+def test_a_log_whose_end_is_lost(site):
+    """The platform's word is taken for how it ended; that the log may not be whole is said."""
+    site.lab.scenario(None, "truncated_log", drop_every=0, drop_text="nemotron-end")
+    told = site.run("one")
+    assert told.code == 0, told.err
+    assert told.out.count("last line") == 1
+    assert "the end of node 0's log never came: it may lack lines" in told.err
+    ended(site, "succeeded", 0)
+
+
 def test_a_state_that_nobody_knows(site):
     """It is shown with Lepton's own word, and the job is followed to its end."""
     site.lab.scenario(None, "unknown_state")

@@ -245,6 +245,15 @@ def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:
     return Meaning("succeeded") if len(told.ends) >= nodes else meaning
 
 
+def _unheard(handle: Handle, ends: Mapping[int, End]) -> str:
+    """That a good end came without the last words of all nodes, by which alone a log is known to be whole."""
+    left = _missing_nodes(handle, ends)
+    nodes = ", ".join(map(str, sorted(left)[:4]))
+    return (
+        f"the end of node {nodes}'s log never came: it may lack lines; {handle['job_dir']}/logs has all" if left else ""
+    )
+
+
 def _how(
     handle: Handle, meaning: Meaning, ends: Mapping[int, End], replicas: Sequence[Replica]
 ) -> tuple[int | None, int | None, str]:
@@ -254,7 +263,7 @@ def _how(
 
     end = decisive(ends)
     if meaning.state == "succeeded":
-        return 0, None, ""
+        return 0, None, _unheard(handle, ends)
     if meaning.state == "cancelled":
         by = f"cancelled by {handle['stopped_by']}" if handle.get("stopped_by") else meaning.reason
         return CANCELLED, None, by

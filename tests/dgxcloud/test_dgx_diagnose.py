@@ -46,7 +46,7 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "evicted": ("evicted", READY, "sleep 60", "eviction", "Evicted", 143),
     "preempted": (
         "evicted",
-        {"reason": "Preempted", "message": "by team-02"},
+        {**READY, "reason": "Preempted", "message": "by team-02"},
         "sleep 60",
         "eviction",
         "Preempted",

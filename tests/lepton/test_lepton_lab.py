@@ -509,7 +509,7 @@ def test_a_container_is_by_itself(pods, tmp_path):
     mounts = [(tmp_path / "data", "/data", False), (tmp_path / "data", "/read", True)]
     script = """
         echo $$ $HOME $A
-        ls -A /tmp /root "$REPO" | grep .
+        find /tmp /root "$REPO" -mindepth 1 2>/dev/null | head -n 3 # nothing of this machine's, nor of the repository
         echo x >/data/x
         cat /read/x
         touch /read/y 2>/dev/null || echo read-only
@@ -519,8 +519,7 @@ def test_a_container_is_by_itself(pods, tmp_path):
     pod = pods.start("alone", ["/bin/bash", "-c", script], {"A": "ö", "REPO": repository}, mounts)
     assert pod.wait() == 0
     *said, processes = pod.text.splitlines()
-    assert said[0] == "1 /root ö" and set(said[1:4]) == {"/root:", f"{repository}:", "/tmp:"}
-    assert said[4:] == ["x", "read-only"] and int(processes) <= 3
+    assert said == ["1 /root ö", "x", "read-only"] and int(processes) <= 3
     assert (tmp_path / "data" / "x").read_text() == "x\n"
     times = [ns for ns, _ in pod.log]
     assert times == sorted(set(times)) and not pod.pids

@@ -10,9 +10,13 @@ class UserError(Exception):
         what: one line (or a short list of lines) that says what is wrong.
         where: the place, `file:line` where there is one.
         remedy: how to mend it, as something to type or to change.
+
+    Attributes:
+        transient: whether the same again, later, may help; what was asked for may even have been done.
     """
 
     exit_code = 2
+    transient = False
 
     def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
         super().__init__(what)

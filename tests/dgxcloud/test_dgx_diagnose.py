@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cloudkit import LARGE, POD, RAISES, READY
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 
@@ -20,21 +21,6 @@ from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
 
 SECONDS = 60.0
 
-POD = """
-trap 'echo "nemotron-end: node=0 exit_code=143 received=TERM phase=command reason="; exit 143' TERM
-echo 'step 1'
-{{ {command}
-}} & wait $!; code=$?
-[ "$code" = 0 ] || echo "nemotron-end: node=0 exit_code=$code phase=command reason="
-exit "$code"
-"""
-"""What a pod does, as far as it matters here: it runs a command, and says how that ended."""
-
-LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(60)'"
-RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
-
-READY = {"when": "step 1"}
-"""Strikes once the pod has said so: before that it heeds no signal."""
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from cloudkit import ends, group_of
 from dgxsite import Site, make_site, var, written
 from labs.pods import needs_mounts
 
@@ -30,21 +31,6 @@ def sweep(site: Site, mode: str, *codes: int):
     """Runs the script once with each exit code."""
     values = ",".join(f"'{code}'" for code in codes)
     return site.nemotron("run", "./train.py", "-m", mode, "dgx", f"++run.env.env_vars.CODE={values}")
-
-
-def group_of(site: Site) -> str:
-    """The only sweep's name."""
-    [folder] = (site.project.state / "sweeps").iterdir()
-    return folder.name
-
-
-def ends(site: Site, group: str) -> list[tuple[str, int]]:
-    """State and exit code of the sweep's runs, sorted."""
-    found = {row["name"]: row for row in site.nemotron("jobs", "list", "--json").succeeds().json}
-    assert found[group]["kind"] == "sweep"
-    rows = site.nemotron("jobs", "list", "--group", group, "--json").succeeds().json
-    records = [site.record(row["name"]) for row in rows if row["kind"] == "job"]
-    return sorted((record["states"][-1]["state"], record["exit_code"]) for record in records)
 
 
 def submissions(site: Site) -> int:

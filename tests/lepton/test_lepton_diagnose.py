@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cloudkit import LARGE, POD, RAISES, READY
 from labs.lepton.fixtures import needs_mounts
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
@@ -21,24 +22,9 @@ from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
 
 SECONDS = 60.0
 
-POD = """
-trap 'echo "nemotron-end: node=0 exit_code=143 received=TERM phase=command reason="; exit 143' TERM
-echo 'step 1'
-{{ {command}
-}} & wait $!; code=$?
-[ "$code" = 0 ] || echo "nemotron-end: node=0 exit_code=$code phase=command reason="
-exit "$code"
-"""
-"""What a pod does, as far as it matters here: it runs a command, and says how that ended."""
-
-LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(60)'"
-RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
 OUT_OF_GPU = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1"
 UNSTARTED = "nemotron-end: node=0 exit_code=1 phase=start reason=code: https://s3/x cannot be fetched: HTTP 403"
 BROKEN_UPLOAD = "nemotron-end: node=0 exit_code=1 phase=command reason=outputs: /out: 1 of 2 files: HTTP 500"
-
-READY = {"when": "step 1"}
-"""Strikes once the pod has said so: before that it heeds no signal."""
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),

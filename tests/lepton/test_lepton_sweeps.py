@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from cloudkit import ends, group_of
 from labs.pods import needs_mounts
 from leptonsite import Site, make_site, var
 
@@ -36,21 +37,6 @@ def sweep(site: Site, mode: str, *codes: int, more: tuple[str, ...] = ()):
     """Runs the script once with each exit code."""
     values = ",".join(f"'{code}'" for code in codes)
     return site.nemotron("run", "./train.py", "-m", mode, "one", f"++run.env.env_vars.CODE={values}", *more)
-
-
-def group_of(site: Site) -> str:
-    """The only sweep's name."""
-    [folder] = (site.project.state / "sweeps").iterdir()
-    return folder.name
-
-
-def ends(site: Site, group: str) -> list[tuple[str, int]]:
-    """State and exit code of the runs that count, in the sweep's order."""
-    found = {row["name"]: row for row in site.nemotron("jobs", "list", "--json").succeeds().json}
-    assert found[group]["kind"] == "sweep"
-    rows = site.nemotron("jobs", "list", "--group", group, "--json").succeeds().json
-    records = [site.record(row["name"]) for row in rows if row["kind"] == "job"]
-    return sorted((record["states"][-1]["state"], record["exit_code"]) for record in records)
 
 
 def submissions(site: Site) -> int:

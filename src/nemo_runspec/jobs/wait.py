@@ -78,7 +78,7 @@ def _ask(
     try:
         answers = refresh(store, remote)
     except UserError as error:
-        if not getattr(error, "transient", False):
+        if not error.transient:
             raise
         trouble(error.what)
         answers = refresh(store, remote, trouble=lambda text: None)  # other platforms may answer

@@ -21,7 +21,6 @@ from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.mirror import fetch_all
 from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Seen, changes
-from nemo_runspec.remote.stopping import is_passing
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
@@ -127,7 +126,7 @@ def _send(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found 
     try:
         found = provider.again(record.handle, Seen("failed"), avoid, store.folder(record.name))
     except UserError as error:
-        if is_passing(error):
+        if error.transient:
             raise
         store.note(record, handle={AGAIN: None})
         return None  # it stays failed, for the reason it failed first
@@ -171,7 +170,7 @@ def _keep_log(provider: CloudProvider, record: JobRecord, folder: Path) -> None:
     try:
         fetch_all(provider, record.handle, folder)
     except UserError as error:
-        if is_passing(error):
+        if error.transient:
             raise
 
 

@@ -15,7 +15,7 @@ from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
 from nemo_runspec.remote.provider import Provider
 from nemo_runspec.remote.refresh import refresh
-from nemo_runspec.remote.stopping import is_passing, stop_each
+from nemo_runspec.remote.stopping import stop_each
 
 _SHORTEST, _LONGEST = 0.5, 5.0
 """Seconds between two looks at jobs that were asked to stop."""
@@ -97,7 +97,7 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
     for (executor, _), some in groups.items():
         found = stop_each(get_backend(executor).load_provider(), [record.handle for record in some], by, hard=hard)
         problems += [(record, error) for record, error in zip(some, found, strict=True) if error is not None]
-    _take_back(store, [record for record, error in problems if not is_passing(error)], by)
+    _take_back(store, [record for record, error in problems if not error.transient], by)
     if problems:
         raise _named(problems, sum(map(len, groups.values())))
 
@@ -166,7 +166,7 @@ def _wait(
         try:
             now = [record for record, _ in refresh(store, now)]
         except UserError as error:
-            if not getattr(error, "transient", False) or time.monotonic() >= end:
+            if not error.transient or time.monotonic() >= end:
                 raise
         if all(record.over for record in now) or time.monotonic() >= end:
             break

@@ -16,7 +16,7 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.display import span
 from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Rest, Seen, changes
-from nemo_runspec.remote.stopping import is_passing, stop_each
+from nemo_runspec.remote.stopping import stop_each
 
 TIMED_OUT = 124
 """Exit code of a job that was stopped as its time was up, as `timeout(1)` of GNU coreutils says it."""
@@ -133,7 +133,7 @@ def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float],
 
 def _not_stopped(store: JobStore, record: JobRecord, seen: Seen, problem: UserError) -> Pair:
     """A job that goes on although its time is up. What was refused surely was not done: it may end by itself."""
-    if not is_passing(problem):
+    if not problem.transient:
         record = store.note(record, handle={"timed_out": None})
     late = str(seen.facts.get("overdue") or "for too long")
     return record, replace(seen, facts={**seen.facts, "overdue": f"{late}, and cannot be stopped: {problem.what}"})

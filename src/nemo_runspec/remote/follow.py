@@ -86,7 +86,7 @@ class Follower:
                     return self.record
                 self._went_well()
             except UserError as error:
-                if not getattr(error, "transient", False):
+                if not error.transient:
                     raise
                 self._troubled = True
                 self.watcher.trouble(error.what)

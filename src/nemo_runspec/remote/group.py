@@ -137,7 +137,7 @@ class RemoteGroup:
         try:
             handles = self.group.submit(self.say)
         except UserError as error:
-            if not getattr(error, "transient", False):
+            if not error.transient:
                 self._refused(error)
             raise
         pairs = zip(self.records, handles, strict=True)

@@ -76,7 +76,7 @@ class RemoteJob:
         try:
             handle = self.provider.submit(prepared, self.say)
         except UserError as error:
-            if not getattr(error, "transient", False):
+            if not error.transient:
                 self._refused(error)
             else:
                 self._on_its_way(prepared)

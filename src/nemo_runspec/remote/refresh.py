@@ -76,7 +76,7 @@ def conclude(
     try:
         rests: Sequence[Rest] = provider.rest([record.handle for record in records], seen)
     except UserError as error:
-        if getattr(error, "transient", False):
+        if error.transient:
             raise
         rests = [Rest() for _ in records]
     return [_finish(store, *job) for job in zip(records, seen, rests, strict=True)]

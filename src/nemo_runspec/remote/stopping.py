@@ -18,12 +18,7 @@ def stop_each(provider: Provider, handles: Sequence[Handle], by: str, *, hard: b
     try:
         provider.stop(handles, by, hard=hard)
     except UserError as error:
-        if len(handles) == 1 or is_passing(error):
+        if len(handles) == 1 or error.transient:
             return [error for _ in handles]
         return [stop_each(provider, [handle], by, hard=hard)[0] for handle in handles]
     return [None for _ in handles]
-
-
-def is_passing(error: UserError) -> bool:
-    """Whether trying again later may help; what was asked for may have been done then."""
-    return bool(getattr(error, "transient", False))

@@ -78,7 +78,7 @@ class ArrayFollower:
         try:
             changed = [self._note(record) for record, _ in refresh(self._store, open_ones)]
         except UserError as error:
-            if not getattr(error, "transient", False):
+            if not error.transient:
                 raise
             self._trouble(first_line(error))
             return False

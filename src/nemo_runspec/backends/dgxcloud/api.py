@@ -85,14 +85,6 @@ class RunaiApi:
             remedy=did_you_mean(name, names) or "set project_name to one of them",
         )
 
-    def clusters(self) -> list[Row]:
-        """The clusters of the control plane."""
-        return self._list("/clusters", "clusters")
-
-    def node_pools(self) -> list[Row]:
-        """The node pools of all clusters."""
-        return self._list("/node-pools", "nodepools")
-
     def claims(self, project_id: str = "") -> list[Row]:
         """The data sources that are persistent volume claims: `meta` and `spec` of run:ai's assets."""
         return self._list("/asset/datasource/pvc", "entries", _of_project(project_id))
@@ -155,11 +147,6 @@ class RunaiApi:
         """The pods of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
         params = {"labelSelector": selector} if selector else None
         return _rows(_told(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params)), "items")
-
-    def kube_events(self, namespace: str, selector: str = "") -> list[Row]:
-        """The events of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
-        params = {"fieldSelector": selector} if selector else None
-        return _rows(_told(self._ask_kube(f"/api/v1/namespaces/{namespace}/events", params)), "items")
 
     def kube_log(self, namespace: str, pod: str, params: Mapping[str, Any]) -> bytes:
         """The log of a pod's container. Only with a `kube_url`.

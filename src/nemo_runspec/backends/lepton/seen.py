@@ -247,11 +247,8 @@ def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:
 
 def _unheard(handle: Handle, ends: Mapping[int, End]) -> str:
     """That a good end came without the last words of all nodes, by which alone a log is known to be whole."""
-    left = _missing_nodes(handle, ends)
-    nodes = ", ".join(map(str, sorted(left)[:4]))
-    return (
-        f"the end of node {nodes}'s log never came: it may lack lines; {handle['job_dir']}/logs has all" if left else ""
-    )
+    nodes = ", ".join(map(str, sorted(_missing_nodes(handle, ends))[:4]))
+    return f"the end of node {nodes}'s log never came: it may lack lines" if nodes else ""
 
 
 def _how(

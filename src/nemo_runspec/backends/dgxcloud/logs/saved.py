@@ -82,7 +82,7 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
         _tidy(api, handle)
         return _pieces(handle, _content(handle, bucket), offsets, limit)
     except (UserError, tarfile.TarError) as error:
-        if getattr(error, "transient", False):
+        if isinstance(error, UserError) and error.transient:
             raise
         _FAILED.add(_copy(handle))
         why, where = getattr(error, "what", error), f"they are in {handle['job_dir']}/logs on the claim"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from nemo_runspec.cloud.s3_names import KEYS, pair_in
+from nemo_runspec.cloud.storage.s3_names import KEYS, pair_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import SecretRef
 

@@ -16,10 +16,10 @@ from typing import Any
 from jobkit import plan_for
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.cloud.cargo import Cargo, load, words
-from nemo_runspec.cloud.marker import End, read_ends
-from nemo_runspec.cloud.pod import boot_program, pod_files
-from nemo_runspec.cloud.transports import Offer
+from nemo_runspec.cloud.code.cargo import Cargo, load, words
+from nemo_runspec.cloud.code.transports import Offer
+from nemo_runspec.cloud.pod.marker import End, read_ends
+from nemo_runspec.cloud.pod.program import boot_program, pod_files
 from nemo_runspec.planning.model import Artifact, Package, Plan
 from nemo_runspec.remote.provider import Parts
 from nemo_runspec.supervise.bundle import read_bundle

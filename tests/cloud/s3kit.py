@@ -15,8 +15,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import nemo_runspec.cloud.data as data_program
-from nemo_runspec.cloud.s3 import S3, Keys
+import nemo_runspec.cloud.storage.data as data_program
+from nemo_runspec.cloud.storage.s3 import S3, Keys
 
 SOURCE = Path(data_program.__file__).parent
 PYTHON = os.environ.get("JOB_PYTHON", sys.executable)

@@ -10,8 +10,8 @@ import time
 import pytest
 from s3kit import Pod, ended, noise
 
-from nemo_runspec.cloud import data_cache
-from nemo_runspec.cloud.data_cache import lock
+from nemo_runspec.cloud.storage import data_cache
+from nemo_runspec.cloud.storage.data_cache import lock
 
 URL = "s3://bucket/data/x.bin"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from s3kit import Pod, noise
 
-from nemo_runspec.cloud.data_outputs import output_names
+from nemo_runspec.cloud.storage.data_outputs import output_names
 
 TO = "s3://bucket/results/job-1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_runspec.cloud.marker import End, decisive, metrics_of, outputs_of, read_ends, to_marker
+from nemo_runspec.cloud.pod.marker import End, decisive, metrics_of, outputs_of, read_ends, to_marker
 from nemo_runspec.script.markers import cause
 
 LINE = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from podkit import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 
-from nemo_runspec.cloud.marker import decisive, read_ends
+from nemo_runspec.cloud.pod.marker import decisive, read_ends
 
 LATER = """
     import os, pathlib, time

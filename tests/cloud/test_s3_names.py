@@ -7,9 +7,9 @@ import json
 import pytest
 from cloudplan import plan_of
 
-from nemo_runspec.cloud.pod import pod_files
-from nemo_runspec.cloud.s3_names import lacking
-from nemo_runspec.cloud.s3_wire import Keys, keys_of
+from nemo_runspec.cloud.pod.program import pod_files
+from nemo_runspec.cloud.storage.s3_names import lacking
+from nemo_runspec.cloud.storage.s3_wire import Keys, keys_of
 
 OWN = {"ACCESS_KEY": "a", "SECRET_KEY": "s"}
 AMAZONS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S"}

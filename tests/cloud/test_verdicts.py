@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.cloud.marker import End
-from nemo_runspec.cloud.meanings import LOG_KINDS, MEANINGS, TELLING, Advice
-from nemo_runspec.cloud.verdicts import Analysis, Case, Word, diagnose, meaning_of
+from nemo_runspec.cloud.diagnosis.meanings import LOG_KINDS, MEANINGS, TELLING, Advice
+from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word, diagnose, meaning_of
+from nemo_runspec.cloud.pod.marker import End
 from nemo_runspec.remote.patterns import PATTERNS
 from nemo_runspec.remote.provider import Diagnosis
 

@@ -97,9 +97,10 @@ def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
 
 
 def test_what_was_cancelled_before_it_began(lab: SlurmLab, host: LabHost, tmp_path: Path):
-    job = lab.submit("sleep 600", "--array=1-2%1")
+    began = tmp_path / "began"  # a task that is cancelled while it is launched is killed at once, and ends with 137
+    job = lab.submit(f"touch {began}; exec sleep 600", "--array=1-2%1")
     single = lab.submit("true", f"--dependency=afterok:{job}")
-    until(lambda: see(host, Asked(f"{job}_1")).state == "running", "the first task's begin")
+    until(lambda: began.exists() and see(host, Asked(f"{job}_1")).state == "running", "the first task's begin")
     lab.run("scancel", job, single)
     asked = [Asked(f"{job}_1"), Asked(f"{job}_2"), Asked(single)]
     until(lambda: {one.state for one in look(host, asked).values()} == {"cancelled"}, "the end of all", 60)

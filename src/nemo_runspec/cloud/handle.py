@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.pod import declared_outputs, versions
+from nemo_runspec.cloud.pod.program import declared_outputs, versions
 from nemo_runspec.planning.model import Plan
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.cloud.bucket import Bucket, from_environment
 from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.s3_names import PAIRS
+from nemo_runspec.cloud.storage.bucket import Bucket, from_environment
+from nemo_runspec.cloud.storage.s3_names import PAIRS
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor.registry import NGC, NGC_USER, Answer, Image, Login, ask, reference_of
 from nemo_runspec.errors import UserError

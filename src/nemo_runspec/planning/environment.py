@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nemo_runspec.cloud.s3_names import KEYS, TOKEN, lacking, token_in
+from nemo_runspec.cloud.storage.s3_names import KEYS, TOKEN, lacking, token_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of

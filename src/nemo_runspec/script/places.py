@@ -21,7 +21,7 @@ class Place:
         signals_all: a signal to a task reaches every process of it.
         ends_all: it ends all tasks as soon as one has failed.
         supervised: a process of this machine takes the secrets out of what the job says; else its own side does.
-        pods: it is called by cloud/pod.sh: the secrets are variables already, and it may have a name for each node.
+        pods: pod.sh (cloud/pod/) calls it: the secrets are variables already, and a node may have a name of its own.
     """
 
     node: str = "0"
@@ -41,7 +41,7 @@ class Place:
     pods: bool = False
 
 
-# Whatever a cloud calls it: cloud/pod_lepton.sh and cloud/pod_dgxcloud.sh find it out.
+# Whatever a cloud calls it: cloud/pod/lepton.sh and cloud/pod/dgxcloud.sh find it out.
 _POD = Place(
     node="${NEMOTRON_POD_INDEX:-0}",
     nodes="${NEMOTRON_POD_COUNT:-1}",

@@ -47,7 +47,7 @@ class DgxCloudProvider:
 
     def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
         """As `CloudProvider.fits`."""
-        from nemo_runspec.cloud.cargo import check_fit
+        from nemo_runspec.cloud.code.cargo import check_fit
 
         check_fit(submission, texts, parts)
 
@@ -122,7 +122,7 @@ class DgxCloudProvider:
         """As `Provider.tail`."""
         from nemo_runspec.backends.dgxcloud.logs import tail
         from nemo_runspec.backends.dgxcloud.told import platform_log
-        from nemo_runspec.cloud.told import shown
+        from nemo_runspec.cloud.pod.told import shown
 
         if not handle.get("id"):
             return []

@@ -11,10 +11,10 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.ended import NO_CODE
 from nemo_runspec.backends.dgxcloud.evidence import containers, exit_code_of, gather, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.notice import ways
-from nemo_runspec.cloud.marker import read_ends
-from nemo_runspec.cloud.meanings import STARTED, Advice
-from nemo_runspec.cloud.verdicts import Case, Word
-from nemo_runspec.cloud.verdicts import diagnose as verdict_on
+from nemo_runspec.cloud.diagnosis.meanings import STARTED, Advice
+from nemo_runspec.cloud.diagnosis.verdicts import Case, Word
+from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
+from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
 

@@ -12,7 +12,7 @@ from time import time
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.evidence import KEY, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import claim, last_words
-from nemo_runspec.cloud.marker import End, decisive, read_ends, to_marker
+from nemo_runspec.cloud.pod.marker import End, decisive, read_ends, to_marker
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Seen
 from nemo_runspec.script.markers import cause

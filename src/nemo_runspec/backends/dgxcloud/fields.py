@@ -15,7 +15,7 @@ from nemo_runspec.backends.checks import below, control_characters, flags, raise
 from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, base_spec, merge, plain_secrets
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
 from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values
-from nemo_runspec.cloud.s3_names import lacking
+from nemo_runspec.cloud.storage.s3_names import lacking
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt

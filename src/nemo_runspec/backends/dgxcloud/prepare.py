@@ -55,8 +55,8 @@ def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
     Raises:
         UserError: no way fits; the error names all of them and what each would need.
     """
-    from nemo_runspec.cloud.cargo import load, words
-    from nemo_runspec.cloud.transports import INLINE_TOTAL, offer_of
+    from nemo_runspec.cloud.code.cargo import load, words
+    from nemo_runspec.cloud.code.transports import INLINE_TOTAL, offer_of
 
     plan = submission.plan
     texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}

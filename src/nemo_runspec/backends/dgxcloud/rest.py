@@ -14,7 +14,7 @@ from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
 
 def rest_of(api: RunaiApi, handle: Handle, seen: Seen) -> Rest:
     """What its nodes' last words say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
-    from nemo_runspec.cloud.marker import metrics_of, outputs_of
+    from nemo_runspec.cloud.pod.marker import metrics_of, outputs_of
 
     words = _words(api, handle, seen)
     found = Rest(metrics_of(words), outputs_of(words))

@@ -55,7 +55,7 @@ class LeptonProvider:
 
     def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
         """As `CloudProvider.fits`."""
-        from nemo_runspec.cloud.cargo import check_fit
+        from nemo_runspec.cloud.code.cargo import check_fit
 
         check_fit(submission, texts, parts)
 
@@ -126,7 +126,7 @@ class LeptonProvider:
     ) -> Sequence[Piece]:
         """As `Provider.tail`; what the platform itself has written are its events."""
         from nemo_runspec.backends.lepton.logs import tail
-        from nemo_runspec.cloud.told import shown
+        from nemo_runspec.cloud.pod.told import shown
 
         if not handle.get("id"):
             return []
@@ -207,7 +207,7 @@ class LeptonProvider:
         return "" if job is None else id_of(job)
 
     def _rest(self, handle: Handle, seen: Seen) -> Rest:
-        from nemo_runspec.cloud.marker import metrics_of, outputs_of
+        from nemo_runspec.cloud.pod.marker import metrics_of, outputs_of
 
         if seen.detail is None:
             return Rest()
@@ -248,8 +248,8 @@ def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, sa
 def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Rendering, say: Say) -> list[str]:
     """The words of the container's command that carry the job's files, or say where they are fetched."""
     from nemo_runspec.backends.lepton.render import PAYLOAD
-    from nemo_runspec.cloud.cargo import load, words
-    from nemo_runspec.cloud.transports import INLINE_TOTAL, offer_of
+    from nemo_runspec.cloud.code.cargo import load, words
+    from nemo_runspec.cloud.code.transports import INLINE_TOTAL, offer_of
     from nemo_runspec.supervise.layout import job_files
 
     texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}

@@ -7,11 +7,11 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.states import seconds_of
-from nemo_runspec.cloud.asking import Asking
-from nemo_runspec.cloud.marker import read_ends
-from nemo_runspec.cloud.meanings import Advice
-from nemo_runspec.cloud.verdicts import Analysis, Case, Word
-from nemo_runspec.cloud.verdicts import diagnose as verdict_on
+from nemo_runspec.cloud.diagnosis.asking import Asking
+from nemo_runspec.cloud.diagnosis.meanings import Advice
+from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word
+from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
+from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
 

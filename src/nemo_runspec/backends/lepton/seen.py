@@ -24,7 +24,7 @@ from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.remote.provider import Handle, Replica, Seen
 
 if TYPE_CHECKING:
-    from nemo_runspec.cloud.marker import End
+    from nemo_runspec.cloud.pod.marker import End
 
 _CLOSELY = 16
 """Jobs that start and whose pods are asked for with one look, where there are many."""
@@ -175,7 +175,7 @@ def _last_words(api: LeptonApi, jobs: Mapping[int, tuple[Handle, dict[str, Any]]
 
 def _told(api: LeptonApi, handle: Handle, job: Mapping[str, Any]) -> Told:
     """A job's last lines. One request; more where some of its nodes ended long before the others did."""
-    from nemo_runspec.cloud.marker import read_ends
+    from nemo_runspec.cloud.pod.marker import read_ends
 
     nodes, ended = int(handle.get("nodes") or 1), times_of(job)[1]
     lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
@@ -187,7 +187,7 @@ def _told(api: LeptonApi, handle: Handle, job: Mapping[str, Any]) -> Told:
 
 def _with_earlier(api: LeptonApi, handle: Handle, text: bytes, ended: float | None) -> bytes:
     """The last lines, before them the last words of those nodes whose own lie before them or at their beginning."""
-    from nemo_runspec.cloud.marker import read_ends
+    from nemo_runspec.cloud.pod.marker import read_ends
 
     missing = _missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
     pods = [each.id for each in replicas_of(api, str(handle["id"])) if each.index in missing] if missing else []
@@ -255,7 +255,7 @@ def _how(
     handle: Handle, meaning: Meaning, ends: Mapping[int, End], replicas: Sequence[Replica]
 ) -> tuple[int | None, int | None, str]:
     """Exit code, signal and reason of a job that is over."""
-    from nemo_runspec.cloud.marker import decisive, to_marker
+    from nemo_runspec.cloud.pod.marker import decisive, to_marker
     from nemo_runspec.script.markers import cause
 
     end = decisive(ends)

@@ -25,7 +25,7 @@ from nemo_runspec.remote.provider import Handle, Piece
 from nemo_runspec.transport.web import Refused, Web
 
 if TYPE_CHECKING:
-    from nemo_runspec.cloud.bucket import Bucket
+    from nemo_runspec.cloud.storage.bucket import Bucket
 
 _HOLDS = 3600
 """Seconds that the helper's address, and the one the copy is read from, hold."""
@@ -185,8 +185,8 @@ def _helper(handle: Handle) -> dict[str, Any]:
 
 
 def _bucket(handle: Handle) -> Bucket | None:
-    from nemo_runspec.cloud.bucket import from_environment
     from nemo_runspec.cloud.fields import CloudTarget
+    from nemo_runspec.cloud.storage.bucket import from_environment
 
     place = handle.get("s3") or {}
     target = CloudTarget(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.s3 import S3, Object, S3Error
+    from nemo_runspec.cloud.storage.s3 import S3, Object, S3Error
 else:  # in a job's directory
     from s3 import S3, Object, S3Error
 

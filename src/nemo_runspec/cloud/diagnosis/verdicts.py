@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from nemo_runspec.cloud.marker import End, decisive, to_marker
-from nemo_runspec.cloud.meanings import (
+from nemo_runspec.cloud.diagnosis.meanings import (
     CLASSES,
     DEADLINES,
     LOG_KINDS,
@@ -21,6 +20,7 @@ from nemo_runspec.cloud.meanings import (
     Advice,
     Meaning,
 )
+from nemo_runspec.cloud.pod.marker import End, decisive, to_marker
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
 from nemo_runspec.remote.provider import Diagnosis

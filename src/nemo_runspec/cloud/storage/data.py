@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
-    from nemo_runspec.cloud.data_outputs import Upload, is_shared, output_names, uploads, why
-    from nemo_runspec.cloud.s3 import PART, S3, S3Error, from_environment, split
+    from nemo_runspec.cloud.storage.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from nemo_runspec.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
+    from nemo_runspec.cloud.storage.s3 import PART, S3, S3Error, from_environment, split
 else:  # in a job's directory
     from data_cache import AT_ONCE, Brought, Spot, bring, in_cache
     from data_outputs import Upload, is_shared, output_names, uploads, why

@@ -12,7 +12,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 
 if TYPE_CHECKING:
-    from nemo_runspec.cloud.s3 import Object
+    from nemo_runspec.cloud.storage.s3 import Object
 
 DIGEST = "sha256"
 """Metadata of what is put here: the SHA-256 of its content, in hexadecimal."""
@@ -31,7 +31,7 @@ class Bucket:
     def __init__(
         self, endpoint: str, region: str, access: str, secret: str, *, token: str = "", patience: float = 60.0
     ) -> None:
-        from nemo_runspec.cloud.s3 import S3, Keys
+        from nemo_runspec.cloud.storage.s3 import S3, Keys
 
         self._s3 = S3(Keys(access, secret, token), endpoint, region, timeout=30.0, patience=patience)
 
@@ -42,7 +42,7 @@ class Bucket:
 
     def head(self, url: str) -> Object | None:
         """What is there now: size in bytes, etag, metadata; None where nothing is."""
-        from nemo_runspec.cloud.s3 import S3Error
+        from nemo_runspec.cloud.storage.s3 import S3Error
 
         with _told(url) as (bucket, key):
             try:
@@ -101,7 +101,7 @@ def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket |
     """
     import os
 
-    from nemo_runspec.cloud.s3_wire import keys_of
+    from nemo_runspec.cloud.storage.s3_wire import keys_of
 
     keys = keys_of(os.environ)
     if keys is None:
@@ -112,7 +112,7 @@ def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket |
 @contextmanager
 def _told(url: str) -> Iterator[tuple[str, str]]:
     """Bucket and key of a URL; what goes wrong with them becomes an error for the user."""
-    from nemo_runspec.cloud.s3 import S3Error, split
+    from nemo_runspec.cloud.storage.s3 import S3Error, split
 
     try:
         yield split(url)

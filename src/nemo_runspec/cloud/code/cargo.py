@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.cloud.code.transports import INLINE_TOTAL, Offer, Way, choose, offer_of, put
 from nemo_runspec.cloud.layout import job_layout
-from nemo_runspec.cloud.pod import DATA
-from nemo_runspec.cloud.transports import INLINE_TOTAL, Offer, Way, choose, offer_of, put
+from nemo_runspec.cloud.pod.program import DATA
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import BundleFile, Plan
 from nemo_runspec.remote.provider import Parts, Say
@@ -156,6 +156,6 @@ def _patience(plan: Plan) -> int:
 
 def _programs() -> dict[str, tuple[bytes, int]]:
     """What fetches inputs and copies outputs away, without nemotron."""
-    from nemo_runspec.cloud.data import PROGRAMS
+    from nemo_runspec.cloud.storage import data
 
-    return {name: (Path(__file__).with_name(name).read_bytes(), 0o600) for name in PROGRAMS}
+    return {name: (Path(data.__file__).with_name(name).read_bytes(), 0o600) for name in data.PROGRAMS}

@@ -1,4 +1,4 @@
-"""What a pod says with its last lines (pod_functions.sh): how its node ended, what the job has made, its last metrics.
+"""What a pod says with its last lines (functions.sh): how its node ended, what the job has made, its last metrics.
 
 The lines stand alone and begin with their word. What a rank writes has `[rankN] ` before it, so no job can say them.
 """

@@ -57,9 +57,9 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
         _head(plan, kind),
         _constants(plan, outputs, versions),
         ("# --- the profile's own commands", *_prepare(plan.target)),
-        ("# --- which node this is", _beside(f"pod_{kind}.sh")),
-        ("# --- functions", _beside("pod_functions.sh")),
-        ("# --- the other nodes", _beside("pod_others.sh")),
+        ("# --- which node this is", _beside(f"{kind}.sh")),
+        ("# --- functions", _beside("functions.sh")),
+        ("# --- the other nodes", _beside("others.sh")),
         ("# --- this pod", "nemotron_pod_main"),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"

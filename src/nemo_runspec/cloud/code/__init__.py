@@ -1,0 +1,1 @@
+"""How a job's files and its code reach its pods."""

@@ -1,0 +1,1 @@
+"""What runs in a pod, and what it says with its last lines."""

@@ -11,15 +11,16 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.catalog import Recipe
-from nemo_runspec.config.compose import Composition, YamlChoice
+from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
-from nemo_runspec.errors import Problems, UserError, did_you_mean
+from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.addresses import MountRequests
 from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
+from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
@@ -88,46 +89,6 @@ def build_plan(request: PlanRequest, shared: Shared | None = None) -> Planned:
     """
     builder = _Builder(request, shared or Shared())
     return builder.build()
-
-
-def choose_yaml(recipe: Recipe, config: str | None) -> YamlChoice | None:
-    """The YAML a `-c` value names: a path if it has a slash or ends in .yaml, else a config of the recipe.
-
-    Raises:
-        UserError: no such file or config; or a script without configs was given one.
-    """
-    if config is not None and ("/" in config or config.endswith((".yaml", ".yml"))):
-        return _yaml_at(expanded(config).absolute(), config, recipe)
-    if not recipe.spec.has_config:
-        if config is not None:
-            raise UserError(
-                f"{recipe.script.name} declares no configs, so '{config}' names none",
-                remedy="give a path: -c ./my.yaml, or add [tool.runspec] to the script",
-            )
-        return None
-    names = recipe.configs()
-    if not names and config is None and not recipe.spec.config_declared:
-        return None
-    name = config or recipe.spec.config_default
-    if name not in names:
-        have = f"configs of {recipe.path}: {', '.join(names)}" if names else f"{recipe.path} has no configs"
-        near = did_you_mean(name, names)
-        raise UserError(
-            f"no config '{name}'", where=str(recipe.config_dir), remedy=f"{near}  ({have})" if near else have
-        )
-    return YamlChoice(name, recipe.config_dir)
-
-
-def _yaml_at(path: Path, shown: str, recipe: Recipe) -> YamlChoice:
-    if path.suffix == ".yml":
-        raise UserError(f"Hydra reads .yaml files only: {shown}", where=shown, remedy="rename it to .yaml")
-    path = path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
-    if not path.is_file():
-        raise UserError(
-            f"no such config file: {shown}", where=str(path), remedy="-c NAME picks one of the recipe's own"
-        )
-    search = (recipe.config_dir,) if recipe.spec.has_config else ()
-    return YamlChoice(path.stem, path.parent, search)
 
 
 class _Builder:

@@ -12,7 +12,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import now
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan, choose_yaml
+from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of

@@ -32,7 +32,8 @@ class Job:
 
     def __init__(self, top: Path, lab, kind: str, made: Path, **env: str) -> None:
         data = {"output_url": "s3://bucket/out", "s3_endpoint": lab.endpoint, "s3_region": lab.region}
-        plan = cloud_plan(top, LATER, target={"outputs": (str(made),), **data}, nodes=2)
+        waits = {"NEMOTRON_LOST_SECONDS": "3"}
+        plan = cloud_plan(top, LATER, target={"outputs": (str(made),), **data}, nodes=2, env=waits)
         version = top / "run" / "my-model" / plan.name
         version.mkdir(parents=True)
         cargo = loaded(producing(plan, "model", str(version)), kind=kind)
@@ -89,7 +90,7 @@ def names(lab) -> list[str]:
 
 @CLOUDS
 def test_what_a_later_node_makes_is_copied_and_published_too(begin, s3_lab, kind):
-    job = begin(kind, LATER="5", NEMOTRON_LOST_SECONDS="3")
+    job = begin(kind, LATER="5")
     assert job.wait() == [0, 0], job.text
     assert names(s3_lab) == ["made/0", "made/1"]
     assert job.latest.is_symlink()
@@ -97,7 +98,7 @@ def test_what_a_later_node_makes_is_copied_and_published_too(begin, s3_lab, kind
 
 @CLOUDS
 def test_node_that_is_gone_without_a_word_is_not_waited_for(begin, s3_lab, kind):
-    job = begin(kind, LATER="1000", NEMOTRON_LOST_SECONDS="3")
+    job = begin(kind, LATER="1000")
     job.wait_for("node-0")
     job.pods[1].kill()
     assert job.pods[0].wait() == 1
@@ -108,7 +109,7 @@ def test_node_that_is_gone_without_a_word_is_not_waited_for(begin, s3_lab, kind)
 @CLOUDS
 def test_node_0_ends_after_the_others_have_copied_their_outputs(begin, s3_lab, own, kind):
     s3_lab.fault("PUT *node-1*", "slow", seconds=6)
-    job = begin(kind, own, LATER="0", NEMOTRON_LOST_SECONDS="3")
+    job = begin(kind, own, LATER="0")
     assert job.pods[0].wait() == 0, job.text
     assert {"made/1", "node-1/made/1"} <= {name.replace(own.name, "made") for name in names(s3_lab)}
     assert job.pods[1].wait() == 0
@@ -116,7 +117,7 @@ def test_node_0_ends_after_the_others_have_copied_their_outputs(begin, s3_lab, o
 
 def test_node_that_is_gone_while_it_copies_its_outputs_is_a_failure(begin, s3_lab, own):
     s3_lab.fault("PUT *node-1*", "timeout", times=None)
-    job = begin("dgxcloud", own, LATER="0", NEMOTRON_LOST_SECONDS="3")
+    job = begin("dgxcloud", own, LATER="0")
     job.wait_for("node-1")
     job.pods[1].kill()
     assert job.pods[0].wait() == 1

@@ -62,9 +62,8 @@ def test_lepton_variable_that_is_missing_is_named_and_ends_all_nodes(tmp_path, c
 
 
 def test_names_that_lead_nowhere_are_all_said(tmp_path):
-    pod = start(
-        loaded(cloud_plan(tmp_path, nodes=2)), **node(0, PATH=name_service(tmp_path), NEMOTRON_RESOLVE_SECONDS="0")
-    )
+    plan = cloud_plan(tmp_path, nodes=2, env={"NEMOTRON_RESOLVE_SECONDS": "0"})
+    pod = start(loaded(plan), **node(0, PATH=name_service(tmp_path)))
     assert pod.wait() == 1
     assert "no address for worker-0.my-job-ab12-job-svc my-job-ab12-0.my-job-ab12-job-svc" in pod.end.reason
 
@@ -73,7 +72,8 @@ def test_names_are_asked_for_no_longer_than_they_may(tmp_path):
     path, asked = name_service(tmp_path), tmp_path / "asked"
     program = Path(path.partition(":")[0]) / "getent"
     program.write_text(f"#!/bin/sh\necho $2 >> {asked}\nsleep 2\nexit 2\n")
-    pod = start(loaded(cloud_plan(tmp_path, nodes=2)), **node(0, PATH=path, NEMOTRON_RESOLVE_SECONDS="3"))
+    plan = cloud_plan(tmp_path, nodes=2, env={"NEMOTRON_RESOLVE_SECONDS": "3"})
+    pod = start(loaded(plan), **node(0, PATH=path))
     assert pod.wait() == 1
     assert len(asked.read_text().splitlines()) == 2, "a name service that takes its time is asked once"
 
@@ -190,7 +190,7 @@ def test_stop_reaches_the_command_which_may_save_its_work(tmp_path):
 
 def test_command_that_heeds_no_stop_has_said_its_end_before_it_is_killed(tmp_path):
     handler = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-    pod = start(loaded(cloud_plan(tmp_path, WAIT.format(handler=handler))), NEMOTRON_STOP_SECONDS="1")
+    pod = start(loaded(cloud_plan(tmp_path, WAIT.format(handler=handler), env={"NEMOTRON_STOP_SECONDS": "1"})))
     pod.wait_for("[rank0] up")
     pod.term()
     pod.wait_for("nemotron-end: ")

@@ -20,7 +20,7 @@ from jobkit import lay_out, plan_for, run_script, start_script
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.planning.model import EnvVar, Package
-from nemo_runspec.planning.reserved import RESERVED, check_environment
+from nemo_runspec.planning.reserved import RESERVED, WAITS, check_environment
 from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, parse_marker, read_markers
 from nemo_runspec.supervise.outcome import outcome_of
@@ -117,6 +117,14 @@ def test_all_bad_variables_at_once_and_secrets_by_name():
     with pytest.raises(Problems) as caught:
         check_environment([EnvVar("RANK", "7", "x")], ["MY-KEY", "OK", "MY-KEY", "WORLD_SIZE"])
     assert [problem.what.split()[0] for problem in caught.value.problems] == ["RANK", "'secrets:", "secrets:"]
+
+
+@pytest.mark.parametrize("value", ["", "10m", "-1", "1.5", "$(date)", "9" * 10])
+def test_seconds_that_are_none_are_refused_with_their_source(value):
+    for name in WAITS:
+        with pytest.raises(UserError, match=f"^{name} is a number of seconds") as caught:
+            check_environment([EnvVar(name, value, "env.toml:3")])
+        assert caught.value.where == "env.toml:3"
 
 
 def test_names_that_the_job_script_uses_itself_arrive(tmp_path):

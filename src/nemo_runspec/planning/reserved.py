@@ -15,6 +15,9 @@ RESERVED = frozenset({
 })  # fmt: skip
 """Variables that nemotron or torchrun sets in every job. `MASTER_ADDR` and `MASTER_PORT` may be given."""
 
+WAITS = ("NEMOTRON_BARRIER_SECONDS", "NEMOTRON_LOST_SECONDS", "NEMOTRON_RESOLVE_SECONDS", "NEMOTRON_STOP_SECONDS")
+"""Variables that may be given, for how long the job's own scripts wait: whole seconds."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = "nemotron_"
 _READ_ONLY = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
@@ -27,9 +30,12 @@ def check_environment(variables: Iterable[EnvVar], secrets: Iterable[str] = ()) 
         variables: the job's variables. `secrets`: names of the variables that hold its secrets.
 
     Raises:
-        UserError: a name that is none, or one that nemotron or bash sets itself; all of them at once.
+        UserError: a name that is none, or one that nemotron or bash sets itself, or seconds that are none; all of them
+            at once.
     """
+    variables = tuple(variables)
     found = [_problem(variable.name, variable.name, variable.source) for variable in variables]
+    found += [_no_seconds(variable) for variable in variables if variable.name in WAITS]
     found += [_problem(name, f"secrets: {name}") for name in dict.fromkeys(secrets)]
     problems = [problem for problem in found if problem is not None]
     if len(problems) == 1:
@@ -50,3 +56,10 @@ def _problem(name: str, said: str, source: str | None = None) -> UserError | Non
     if name in _READ_ONLY:
         return UserError(f"{said} cannot be set for a job", where=source, remedy="take it out: bash sets it")
     return None
+
+
+def _no_seconds(variable: EnvVar) -> UserError | None:
+    if re.fullmatch("[0-9]{1,9}", variable.value):
+        return None
+    said = f"{variable.name} is a number of seconds, and {variable.value!r} is none"
+    return UserError(said, where=variable.source, remedy=f"a whole number: {variable.name} = 600")

@@ -151,7 +151,7 @@ def _digest(source: bytes | Path) -> str:
 
 def _patience(plan: Plan) -> int:
     given = next((variable.value for variable in plan.env if variable.name == _PATIENCE), "")
-    return int(given) if given.isdigit() else 3600
+    return int(given) if given else 3600
 
 
 def _programs() -> dict[str, tuple[bytes, int]]:

@@ -11,6 +11,7 @@ from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.layout import job_layout, run_dir
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.reserved import WAITS
 from nemo_runspec.script import render_job_script
 from nemo_runspec.script.render import join, quote
 
@@ -90,6 +91,8 @@ def _constants(plan: Plan, outputs: Mapping[str, str], versions: Sequence[str]) 
     yield f"nemotron_pod_copies={'1' if target.outputs else quote('')}"
     yield f"nemotron_pod_outputs=({join(word for pair in outputs.items() for word in pair)})"
     yield f"nemotron_pod_versions=({join(versions)})"
+    # The job script sets the job's variables only for the job; these are for pod.sh itself.
+    yield from (f"export {variable.name}={quote(variable.value)}" for variable in plan.env if variable.name in WAITS)
     yield f"export NEMOTRON_ATTEMPTS={target.retries + 1} NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
 
 

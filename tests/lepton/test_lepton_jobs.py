@@ -92,6 +92,17 @@ def test_what_is_shown_is_what_is_sent(site):
     assert kept == call.body
 
 
+def test_a_saved_plan_is_resolved_and_sent_as_it_was_shown(site):
+    plan = str(site.project.folder / "plan.json")
+    site.run("one", "-d", "--out", plan).succeeds()
+    asked = site.nemotron("apply", plan, "--dry-run", "--resolve").succeeds().out
+    assert site.lab.calls_of("POST *") == []
+    site.nemotron("apply", plan, "--resolve").refuses("--resolve belongs to --dry-run")
+    site.nemotron("apply", plan).succeeds()
+    [call] = site.lab.calls_of("POST /jobs")
+    assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["CARGO"]
+
+
 def test_secrets_are_nowhere_but_in_the_workspace(site):
     site.profile(WIDE.replace("/runs", "/").replace('"/team", mount', '"/team", from = "node-nfs:filestore-1", mount'))
     site.lab.world.secrets["kept"] = "their value"

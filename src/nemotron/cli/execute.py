@@ -189,19 +189,10 @@ def detached_sweep(lead: Callable[[Recorded], int]) -> int:
 
 
 def _preview(planned: Planned, invocation: Invocation) -> int:
-    from nemotron.cli.preview import print_preview
+    from nemotron.cli.resolve import preview
 
-    plan = planned.plan
-    rendering = None
-    if invocation.resolve:
-        from nemotron.cli.resolve import resolved
-
-        rendering = resolved(planned)
-    print_preview(plan, as_json=invocation.json, resolved=rendering)
-    _save(plan, invocation.out)
-    if invocation.resolve and rendering is None:
-        said = f"--resolve: executor '{plan.executor}' has nothing to resolve; the dry run shows all there is"
-        print(said, file=sys.stderr)
+    preview(planned, as_json=invocation.json, resolve=invocation.resolve)
+    _save(planned.plan, invocation.out)
     return 0
 
 

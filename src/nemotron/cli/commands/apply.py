@@ -17,10 +17,12 @@ def make(help_text: str) -> Command:
         _call,
         argument("plan", "A plan saved with --dry-run --out FILE."),
         option("--dry-run", "Show the saved plan again; do nothing."),
+        option("--resolve", "With --dry-run: ask the platform for what only it knows, and show that too."),
     )
 
 
-def _call(plan: str, dry_run: bool) -> int:
+def _call(plan: str, dry_run: bool, resolve: bool) -> int:
+    from nemo_runspec.errors import UserError
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import expanded, jobs_dir
     from nemo_runspec.planning.build import Planned
@@ -30,11 +32,13 @@ def _call(plan: str, dry_run: bool) -> int:
     from nemotron.cli.again import looked_at_again
     from nemotron.cli.execute import ready_client, run_request, submit, values_of
     from nemotron.cli.inputs import provide_inputs
-    from nemotron.cli.preview import print_preview
+    from nemotron.cli.resolve import preview
 
+    if resolve and not dry_run:
+        raise UserError("--resolve belongs to --dry-run", remedy="add --dry-run: --dry-run --resolve")
     saved = load_plan(expanded(plan))
     if dry_run:
-        print_preview(saved, as_json=False)
+        preview(Planned(saved, values_of(saved) if resolve else {}), as_json=False, resolve=resolve)
         return 0
     if JobStore(jobs_dir()).exists(saved.name):
         fresh = rename(saved, new_name(saved.recipe.path))

@@ -27,12 +27,7 @@ settings.load_profile("nemotron")
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project to stand in: this process's environment, home and working directory are those of the project."""
     made = support.make_project(tmp_path)
-    wanted = made.environment()
-    for name in set(os.environ) - set(wanted):
-        monkeypatch.delenv(name)
-    for name, value in wanted.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(made.folder)
+    support.enter(made, monkeypatch)
     return made
 
 

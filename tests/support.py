@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 SEED_BLOCKS = sorted((Path(__file__).parent / "data" / "seed_env_blocks").glob("*.toml"))
 
@@ -158,6 +160,20 @@ def make_project(top: Path, env_toml: str = ENV_TOML) -> Project:
     project.write("pyproject.toml", "[project]\nname = 'mine'\nversion = '0'\n")
     project.write("env.toml", env_toml)
     return project
+
+
+def enter(project: Project, monkeypatch: pytest.MonkeyPatch, **extra: str) -> None:
+    """Gives this process the environment, home and working directory of a project, and nothing else.
+
+    Args:
+        extra: more variables.
+    """
+    wanted = project.environment(**extra)
+    for name in set(os.environ) - set(wanted):
+        monkeypatch.delenv(name)
+    for name, value in wanted.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(project.folder)
 
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:

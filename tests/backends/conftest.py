@@ -85,15 +85,19 @@ def make_target():
     return build_target
 
 
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch, tmp_path_factory):
+    """nemotron's state is not the user's own."""
+    monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path_factory.getbasetemp() / "backends-home"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_home(tmp_path_factory):
-    """Neither nemotron's nor NeMo-Run's state is the user's own.
-
-    NeMo-Run reads its home once, at import, and replaces `/nemo_run` in it where a job has no container.
+    """Nor is NeMo-Run's, which reads its home once, at import, and replaces `/nemo_run` in it where a job has no
+    container: so this stays set for other suites too.
     """
     patch = pytest.MonkeyPatch()
     folder = tmp_path_factory.mktemp("home")
-    patch.setenv("NEMOTRON_HOME", str(folder / "nemotron"))
     patch.setenv("NEMORUN_HOME", str(folder / "runs"))
     yield folder
     patch.undo()

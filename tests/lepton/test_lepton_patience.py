@@ -9,7 +9,7 @@ import pytest
 from labs.pods import needs_mounts
 from labs.slurm.process import until
 from leptonsite import Site, make_site, var
-from support import call
+from support import call, enter
 
 pytestmark = needs_mounts
 
@@ -173,8 +173,7 @@ def test_a_job_that_its_platform_does_not_stop(site, monkeypatch, command):
     site.lab.fault("PATCH /jobs/*", "garbage", times=None)  # says yes, and does nothing
     monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 1.0)
     monkeypatch.setattr("nemo_runspec.remote.control._AFTER_HARD", 10.0 if command == "cancel" else 2.0)
-    for key, value in site.project.environment(**site.lab.environment()).items():
-        monkeypatch.setenv(key, value)
+    enter(site.project, monkeypatch, **site.lab.environment())
     told = call("jobs", command, "--grace", "0", name)
     if command == "stop":
         assert (told.code, deletions(site), job.state) == (2, [], "Running")

@@ -160,6 +160,18 @@ def test_private_repository_is_fetched_with_a_token_that_stands_nowhere(tmp_path
     assert files and not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
+def test_commit_of_50_megabytes_arrives_whole(tmp_path, repository):
+    content = os.urandom(50_000_000)
+    (repository / "weights").write_bytes(content)
+    git(repository, "add", ".")
+    git(repository, "commit", "-m", "two")
+    git(repository, "push", str(tmp_path / "mine.git"), "HEAD:refs/heads/main")
+    pod = start(git_cargo(tmp_path, package_of(repository)))
+    assert pod.wait() == 0, pod.text
+    [arrived] = (file for file in (tmp_path / "run").rglob("weights"))
+    assert arrived.read_bytes() == content
+
+
 def test_token_that_is_not_taken_fails_without_a_question(tmp_path, repository, server):
     cargo = git_cargo(tmp_path, package_of(repository))
     server.password = SECRET

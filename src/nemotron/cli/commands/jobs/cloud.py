@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
-from nemotron.cli.commands.jobs.say import say
+from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
@@ -31,7 +31,8 @@ _VERDICT = {"kind": "kind", "diagnosis": "what", "seen in": "evidence", "what to
 def events(job: str, as_json: bool) -> int:
     """Prints what the platform has written down about a job, the oldest first."""
     _, record = _asked(job)
-    found = _cloud(record, "events").events(record.handle)
+    with said_when_slow([record]):
+        found = _cloud(record, "events").events(record.handle)
     if as_json:
         print_json([asdict(event) for event in found])
         return 0
@@ -45,7 +46,8 @@ def events(job: str, as_json: bool) -> int:
 def replicas(job: str, as_json: bool) -> int:
     """Prints the pods of a job."""
     _, record = _asked(job)
-    found = _cloud(record, "replicas").replicas(record.handle)
+    with said_when_slow([record]):
+        found = _cloud(record, "replicas").replicas(record.handle)
     if as_json:
         print_json([asdict(replica) for replica in found])
         return 0
@@ -61,8 +63,9 @@ def diagnose(job: str, as_json: bool) -> int:
     from nemo_runspec.remote.refresh import refresh
 
     store, record = _asked(job)
-    record, seen = refresh(store, [record])[0]
-    verdict = dict(record.diagnosis) or _fresh(record, seen)
+    with said_when_slow([record]):
+        record, seen = refresh(store, [record])[0]
+        verdict = dict(record.diagnosis) or _fresh(record, seen)
     if as_json:
         print_json(_as_json(record, verdict, seen))
         return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import one_line, print_json, print_table, took
-from nemotron.cli.commands.jobs.say import say
+from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
@@ -24,7 +24,9 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
-    found = refresh(store, _meant(store, jobs), places=True, trouble=_say_trouble)
+    meant = _meant(store, jobs)
+    with said_when_slow(record for record in meant if not record.over):
+        found = refresh(store, meant, places=True, trouble=_say_trouble)
     if as_json:
         print_json([to_json(record) for record, _ in found])
         return 0

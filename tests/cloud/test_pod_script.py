@@ -200,6 +200,29 @@ def test_command_that_heeds_no_stop_has_said_its_end_before_it_is_killed(tmp_pat
     assert "still ran 1 s later" in pod.end.reason
 
 
+def test_command_that_hangs_is_ended_with_the_stacks_of_all_nodes(tmp_path):
+    script = """
+        import time
+        def waits_for_ever():
+            time.sleep(600)
+        print("begun", flush=True)
+        waits_for_ever()
+    """
+    plan = cloud_plan(tmp_path, script, nodes=2, target={"stall_timeout": 3})
+    path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
+    first, second = (start(loaded(plan), **node(index, PATH=path)) for index in (0, 1))
+    for pod in (first, second):
+        assert pod.wait() == 124, pod.text
+        assert pod.end.reason == "no progress for 3 s (stall_timeout)"
+        assert "in waits_for_ever" in pod.text or "waits_for_ever (" in pod.text, pod.text
+
+
+def test_command_that_writes_is_not_taken_for_one_that_hangs(tmp_path):
+    script = "import time\nfor n in range(16):\n    print(n, flush=True)\n    time.sleep(0.5)\n"
+    pod = start(loaded(cloud_plan(tmp_path, script, target={"stall_timeout": 3})))
+    assert pod.wait() == 0, pod.text
+
+
 def test_job_script_that_is_killed_without_a_word_is_a_failure(tmp_path):
     plan = cloud_plan(
         tmp_path,

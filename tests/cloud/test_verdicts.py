@@ -170,6 +170,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "storage", "No space left", {"tail": b"OSError: [Errno 28] No space left on device: '/x'\n", "ends": [end()]}
     ),
     "other ranks' words": ("", "NCCL error", {"tail": NCCL, "ends": [end()]}),
+    "stalled": ("stall", "no progress for 4 s", {
+        "tail": NCCL, "ends": [end(exit_code=124, reason="no progress for 4 s (stall_timeout)")]}),
     "killed by somebody": ("", "signal 9", {"ends": [end(exit_code=137, signal=9)]}),
     "queue": ("capacity", "Queueing", {"reason": "queue_timeout: 15 min", "replicas": words("Queueing", now=True)}),
     "pull": ("image", "Pulling image", {

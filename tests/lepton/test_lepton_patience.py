@@ -148,6 +148,14 @@ def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(site):
     assert bad not in site.record(site.lab.jobs[0].name)["facts"]["nodes"].split(",")
 
 
+def test_a_job_that_hangs_is_ended_and_not_tried_again(site):
+    told = site.run("again", *var(SECONDS_TO_RUN=600), "run.env.stall_timeout=3s")
+    assert (told.code, attempts(site)) == (124, ["Failed"])
+    verdict = site.nemotron("jobs", "diagnose", "last", "--json").succeeds().json
+    assert (verdict["exit_code"], verdict["kind"]) == (124, "stall")
+    assert verdict["what"].endswith("it was at train.py:4"), verdict
+
+
 def test_what_fails_by_itself_is_not_tried_again(site):
     assert site.run("again", *var(CODE=9)).code == 9
     assert attempts(site) == ["Failed"]

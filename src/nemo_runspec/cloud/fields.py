@@ -57,6 +57,12 @@ FIELDS: tuple[Field, ...] = (
         "How often a job that was evicted, or whose node was at fault, is submitted again.",
         default=0,
     ),
+    Field(
+        "stall_timeout",
+        "str",
+        "End the job once neither its log nor its metrics have grown for so long, such as 30m; the stacks of its "
+        "Python processes are in the log then. It is not submitted again.",
+    ),
     Field("avoid_failed_nodes", "bool", "Submit it again without the nodes that were at fault.", default=False),
     Field("secret_vars", "table[str]", "Variable of the job = name of a secret that the platform keeps."),
 )
@@ -70,6 +76,7 @@ class CloudTarget:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
         s3_endpoint: '' is Amazon's.
         queue_timeout, pull_timeout, start_timeout: seconds. `on_timeout`: `warn`, `stop`, or '' for what fits each.
+        stall_timeout: seconds without progress, after which the job ends itself; None for as long as it likes.
         retries: of a job that was evicted or had a bad node; never of one that failed by itself.
         warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
     """
@@ -88,6 +95,7 @@ class CloudTarget:
     pull_timeout: int = 3600
     start_timeout: int = 900
     on_timeout: str = ""
+    stall_timeout: int | None = None
     retries: int = 0
     avoid_failed_nodes: bool = False
     secret_vars: dict[str, str] = field(default_factory=dict)
@@ -103,6 +111,7 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "code_transport": env.get("code_transport") or "auto",
         "on_timeout": env.get("on_timeout") or "",
+        "stall_timeout": seconds(str(env["stall_timeout"])) if env.get("stall_timeout") else None,
         "retries": env.get("retries") or 0,
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
         **{key: seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
@@ -125,7 +134,7 @@ def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
 
 def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
     found = []
-    for key in _TIMEOUTS:
+    for key in (*_TIMEOUTS, "stall_timeout"):
         try:
             seconds(str(env.get(key) or "1m"))
         except ValueError:

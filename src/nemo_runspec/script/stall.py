@@ -15,7 +15,8 @@ from nemo_runspec.script.places import Place
 def stall_section(plan: Plan, layout: JobLayout, place: Place) -> Iterator[tuple[str, ...]]:
     """The part of a job script that ends a command which hangs; none where it is not asked for.
 
-    A backend asks for it by its target's `stall_timeout` (seconds) and `stall_action`, and names its log in its place.
+    A backend asks for it by its target's `stall_timeout` (seconds), where it can start a job again also by its
+    `stall_action`, and names its log in its place.
     """
     seconds = getattr(plan.target, "stall_timeout", None)
     if not seconds:
@@ -23,7 +24,7 @@ def stall_section(plan: Plan, layout: JobLayout, place: Place) -> Iterator[tuple
     yield (
         "# --- the watchdog",
         f"nemotron_stall_seconds={seconds}",
-        f"nemotron_stall_action={plan.target.stall_action}",
+        f"nemotron_stall_action={getattr(plan.target, 'stall_action', 'stop')}",
         f"nemotron_stall_metrics={shlex.quote(layout.metrics)}",
         f'nemotron_stall_log={shlex.quote(layout.root)}"/{place.log}"' if place.log else "nemotron_stall_log=''",
         _program(),

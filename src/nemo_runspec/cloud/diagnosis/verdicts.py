@@ -24,7 +24,7 @@ from nemo_runspec.cloud.pod.marker import End, decisive, to_marker
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
 from nemo_runspec.remote.provider import Diagnosis
-from nemo_runspec.remote.symptoms import Symptom, find, last_lines
+from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stack_of
 from nemo_runspec.script.markers import NodeMarker, cause
 
 _WAITING = ("submitting", "queued", "starting", "running")
@@ -150,6 +150,16 @@ def _deadline(case: Case) -> Diagnosis | None:
         return Diagnosis(said.kind, f"{said.what} ({why})", said.evidence, said.remedy)
     evidence = next((word.text for word in (*case.replicas, *reversed(case.events)) if word.text), case.reason)
     return Diagnosis(kind, what, evidence, case.advice.of(advice, kind))
+
+
+def _stalled(case: Case) -> Diagnosis | None:
+    """It was ended because it hung (stall.sh)."""
+    end = case.end
+    if end is None or not end.reason.startswith("no progress for"):
+        return None
+    place = stack_of(case.tail)
+    what = f"it made {end.reason}" + (f"; it was at {place}" if place else "")
+    return Diagnosis("stall", what, end.reason, case.advice.of("stall"))
 
 
 def _memory(case: Case) -> Diagnosis | None:
@@ -278,8 +288,8 @@ _Rule = Callable[[Case], "Diagnosis | None"]
 
 _WAITS: tuple[_Rule, ...] = (_deadline, _told)
 _ENDED: tuple[_Rule, ...] = (
-    _deadline, _outputs, _memory, _told, _contradiction, _start, _setup, _by_clear_log, _analysis, _by_log, _killed,
-    _exit_code, _unknown,
+    _deadline, _stalled, _outputs, _memory, _told, _contradiction, _start, _setup, _by_clear_log, _analysis, _by_log,
+    _killed, _exit_code, _unknown,
 )  # fmt: skip
 """The first that has something to say is right."""
 

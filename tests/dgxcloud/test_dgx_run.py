@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from labs.s3.fixtures import mended_s3, s3_lab
+from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import job_folder, profile, said
 from support import Outcome, Project, make_repository
 
-__all__ = ["mended_s3", "s3_lab"]
+__all__ = ["s3_lab"]
 
 pytestmark = needs_mounts
 

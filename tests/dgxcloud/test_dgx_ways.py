@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from labs.s3.fixtures import mended_s3, s3_lab
+from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import api_of, handle, workload
 
@@ -25,7 +25,7 @@ from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.logs import claim, saved
 from nemo_runspec.remote.provider import Piece
 
-__all__ = ["mended_s3", "s3_lab"]
+__all__ = ["s3_lab"]
 
 pytestmark = needs_mounts
 

@@ -109,6 +109,10 @@ class WebLab:
             for record in (self.calls, self.strays, self.crashes):
                 record.clear()
 
+    def diagnose(self) -> str:
+        """What happened, for the report of a test that failed: overridden."""
+        return "\n".join(map(str, self.calls[-60:]))
+
     def tidy(self) -> None:
         """Raises AssertionError where a call was not documented or a route broke."""
         assert not self.crashes, "\n".join(self.crashes)

@@ -1,7 +1,7 @@
-"""The Lepton lab, and what it saw when a test failed."""
+"""The Lepton lab."""
 
 from __future__ import annotations
 
-from labs.lepton.fixtures import lepton_lab, mended_lepton, pytest_runtest_makereport
+from labs.lepton.fixtures import lepton_lab
 
-__all__ = ["lepton_lab", "mended_lepton", "pytest_runtest_makereport"]
+__all__ = ["lepton_lab"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from cloudkit import LARGE, POD, RAISES, READY
-from labs.lepton.fixtures import needs_mounts
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
+from labs.pods import needs_mounts
 
 from nemo_runspec.backends.lepton import seen as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of

@@ -1,7 +1,4 @@
-"""pytest's side of the lab. A suite takes all of it by importing it into its `conftest.py`:
-
-from labs.s3.fixtures import mended_s3, s3_lab
-"""
+"""pytest's side of the lab. A suite takes it by importing `s3_lab` into its `conftest.py`."""
 
 from __future__ import annotations
 
@@ -9,34 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from labs.fixtures import served
 from labs.s3.lab import S3Lab
 
-__all__ = ["mended_s3", "s3_lab"]
 
-_RUNNING: list[S3Lab] = []
-
-
-@pytest.fixture(scope="session")
-def s3_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Lab]:
-    """The server of this test process, as new for every test. Several suites import this: one lab serves all."""
-    if _RUNNING:
-        yield _RUNNING[0]
-        return
-    lab = S3Lab(tmp_path_factory.mktemp("s3"))
-    _RUNNING.append(lab)
-    yield lab
-    _RUNNING.remove(lab)
-    lab.close()
-
-
-@pytest.fixture(autouse=True)
-def mended_s3(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After a test that used the lab: nothing undocumented was asked, and nothing is left."""
-    yield
-    if "s3_lab" not in getattr(request.node, "fixturenames", ()):
-        return
-    for lab in _RUNNING:
-        try:
-            assert not lab.crashes and not lab.strays, lab.diagnose()
-        finally:
-            lab.reset()
+@pytest.fixture
+def s3_lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Lab]:
+    """An S3 service with nothing in its bucket. As `served`."""
+    yield from served("s3", S3Lab, request, tmp_path_factory)

@@ -120,10 +120,6 @@ class S3Lab(WebLab):
             shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink(missing_ok=True)
         self._as_new()
 
-    def diagnose(self) -> str:
-        """What was asked, for a test's report."""
-        return "\n".join([*map(str, self.calls[-60:]), *(f"stray: {call}" for call in self.strays), *self.crashes])
-
     def admit(self, request: Request) -> None:
         now = datetime.now(timezone.utc) + self.ahead
         account = Account(self.access_key, self.secret_key, self.region, now)

@@ -189,10 +189,14 @@ def detached_sweep(lead: Callable[[Recorded], int]) -> int:
 
 
 def _preview(planned: Planned, invocation: Invocation) -> int:
-    from nemotron.cli.resolve import preview
+    from nemotron.cli.preview import print_preview
+    from nemotron.cli.resolve import resolved, say_if_nothing
 
-    preview(planned, as_json=invocation.json, resolve=invocation.resolve)
+    rendering = resolved(planned) if invocation.resolve else None
+    print_preview(planned.plan, as_json=invocation.json, resolved=rendering)
     _save(planned.plan, invocation.out)
+    if invocation.resolve:
+        say_if_nothing(planned.plan, rendering)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""A dry run; with `--resolve` the platform is asked for what only it knows, and nothing is made or changed there."""
+"""`--dry-run --resolve`: the platform is asked for what only it knows; nothing is made or changed there."""
 
 from __future__ import annotations
 
@@ -10,21 +10,7 @@ from nemo_runspec.backends import get_backend
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Rendering
     from nemo_runspec.planning.build import Planned
-
-
-def preview(planned: Planned, *, as_json: bool, resolve: bool) -> None:
-    """Shows a plan as it would be run.
-
-    Raises:
-        UserError: as `resolved`.
-    """
-    from nemotron.cli.preview import print_preview
-
-    rendering = resolved(planned) if resolve else None
-    print_preview(planned.plan, as_json=as_json, resolved=rendering)
-    if resolve and rendering is None:
-        executor = planned.plan.executor
-        _say(f"--resolve: executor '{executor}' has nothing to resolve; the dry run shows all there is")
+    from nemo_runspec.planning.model import Plan
 
 
 def resolved(planned: Planned) -> Rendering | None:
@@ -46,6 +32,12 @@ def resolved(planned: Planned) -> Rendering | None:
     submission = Submission(plan, plan_to_json(plan), planned.secret_values)
     rendering: Rendering = ask(submission, Parts(read_bundle(plan.bundle)), _say)
     return rendering
+
+
+def say_if_nothing(plan: Plan, rendering: Rendering | None) -> None:
+    """Says of a plan that its executor had nothing to ask for, where it had not."""
+    if rendering is None:
+        _say(f"--resolve: executor '{plan.executor}' has nothing to resolve; the dry run shows all there is")
 
 
 def _say(line: str) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from typing import TYPE_CHECKING
 
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
+
+if TYPE_CHECKING:
+    from nemo_runspec.planning.model import Plan
 
 
 def make(help_text: str) -> Command:
@@ -32,13 +36,12 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
     from nemotron.cli.again import looked_at_again
     from nemotron.cli.execute import ready_client, run_request, submit, values_of
     from nemotron.cli.inputs import provide_inputs
-    from nemotron.cli.resolve import preview
 
     if resolve and not dry_run:
         raise UserError("--resolve belongs to --dry-run", remedy="add --dry-run: --dry-run --resolve")
     saved = load_plan(expanded(plan))
     if dry_run:
-        preview(Planned(saved, values_of(saved) if resolve else {}), as_json=False, resolve=resolve)
+        _show(saved, resolve)
         return 0
     if JobStore(jobs_dir()).exists(saved.name):
         fresh = rename(saved, new_name(saved.recipe.path))
@@ -49,3 +52,15 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
     values = values_of(saved)
     provide_inputs(saved, sys.argv, run_request)
     return submit(Planned(saved, values), client, argv=sys.argv)
+
+
+def _show(saved: Plan, resolve: bool) -> None:
+    from nemo_runspec.planning.build import Planned
+    from nemotron.cli.execute import values_of
+    from nemotron.cli.preview import print_preview
+    from nemotron.cli.resolve import resolved, say_if_nothing
+
+    rendering = resolved(Planned(saved, values_of(saved))) if resolve else None
+    print_preview(saved, as_json=False, resolved=rendering)
+    if resolve:
+        say_if_nothing(saved, rendering)

@@ -158,7 +158,8 @@ def test_an_environment_that_cannot_be_made_is_a_failed_job(box):
     name = box.start(header + NAP)
     record = box.ended(name, 60)
     assert (record.state, record.exit_code) == ("failed", 2)
-    assert "no-such-package-of-nemotron" in (box.store.folder(name) / "supervisor.log").read_text()
+    said = box.store.folder(name) / "supervisor.log"  # which its supervisor writes after the record
+    until(lambda: "no-such-package-of-nemotron" in said.read_text())
 
 
 @pytest.mark.parametrize("script", [NAP, TREE], ids=["one process", "a tree that left its session"])

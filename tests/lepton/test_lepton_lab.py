@@ -309,7 +309,8 @@ def test_a_job_without_room_waits_until_there_is_some(lepton_lab):
     second = submit(lepton_lab, "second")
 
     def reason() -> str:
-        return str(replicas(lepton_lab, second)[0]["status"]["readiness_issue"]["reason"])
+        found = replicas(lepton_lab, second)  # none until it was looked at once
+        return str(found[0]["status"]["readiness_issue"]["reason"]) if found else ""
 
     until(lambda: reason() == "NoCapacity", "no capacity", 30, lepton_lab.diagnose)
     assert shown(lepton_lab, second)["status"]["state"] == "Queueing"

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,12 +97,13 @@ class PodProcess:
         self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """All that is left of it."""
-        for pid in _descendants(self.process.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        """All that is left of it, as when its node goes: no process sees another one end, and says so."""
+        stopped: list[int] = []
+        while new := [pid for pid in _descendants(self.process.pid) if pid not in stopped]:
+            _signal(new, signal.SIGSTOP)
+            stopped += new
+        # Children first: those of a parent that is gone are let go on by the kernel (POSIX: an orphaned process group).
+        _signal(stopped[::-1], signal.SIGKILL)
         self.process.wait(30)
 
     def _read(self) -> None:
@@ -167,8 +169,16 @@ def without(folder: Path, *missing: str) -> str:
     return str(programs)
 
 
+def _signal(pids: Sequence[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 def _descendants(pid: int) -> list[int]:
+    """A process and all below it, parents first; of one that has ended, itself alone."""
     children = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        children += [int(word) for word in task.read_text().split()]
-    return [*(found for child in children for found in _descendants(child)), pid]
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            children += [int(word) for word in task.read_text().split()]
+    return [pid, *(found for child in children for found in _descendants(child))]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import until
 
 from nemo_runspec import script
 
@@ -113,6 +114,7 @@ def test_what_a_killed_program_leaves_is_read_on():
     python = [p for p in (int(entry.name) for entry in Path("/proc").glob("[0-9]*")) if _is_python_of(p, process.pid)]
     assert len(python) == 1
     os.kill(python[0], signal.SIGKILL)
+    until(lambda: not _is_python_of(python[0], process.pid), "its end")  # else it may still take the next line along
     assert process.communicate(b"two\n", timeout=20)[0] == b"[rank0] two\n"
 
 

@@ -1,0 +1,37 @@
+"""How a test waits: for something that can be seen, and for so long that only a hang is a failure.
+
+A time to sleep is either too short for a busy machine or too long for an idle one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Seen = TypeVar("Seen")
+
+LONG = 120.0
+"""Seconds. Tests run six at a time on two cores: what takes one second alone may take twenty."""
+
+PAUSE = 0.05
+"""Seconds between two looks."""
+
+
+def until(
+    look: Callable[[], Seen], what: str = "it", good: Callable[[Seen], object] = bool, seconds: float = LONG
+) -> Seen:
+    """What is seen as soon as it is good.
+
+    Args:
+        what: it, in words, for the failure.
+        good: whether it is; anything that is not empty, as long as nothing else is said.
+
+    Raises:
+        AssertionError: it was not in so many seconds.
+    """
+    end = time.monotonic() + seconds
+    while not good(seen := look()):
+        assert time.monotonic() < end, f"{what} never came: after {seconds:g} s it is still {seen!r}"
+        time.sleep(PAUSE)
+    return seen

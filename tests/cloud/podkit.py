@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jobkit import plan_for
+from labs.slurm.process import descendants
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.cloud.code.cargo import Cargo, load, words
@@ -99,7 +100,7 @@ class PodProcess:
     def kill(self) -> None:
         """All that is left of it, as when its node goes: no process sees another one end, and says so."""
         stopped: list[int] = []
-        while new := [pid for pid in _descendants(self.process.pid) if pid not in stopped]:
+        while new := [pid for pid in (self.process.pid, *descendants(self.process.pid)) if pid not in stopped]:
             _signal(new, signal.SIGSTOP)
             stopped += new
         # Children first: those of a parent that is gone are let go on by the kernel (POSIX: an orphaned process group).
@@ -173,12 +174,3 @@ def _signal(pids: Sequence[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def _descendants(pid: int) -> list[int]:
-    """A process and all below it, parents first; of one that has ended, itself alone."""
-    children = []
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            children += [int(word) for word in task.read_text().split()]
-    return [pid, *(found for child in children for found in _descendants(child))]

@@ -89,6 +89,7 @@ def test_other_nodes_are_avoided_in_every_alternative():
         ({"secret_vars": {"HF_TOKEN": "/x"}}, "does not say which key"),
         ({"custom_spec": {"environmentVariables": [{"name": "WANDB_API_KEY", "value": "x"}]}}, "holds a secret"),
         ({"queue_timeout": "soon"}, "queue_timeout"),
+        ({"stall_timeout": "0s"}, "stall_timeout"),
         ({"base_url": "https://x\n"}, "line break"),
     ],
 )

@@ -39,6 +39,7 @@ def target_of(name: str = "train-1121-abcd", **env: Any) -> Any:
         ({"secret_vars": {"TOKEN": "no such name"}}, "^secret_vars: TOKEN names no secret"),
         ({"name": "Train"}, "^name: Lepton takes no job named 'Train'"),
         ({"queue_timeout": "soon"}, "^queue_timeout: 'soon'"),
+        ({"stall_timeout": "0s"}, "^stall_timeout is no length of time: '0s'"),
         ({"output_url": "lepton://b/x"}, "^output_url: 'lepton://b/x' is no S3 path"),
     ],
 )

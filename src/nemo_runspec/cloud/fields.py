@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.checks import VARIABLE, lists, tables, texts
+from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
 from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
@@ -57,12 +58,7 @@ FIELDS: tuple[Field, ...] = (
         "How often a job that was evicted, or whose node was at fault, is submitted again.",
         default=0,
     ),
-    Field(
-        "stall_timeout",
-        "str",
-        "End the job once neither its log nor its metrics have grown for so long, such as 30m; the stacks of its "
-        "Python processes are in the log then. It is not submitted again.",
-    ),
+    STALL_TIMEOUT,
     Field("avoid_failed_nodes", "bool", "Submit it again without the nodes that were at fault.", default=False),
     Field("secret_vars", "table[str]", "Variable of the job = name of a secret that the platform keeps."),
 )
@@ -111,7 +107,7 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "code_transport": env.get("code_transport") or "auto",
         "on_timeout": env.get("on_timeout") or "",
-        "stall_timeout": seconds(str(env["stall_timeout"])) if env.get("stall_timeout") else None,
+        "stall_timeout": stall_seconds(env.get("stall_timeout")),
         "retries": env.get("retries") or 0,
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
         **{key: seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
@@ -129,12 +125,12 @@ def _variable(env: Mapping[str, Any], name: str) -> str:
 
 def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
     """What is wrong with the shared keys; each begins with the key's name."""
-    return [*_timeouts(env), *_urls(env), *_data(env), *_secret_vars(env)]
+    return [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
 
 
 def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
     found = []
-    for key in (*_TIMEOUTS, "stall_timeout"):
+    for key in _TIMEOUTS:
         try:
             seconds(str(env.get(key) or "1m"))
         except ValueError:

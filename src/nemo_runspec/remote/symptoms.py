@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.remote.patterns import ANY, PATTERNS, Level, Pattern
+from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.tracebacks import Frame, Traceback, frames_of, read_tracebacks
 
 LIMIT = 1 << 20
@@ -72,6 +73,20 @@ def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list
     lines = by_rank.get(rank) if rank is not None else None
     lines = lines or sorted(line for lines in by_rank.values() for line in lines)
     return [_shown(text) for _, text in lines if text.strip()][-count:]
+
+
+def stalled(reason: str, log_tail: bytes) -> Diagnosis | None:
+    """The verdict on a job that was ended because it hung; None for another one.
+
+    Args:
+        reason: why its node failed, as its end marker says (script/stall.sh).
+    """
+    if not reason.startswith("no progress for"):
+        return None
+    place = stack_of(log_tail)
+    what = f"it made {reason}" + (f"; it was at {place}" if place else "")
+    remedy = "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout"
+    return Diagnosis("stall", what, reason, remedy)
 
 
 def stack_of(log_tail: bytes) -> str:

@@ -33,39 +33,9 @@ nemotron_record() {
   mv -f "$file.$$.tmp" "$file"
 }
 
-# FILE KEY: one value of a file of key=value lines.
-nemotron_value() {
-  local key value
-  while IFS='=' read -r key value; do
-    [ "$key" != "$2" ] || printf '%s' "$value"
-  done < "$1"
-}
-
 # CODE: the signal that a shell's exit status stands for, or nothing.
 nemotron_signal_of() {
   if [ "$1" -gt 128 ] && [ "$1" -le 192 ]; then printf '%s' "$(($1 - 128))"; fi
-}
-
-# How many processes of this control group the kernel has killed for want of memory.
-nemotron_oom_kills() {
-  local line key count v1='' v2='' file
-  while IFS= read -r line; do
-    case $line in
-      0::*) v2=${line#0::} ;;
-      *:*memory*:*) v1=${line#*:*:} ;;
-    esac
-  done 2> /dev/null < /proc/self/cgroup || :
-  for file in "/sys/fs/cgroup/memory${v1%/}/memory.oom_control" "/sys/fs/cgroup/memory/memory.oom_control" \
-    "/sys/fs/cgroup${v2%/}/memory.events" "/sys/fs/cgroup/memory.events"; do
-    [ -r "$file" ] || continue
-    while read -r key count; do
-      if [ "$key" = oom_kill ]; then
-        printf '%s' "$count"
-        return 0
-      fi
-    done < "$file"
-  done
-  printf '0'
 }
 
 # RANK: runs the command of one rank and records how it ended. The command stays in this process group, where

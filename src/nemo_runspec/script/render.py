@@ -44,7 +44,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         _head(plan),
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
-        ("# --- functions", _beside("functions.sh"), "", _beside("outputs.sh")),
+        ("# --- functions", shared_functions(), "", _beside("functions.sh"), "", _beside("outputs.sh")),
         *stall_section(plan, layout, place),
         ("# --- what comes before the lines of a rank", *_prefix(plan)),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
@@ -148,6 +148,11 @@ def _secret_variables(plan: Plan) -> Iterator[str]:
     """Names of variables whose values must not be seen: the plan's secrets, and those that a cloud keeps."""
     names = (*(secret.name for secret in plan.secrets), *getattr(plan.target, "secret_vars", ()))
     yield from dict.fromkeys(names)
+
+
+def shared_functions() -> str:
+    """Functions of the job script that a script around it needs too."""
+    return _beside("values.sh")
 
 
 @lru_cache

@@ -15,6 +15,7 @@ from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemotron.cli.options import Invocation
+from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
 
 if TYPE_CHECKING:
     from nemo_runspec.supervise.submission import Again
@@ -100,8 +101,7 @@ def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | 
 
 
 def _check_combination(invocation: Invocation) -> None:
-    if invocation.resolve and not invocation.dry_run:
-        raise UserError("--resolve belongs to --dry-run", remedy="add --dry-run: --dry-run --resolve")
+    check_resolve(invocation.resolve, invocation.dry_run)
     if invocation.resolve and invocation.multirun:
         raise UserError("--resolve asks for one job, and -m makes several", remedy="leave one of them out")
     if invocation.out and not invocation.dry_run:
@@ -190,7 +190,6 @@ def detached_sweep(lead: Callable[[Recorded], int]) -> int:
 
 def _preview(planned: Planned, invocation: Invocation) -> int:
     from nemotron.cli.preview import print_preview
-    from nemotron.cli.resolve import resolved, say_if_nothing
 
     rendering = resolved(planned) if invocation.resolve else None
     print_preview(planned.plan, as_json=invocation.json, resolved=rendering)

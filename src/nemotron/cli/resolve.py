@@ -6,11 +6,18 @@ import sys
 from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Rendering
     from nemo_runspec.planning.build import Planned
     from nemo_runspec.planning.model import Plan
+
+
+def check_resolve(resolve: bool, dry_run: bool) -> None:
+    """Raises `UserError` where `--resolve` was given without `--dry-run`."""
+    if resolve and not dry_run:
+        raise UserError("--resolve belongs to --dry-run", remedy="add --dry-run: --dry-run --resolve")
 
 
 def resolved(planned: Planned) -> Rendering | None:

@@ -12,7 +12,7 @@ from nemo_runspec.backends.slurm.verdicts import CLOSING, IMAGE, LAUNCH, REASONS
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
 from nemo_runspec.remote.provider import Diagnosis
-from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stack_of
+from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 
 _MINE = re.compile(r"^slurmstepd\S*: |^srun: |pyxis: |\benroot\b|\[ERROR\]")
@@ -83,15 +83,7 @@ class _Case:
 
 
 def _stalled(case: _Case) -> Diagnosis | None:
-    if not case.reason.startswith("no progress for"):
-        return None
-    place = stack_of(case.tail)
-    return Diagnosis(
-        "stall",
-        f"it made {case.reason}" + (f"; it was at {place}" if place else ""),
-        case.reason,
-        "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",
-    )
+    return stalled(case.reason, case.tail)
 
 
 def _unhealthy(case: _Case) -> Diagnosis | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nemo_runspec.backends.stall import STALL_TIMEOUT
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
@@ -153,12 +154,7 @@ _CARE = (
         "most three times. Takes some 20 s, and starts the container once more.",
         default=False,
     ),
-    Field(
-        "stall_timeout",
-        "str",
-        "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the "
-        "stacks of its Python processes are in the log then.",
-    ),
+    STALL_TIMEOUT,
     Field(
         "stall_action",
         "str",

@@ -22,13 +22,17 @@ from nemo_runspec.backends.slurm.places import run_dir
 from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.slurm.signals import signal_option
-from nemo_runspec.backends.slurm.stall import STALLS, stall_seconds
 from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
 from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
+from nemo_runspec.backends.stall import stall_seconds
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Resources
+
+
+STALLS = 3
+"""How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
 
 
 @dataclass(frozen=True)

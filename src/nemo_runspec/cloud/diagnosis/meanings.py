@@ -208,7 +208,6 @@ DEADLINES: Mapping[str, tuple[str, str, str]] = {
 
 _SHARED: Mapping[str, str] = {
     "gpu memory": "a smaller micro batch or sequence length, activation checkpointing, or more GPUs to shard over",
-    "stall": "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",
     "out of memory": "hold less in memory (smaller batches, fewer workers), or a larger node",
     "disk": "write to a mounted volume instead of the pod's own disk (HF_HOME and TMPDIR count too), or remove what is "
     "no longer needed",

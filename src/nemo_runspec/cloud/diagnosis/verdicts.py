@@ -24,7 +24,7 @@ from nemo_runspec.cloud.pod.marker import End, decisive, to_marker
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
 from nemo_runspec.remote.provider import Diagnosis
-from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stack_of
+from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.script.markers import NodeMarker, cause
 
 _WAITING = ("submitting", "queued", "starting", "running")
@@ -154,12 +154,7 @@ def _deadline(case: Case) -> Diagnosis | None:
 
 def _stalled(case: Case) -> Diagnosis | None:
     """It was ended because it hung (stall.sh)."""
-    end = case.end
-    if end is None or not end.reason.startswith("no progress for"):
-        return None
-    place = stack_of(case.tail)
-    what = f"it made {end.reason}" + (f"; it was at {place}" if place else "")
-    return Diagnosis("stall", what, end.reason, case.advice.of("stall"))
+    return stalled(case.end.reason, case.tail) if case.end else None
 
 
 def _memory(case: Case) -> Diagnosis | None:

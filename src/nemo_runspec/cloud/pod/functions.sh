@@ -14,7 +14,7 @@ nemotron_pod_begin() {
   nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_told='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
   nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
   nemotron_pod_status=$nemotron_pod_dir/status
-  nemotron_pod_oom=$(nemotron_pod_oom_kills)
+  nemotron_pod_oom=$(nemotron_oom_kills)
   (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_status") || :
   nemotron_pod_count_lives
   nemotron_pod_gates=$nemotron_pod_status/gates-$NEMOTRON_POD_LIFE
@@ -177,35 +177,15 @@ nemotron_pod_mark() {
   local received=$nemotron_pod_told lines='' host=${NEMOTRON_NODE_NAME-}
   [ -n "$host" ] || read -r host < /proc/sys/kernel/hostname
   if [ -f "$marker" ]; then
-    signal=$(nemotron_pod_value "$marker" signal) rank=$(nemotron_pod_value "$marker" rank)
-    oom=$(nemotron_pod_value "$marker" oom)
-  elif [ "$(nemotron_pod_oom_kills)" -gt "$nemotron_pod_oom" ]; then
+    signal=$(nemotron_value "$marker" signal) rank=$(nemotron_value "$marker" rank)
+    oom=$(nemotron_value "$marker" oom)
+  elif [ "$(nemotron_oom_kills)" -gt "$nemotron_pod_oom" ]; then
     oom=1
   fi
   [ -z "$nemotron_pod_log" ] || lines=$(($(wc -l < "$nemotron_pod_log") - nemotron_pod_before))
   printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s reason=%s\n' \
     "$nemotron_pod_index" "$nemotron_pod_attempt" "$1" "$signal" "$rank" "$oom" "$phase" "$received" "$lines" \
     "${host// /_}" "${2//$'\n'/ }"
-}
-
-# FILE KEY
-nemotron_pod_value() {
-  local key value
-  while IFS='=' read -r key value; do
-    [ "$key" != "$2" ] || printf '%s' "$value"
-  done < "$1"
-}
-
-# How many processes of this container the kernel has killed for want of memory.
-nemotron_pod_oom_kills() {
-  local key count
-  while read -r key count; do
-    if [ "$key" = oom_kill ]; then
-      printf '%s' "$count"
-      return 0
-    fi
-  done 2> /dev/null < <(cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2> /dev/null)
-  printf 0
 }
 
 # What a job that has succeeded on all nodes has made becomes the newest version of its artifact.
@@ -232,7 +212,7 @@ nemotron_pod_main() {
   nemotron_pod_run '' bash "$nemotron_pod_dir/job.sh" || code=$?
   marker=$nemotron_pod_status/node-$nemotron_pod_index
   if [ -f "$marker" ]; then
-    reason=$(nemotron_pod_value "$marker" reason) phase=$(nemotron_pod_value "$marker" phase)
+    reason=$(nemotron_value "$marker" reason) phase=$(nemotron_value "$marker" phase)
   elif [ -n "$nemotron_pod_told" ]; then
     reason="the job was told to stop (SIG$nemotron_pod_told)"
   elif [ "$code" -ne 0 ]; then

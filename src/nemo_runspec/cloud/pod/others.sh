@@ -82,11 +82,11 @@ nemotron_pod_await() {
 # NODE: the exit code of its command, or of what failed before it; nothing as long as it runs.
 nemotron_pod_command() {
   local marker=$nemotron_pod_status/node-$1 failed=$nemotron_pod_gates/failed.$1
-  if [ -f "$marker" ] && [ "$(nemotron_pod_value "$marker" attempt)" = "$nemotron_pod_attempt" ] && nemotron_pod_began "$1"
+  if [ -f "$marker" ] && [ "$(nemotron_value "$marker" attempt)" = "$nemotron_pod_attempt" ] && nemotron_pod_began "$1"
   then
-    nemotron_pod_value "$marker" exit_code
+    nemotron_value "$marker" exit_code
   elif [ -f "$failed" ]; then
-    nemotron_pod_value "$failed" exit_code
+    nemotron_value "$failed" exit_code
   else
     nemotron_pod_end "$1"
   fi

@@ -13,7 +13,7 @@ from nemo_runspec.cloud.layout import job_layout, run_dir
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
 from nemo_runspec.script import render_job_script
-from nemo_runspec.script.render import join, quote
+from nemo_runspec.script.render import join, quote, shared_functions
 
 POD_SCRIPT, DATA = "pod.sh", "data.json"
 
@@ -59,7 +59,7 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
         _constants(plan, outputs, versions),
         ("# --- the profile's own commands", *_prepare(plan.target)),
         ("# --- which node this is", _beside(f"{kind}.sh")),
-        ("# --- functions", _beside("functions.sh")),
+        ("# --- functions", shared_functions(), "", _beside("functions.sh")),
         ("# --- the other nodes", _beside("others.sh")),
         ("# --- this pod", "nemotron_pod_main"),
     )

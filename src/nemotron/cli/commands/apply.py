@@ -26,7 +26,6 @@ def make(help_text: str) -> Command:
 
 
 def _call(plan: str, dry_run: bool, resolve: bool) -> int:
-    from nemo_runspec.errors import UserError
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import expanded, jobs_dir
     from nemo_runspec.planning.build import Planned
@@ -36,9 +35,9 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
     from nemotron.cli.again import looked_at_again
     from nemotron.cli.execute import ready_client, run_request, submit, values_of
     from nemotron.cli.inputs import provide_inputs
+    from nemotron.cli.resolve import check_resolve
 
-    if resolve and not dry_run:
-        raise UserError("--resolve belongs to --dry-run", remedy="add --dry-run: --dry-run --resolve")
+    check_resolve(resolve, dry_run)
     saved = load_plan(expanded(plan))
     if dry_run:
         _show(saved, resolve)

@@ -1,12 +1,17 @@
-"""The profile's `stall_timeout`, read. `script/stall.sh` is what acts by it, inside the job."""
+"""The profile key `stall_timeout`, of every executor that has it. `script/stall.sh` acts by it, inside the job."""
 
 from __future__ import annotations
 
 from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import Field
 
-STALLS = 3
-"""How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
+STALL_TIMEOUT = Field(
+    "stall_timeout",
+    "str",
+    "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the stacks of "
+    "its Python processes are in the log then.",
+)
 
 
 def stall_seconds(text: str | None) -> int | None:

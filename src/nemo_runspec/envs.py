@@ -24,6 +24,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import PythonEnv
+from nemo_runspec.processes import signals_held
 
 Progress = Callable[[str], None]
 
@@ -207,20 +208,23 @@ def find_uv() -> str:
 
 def _uv(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     """Runs uv; it ends with this call, whatever ends the call."""
-    process = subprocess.Popen(
-        command,
-        env=uv_environment(os.environ) if environment is None else environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
+    process = None
     try:
+        with signals_held():  # one that comes while it is started must find it
+            process = subprocess.Popen(
+                command,
+                env=uv_environment(os.environ) if environment is None else environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
         output, _ = process.communicate()
     except BaseException:
-        process.kill()
-        process.wait()
+        if process is not None:
+            process.kill()
+            process.wait()
         raise
     if process.returncode != 0:
         last = "\n".join(f"    {line}" for line in output.strip().splitlines()[-_LAST_LINES:])

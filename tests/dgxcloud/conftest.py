@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from labs.runai import RunaiLab
 from labs.runai.fixtures import runai_lab
 from runaiclient import Client
 
+from nemo_runspec.backends.dgxcloud import api, credentials
+
 __all__ = ["client", "runai_lab"]
+
+
+@pytest.fixture(autouse=True)
+def as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test finds, and leaves, no secret, token or connection: another one's may be wrong, or not patient."""
+    monkeypatch.setattr(credentials, "_GIVEN", {})
+    forget_connections()
+    yield
+    forget_connections()
+
+
+def forget_connections() -> None:
+    api._token.cache_clear()
+    api._OF_THREAD.__dict__.clear()
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import time
 
 import pytest
 from labs.pods import needs_mounts
-from labs.slurm.process import until
 from leptonkit import api_of, run
+from waiting import until
 
+from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.logs import Cursor, newest, tail
 
 LINES = 12_000
@@ -53,6 +54,45 @@ def test_more_lines_than_an_answer_holds(lepton_lab, resolution):
     assert tail(api, handle, offsets, 100_000) == []
 
 
+class Slow:
+    """A job's log and its clock. The job writes a line every 5 ms all along.
+
+    0.2 s pass with each answer, and 20 s after one whose time ends a little later: there, whoever asks stands still.
+    """
+
+    EVERY = 5_000_000
+
+    def __init__(self, lines):
+        self.now = 1_700_000_000 * 10**9
+        self.lines = [(self.now - (lines - number) * self.EVERY, str(number)) for number in range(lines)]
+
+    def time_ns(self):
+        return self.now
+
+    def time(self):
+        return self.now / 10**9
+
+    def logs(self, id, begin, end, *, replica="", limit=5000):
+        found = [line for line in self.lines if begin <= line[0] < end][-limit:]
+        stands = 0 < end - self.now < 60 * 10**9 and len(found) < limit
+        for _ in range(4000 if stands else 40):
+            self.now += self.EVERY
+            self.lines.append((self.now, str(len(self.lines))))
+        return [{"values": [[str(at), text] for at, text in found]}]
+
+
+def test_what_is_written_between_two_answers_comes_with_the_next(monkeypatch):
+    """A time that is asked for may end after the answer: what is written in the rest of it is not skipped."""
+    log = Slow(12_000)
+    monkeypatch.setattr(logs, "time", log)
+    handle, offsets, text = {"id": "job", "since": log.time() - 5}, {}, b""
+    for _ in range(100):
+        for piece in tail(log, handle, offsets, 10**6):
+            offsets[piece.path], text = piece.end, text + piece.content
+    told = [int(line) for line in text.split()]
+    assert told == list(range(len(told))) and len(told) > 15_000
+
+
 @needs_mounts
 def test_a_log_for_each_node(lepton_lab):
     script = """n=$LEPTON_JOB_WORKER_INDEX; for i in 1 2 3; do echo "$n: $i"; done
@@ -84,7 +124,7 @@ def test_nodes_that_are_listed_late(lepton_lab):
     affinity = {"allowed_dedicated_node_groups": ["ng-h100-4f2a"]}
     unlisted = lepton_lab.fault("GET /jobs/*/replicas", "404", times=None)
     job, handle = run(lepton_lab, script, nodes=2, mounts=mounts, affinity=affinity)
-    until(lambda: job.text.count("early") == 2 and "node=0" in job.text, "both have begun", 60)
+    until(lambda: job.text.count("early") == 2 and "node=0" in job.text, "the words of both")
     api = api_of(lepton_lab)
     early, offsets = read_all(api, handle, 1 << 20)
     assert list(early) == [job.id]

@@ -45,16 +45,41 @@ def test_a_wish_ends_it_once_and_its_grace_counts(tmp_path, work):
     assert why_stopped(Interrupts(), tmp_path).words == "me"
 
 
-def test_the_signal_that_announces_a_wish_is_not_a_second_one(tmp_path, work):
+@pytest.mark.parametrize("looks", [0, 3], ids=["at once", "late"])
+def test_the_signal_that_announces_a_wish_is_not_a_second_one(tmp_path, work, looks):
     interrupts = Interrupts()
     stop = stop_of(work, tmp_path, interrupts=interrupts)
-    write_request(tmp_path, CancelRequest(60.0, "me"))
+    write_request(tmp_path, CancelRequest(60.0, "me", announced=True))
+    for _ in range(looks):
+        stop.tick()
     interrupts.seen.append(15)
     stop.tick()
     assert work.told == ["TERM"]
     interrupts.seen.append(15)
     stop.tick()
     assert work.told == ["TERM", "KILL"]
+
+
+@pytest.mark.parametrize(("announced", "number"), [(False, 15), (True, 2)])
+def test_another_signal_is(tmp_path, work, announced, number):
+    interrupts = Interrupts()
+    stop = stop_of(work, tmp_path, interrupts=interrupts)
+    write_request(tmp_path, CancelRequest(60.0, "me", announced=announced))
+    stop.tick()
+    interrupts.seen.append(number)
+    stop.tick()
+    assert work.told == ["TERM", "KILL"]
+
+
+def test_a_wish_after_a_signal_says_how_long_and_does_not_tell_the_job_again(tmp_path, work):
+    interrupts = Interrupts()
+    stop = stop_of(work, tmp_path, interrupts=interrupts)
+    interrupts.seen.append(2)
+    stop.tick()
+    write_request(tmp_path, CancelRequest(600.0, "me", announced=True))
+    interrupts.seen.append(15)
+    stop.tick()
+    assert work.told == ["TERM"] and stop.time_left() > 300
 
 
 def test_a_removed_folder_ends_it(tmp_path, work):

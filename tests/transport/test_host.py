@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.transport.base import Broken
 
@@ -68,9 +69,9 @@ def test_a_broken_script_is_an_ending_like_any_other(host):
     assert done.out == b""
 
 
-def test_a_script_that_takes_too_long_is_given_up(host):
-    with pytest.raises(Broken, match=r"within 1 s; whether it has run is not known"):
-        host.run("sleep 60", timeout=1)
+def test_a_script_that_takes_too_long_is_given_up(host, late):
+    with late() as data, pytest.raises(Broken, match=r"within 60 s; whether it has run is not known"):
+        host.run("sleep 600", data=data, timeout=60)
     assert host.run("echo still here").text == "still here\n"
 
 
@@ -95,7 +96,24 @@ def test_a_script_that_goes_on_ends_with_all_it_has_started(host, end):
     assert all(map(alive, pids))
     process.stdin.close() if end == "let go" else getattr(process, end)()
     process.wait()
-    until(lambda: not any(map(alive, pids)), "both ended", 20)
+    until(lambda: not any(map(alive, pids)), "the end of both")
+
+
+def test_a_script_whose_outermost_shell_is_killed_as_it_begins_is_left_by_nobody(host, tmp_path):
+    """Whatever step of its start that falls into: a script that runs is watched."""
+    pids = tmp_path / "pids"
+    for number in range(20):
+        process = host.start(f"echo $BASHPID >> {pids}; exec sleep 1003")
+        time.sleep(number * 0.002)
+        process.kill()
+        process.wait()
+    (last := host.start("exit 0")).wait()  # all that was begun before has come as far
+    assert last.returncode == 0
+
+    def none_is_left():
+        return not any(alive(int(pid)) for pid in (pids.read_text().split() if pids.exists() else ()))
+
+    until(none_is_left, "the end of all")
 
 
 def test_round_trips_are_counted(host):
@@ -109,7 +127,7 @@ def test_many_threads_may_use_it_at_once(host):
     answers: dict[int, str] = {}
 
     def ask(number: int) -> None:
-        answers[number] = host.run(f"sleep 0.05; echo {number}").text
+        answers[number] = host.run(f"sleep 0.05; echo {number}", timeout=300).text
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
     for thread in threads:

@@ -13,10 +13,17 @@ _FILE = "cancel.json"
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """`grace`: seconds between TERM and KILL. `by`: who asked, for a person."""
+    """What somebody wants.
+
+    Attributes:
+        grace: seconds between TERM and KILL.
+        by: who asked, for a person.
+        announced: one TERM follows, to the process that runs the job: it is part of this wish, not a second one.
+    """
 
     grace: float
     by: str
+    announced: bool = False
 
 
 def write_request(folder: Path, request: CancelRequest) -> None:
@@ -28,11 +35,11 @@ def read_request(folder: Path) -> CancelRequest | None:
     """The wish, if somebody has left one. A file system that fails for a moment wishes nothing."""
     try:
         data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return CancelRequest(float(data["grace"]), str(data["by"]))
+        return CancelRequest(float(data["grace"]), str(data["by"]), bool(data.get("announced", True)))
     except OSError:
         return None
     except (ValueError, KeyError, TypeError):  # it is there, so somebody wants the end
-        return CancelRequest(10.0, "another process")
+        return CancelRequest(10.0, "another process", announced=True)
 
 
 def forget_request(folder: Path) -> None:

@@ -84,6 +84,8 @@ nemotron_rank() {
 nemotron_on_signal() {
   nemotron_received=$1
   nemotron_signals=$((nemotron_signals + 1))
+  # It may come between the start of the command and the line that notes it.
+  [ -z "$nemotron_launching" ] || [ "${!:-none}" = "$nemotron_launching" ] || nemotron_child=$!
   if [ -n "$nemotron_child" ]; then
     [ -n "$nemotron_signals_all" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
   else
@@ -97,8 +99,9 @@ nemotron_on_signal() {
 nemotron_launch() {
   local nemotron_code nemotron_result=127 nemotron_before nemotron_watcher='' nemotron_stall=''
   set -m
+  nemotron_launching=${!:-none}
   "$@" < /dev/null &
-  nemotron_child=$!
+  nemotron_child=$! nemotron_launching=''
   set +m
   if [ "$nemotron_tasks" -gt 1 ] || [ -n "$nemotron_requeues" ]; then
     nemotron_watch "$nemotron_child" > /dev/null 2>&1 &
@@ -225,7 +228,7 @@ nemotron_finish() {
 
 # Starts the records of this node and sees to it that its exit marker is written however the script ends.
 nemotron_begin() {
-  nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child=''
+  nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child='' nemotron_launching=''
   nemotron_finished='' nemotron_signal='' nemotron_apart=''
   nemotron_signals=0
   nemotron_started=$(nemotron_now)

@@ -13,7 +13,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import is_alive
-from nemo_runspec.jobs.request import CancelRequest, write_request
+from nemo_runspec.jobs.request import CancelRequest, read_request, write_request
 from nemo_runspec.processes import user_name
 
 _MARGIN = 15.0
@@ -42,7 +42,10 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
             f"job '{record.name}' was started on {record.host}, which this process cannot reach",
             remedy=f"on {record.host}: nemotron jobs cancel {record.name}",
         )
-    write_request(folder, CancelRequest(grace, by or f"nemotron jobs cancel ({user_name()})"))
+    before = read_request(folder)  # its sweep may have been told already, and it with it
+    announced = _has_its_own(record) if before is None else before.announced
+    wish = CancelRequest(grace, by or f"nemotron jobs cancel ({user_name()})", announced)
+    write_request(folder, wish)
     if supervised:
         _wake_supervisor(record)
         ended = _wait(store, record.name, grace + _MARGIN)
@@ -70,9 +73,14 @@ def clear(record: JobRecord, folder: Path) -> None:
         backend.load_worker().clear(record, folder)
 
 
+def _has_its_own(record: JobRecord) -> bool:
+    """Whether its supervisor has no other jobs, as that of a sweep has."""
+    return record.group is None
+
+
 def _wake_supervisor(record: JobRecord) -> None:
-    """TERM, so that it stops even while it makes an environment. A sweep's process has other jobs and looks itself."""
-    if record.launcher is not None and record.group is None:
+    """TERM, so that it stops even while it makes an environment. A sweep's process looks for the wish itself."""
+    if record.launcher is not None and _has_its_own(record):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(record.launcher.pid, signal.SIGTERM)
 

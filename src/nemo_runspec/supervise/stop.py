@@ -54,6 +54,7 @@ class Stop:
         self._deadline: float | None = None
         self._killed = False
         self._requested = False
+        self._announcement_due = False
 
     @property
     def asked(self) -> bool:
@@ -76,10 +77,12 @@ class Stop:
         request = None if self._requested else read_request(self._folder)
         if request is not None:
             self._requested = True
+            self._announcement_due = request.announced
             self._ask(request.by, request.grace)
-            new = new[1:]  # the signal that announced it
         for number in new:
-            if self._deadline is None:
+            if self._announcement_due and number == signal.SIGTERM:  # it may come long after the wish is read
+                self._announcement_due = False
+            elif self._deadline is None:
                 self._ask(WORDS[signal.Signals(number)], self._grace)
             else:
                 self._kill("it is killed now")
@@ -88,10 +91,13 @@ class Stop:
             self._kill(f"it did not stop within {self._grace:g} s and is killed")
 
     def _ask(self, who: str, grace: float) -> None:
+        """The job is told once: many a program dies of a second TERM while it saves its work."""
+        told = self._deadline is not None
         self._grace = grace
         self._deadline = time.monotonic() + grace
         self._say(f"{who}: the job was asked to stop and has {grace:g} s; once more kills it")
-        self._work.terminate()
+        if not told:
+            self._work.terminate()
 
     def _kill(self, why: str) -> None:
         if not self._killed:

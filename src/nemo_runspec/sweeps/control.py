@@ -8,6 +8,8 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.process import Life, is_alive, life_of
@@ -26,11 +28,13 @@ def goes_on(sweep: Sweep) -> bool:
     return not status_of(sweep).over
 
 
-def stop(store: SweepStore, group: str, wish: CancelRequest) -> None:
+def stop(store: SweepStore, group: str, wish: CancelRequest, members: Iterable[Path] = ()) -> None:
     """Tells a sweep's process to end its running members and to start no more. One that is over is left as it is.
 
     Args:
         wish: who wants that, which the sweep then says of its end.
+        members: the folders of the jobs that may run in its process. They have the wish before it has the signal,
+            which they hear too: it must not be a second one to them.
 
     Raises:
         UserError: it runs on another machine or in another container.
@@ -43,8 +47,9 @@ def stop(store: SweepStore, group: str, wish: CancelRequest) -> None:
             f"sweep '{sweep.group}' runs on another machine or in another container",
             remedy=f"there: nemotron jobs cancel {sweep.group}",
         )
-    with suppress(OSError):  # it is a matter of words; the signal counts
-        write_request(store.folder(group), wish)
+    for folder in (*members, store.folder(group)):
+        with suppress(OSError):  # it is a matter of words; the signal counts
+            write_request(folder, replace(wish, announced=True))
     with suppress(ProcessLookupError, PermissionError):
         os.kill(sweep.launcher.pid, signal.SIGTERM)
 

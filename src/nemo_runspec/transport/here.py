@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import subprocess
+import threading
 import time
 from contextlib import closing, suppress
 from typing import IO, cast
@@ -55,12 +56,12 @@ class LocalHost:
     key = "local"
 
     def __init__(self) -> None:
-        self._counter = itertools.count(1)
+        self._counting = threading.Lock()
         self.calls = 0
 
     def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
         """As `Host.run`."""
-        self.calls = next(self._counter)
+        self._count()
         with closing(Spool()) as errors:
             exchange = Exchange(spawn(["bash", "-c", remote.HERE], errors.writer))
             try:
@@ -76,11 +77,15 @@ class LocalHost:
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
         """As `Host.start`."""
-        self.calls = next(self._counter)
+        self._count()
         errors = Spool()
         process = spawn(["bash", "-c", remote.STARTED_HERE], errors.writer)
         Exchange(process).send(remote.framed(script))
         return process.handed_on(errors)
+
+    def _count(self) -> None:
+        with self._counting:
+            self.calls += 1
 
     def close(self) -> None:
         """Nothing is held."""

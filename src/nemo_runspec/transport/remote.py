@@ -18,12 +18,17 @@ _RUN = 'IFS= read -r -d "" s || exit 1; (eval "$s"); printf "\\n%s %s\\n" {mark}
 
 _START = (
     'IFS= read -r -d "" s || exit 1; exec 3<&0 </dev/null; set -m; '
-    '(set +m; eval "$s") 3<&- & p=$!; '
+    "(trap : TERM; set -m; p=$(exec sh -c 'echo $PPID'); "
     "{{ while IFS= read -r -u 3 _; do :; done; kill -TERM -- -$p; sleep 2; kill -KILL -- -$p; }} "
-    ">/dev/null 2>&1 & w=$!; "
-    "{{ wait $p; c=$?; kill -KILL -- -$w; }} 2>/dev/null; [ $c = 255 ] && c=254; exit $c"
+    ">/dev/null 2>&1 & w=$!; set +m; "
+    '{{ (eval "$s") 2>&4 3<&- 4>&-; c=$?; }} 4>&2 2>/dev/null; kill -KILL -- -$w; exit $c) & '
+    "{{ wait $!; c=$?; }} 2>/dev/null; [ $c = 255 ] && c=254; exit $c"
 )
-"""The input is a life line: when it ends, because we or the connection have, the script's process group is ended."""
+"""The input is a life line: when it ends, because we or the connection have, the script's process group is ended.
+
+Who watches it is started by that group's first process, before the script: whenever the outermost bash is killed, a
+script that runs is watched. The first process outlives a TERM, so that the script may end as it likes.
+"""
 
 HERE = 'IFS= read -r -d "" s || exit 1; eval "$s"'
 """The same without greeting and status, for a bash on this machine."""

@@ -67,7 +67,7 @@ class SshHost:
         self.name = address.name
         self.key = f"ssh:{address.name}"
         self.calls = 0
-        self._counter = itertools.count(1)
+        self._counting = threading.Lock()
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self._connection = Connection(address, linger, folder)
 
@@ -78,7 +78,7 @@ class SshHost:
 
     def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
         """As `Host.run`. A person's typing at a prompt of ssh does not count to `timeout`."""
-        self.calls = next(self._counter)
+        self._count()
         wrapping, deadline = Wrapping(), self._deadline(timeout)
         with self._slot(deadline), closing(self._greeted(wrapping, deadline)) as session:
             head = wrapping.to_run(script)
@@ -93,11 +93,15 @@ class SshHost:
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
         """As `Host.start`."""
-        self.calls = next(self._counter)
+        self._count()
         wrapping = Wrapping()
         session = self._greeted(wrapping, self._deadline(4 * GREETING_S))
         session.exchange.send(wrapping.to_start(script))
         return session.kept()
+
+    def _count(self) -> None:
+        with self._counting:
+            self.calls += 1
 
     def close(self) -> None:
         """Gives the connection back: to ssh itself, which keeps it for `linger` seconds."""

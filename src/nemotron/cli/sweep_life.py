@@ -105,12 +105,17 @@ class SweepLife:
         self.recorded(self.sweep)
 
     def _conclude(self, error: BaseException | None) -> None:
-        """However it ended, the sweep is written down, compared and shown."""
+        """However it ended, the sweep is compared, shown and written down.
+
+        That it has ended is written last: whoever waited for it, or removes it then, finds all of it.
+        """
         verdict, code, cause = self._ending(error)
         self.sweep = replace(self.sweep, ended=now(), verdict=verdict, exit_code=code, cause=cause)
-        self.store.write(self.sweep)
-        if any(member.record or member.problem for member in self.sweep.members):
-            conclude(self.sweep, self.folder)
+        try:
+            if any(member.record or member.problem for member in self.sweep.members):
+                conclude(self.sweep, self.folder)
+        finally:
+            self.store.write(self.sweep)
 
     def _ending(self, error: BaseException | None) -> tuple[str, int, str]:
         """State, exit code and, where the members do not say it, cause of the sweep's end."""

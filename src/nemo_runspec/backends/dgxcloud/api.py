@@ -30,6 +30,9 @@ PAGE = 500
 _OF_THREAD = threading.local()
 """Connections of this thread, by their address: a connection is asked by one thread at a time."""
 
+_TOKENS = threading.Lock()
+"""Held while an application's token is looked up: several threads that begin at once share one."""
+
 PATIENCE, AT_ONCE = 60.0, 15.0
 """Seconds that a question may take in all; and one that a person waits for who has not submitted anything yet."""
 
@@ -268,9 +271,14 @@ def require_tls(key: str, url: str) -> None:
         )
 
 
-@lru_cache(maxsize=32)
 def shared_token(base_url: str, client_id: str, secret: str) -> Token:
     """The token of an application in this process."""
+    with _TOKENS:
+        return _token(base_url, client_id, secret)
+
+
+@lru_cache(maxsize=32)
+def _token(base_url: str, client_id: str, secret: str) -> Token:
     web = Web(base_url, "run:ai", headers=_nothing, timeout=AT_ONCE, patience=AT_ONCE)
     return Token(partial(fetch_token, web, client_id, secret))
 

@@ -128,7 +128,7 @@ def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: in
     taken: list[Line] = []
     size, more = 0, False
     for line in _after(api, str(handle["id"]), replica, cursor, _begin(handle)):
-        if size >= limit:
+        if line is None or size >= limit:
             more = True
             break
         taken.append(line)
@@ -140,13 +140,15 @@ def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: in
     return Piece(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
 
 
-def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) -> Iterator[Line]:
-    """The lines after a cursor, as they are asked for."""
+def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) -> Iterator[Line | None]:
+    """The lines after a cursor, as they are asked for; None at the end where there may be more by now."""
     at, end, skip = cursor.time or begin, _now(), cursor.taken
-    width = min(end - at, _WIDEST)
+    width, written = min(end - at, _WIDEST), 0
     while at < end:
         until = min(at + max(1, width), end)
+        settled = max(written, time.time_ns() - _BEFORE)
         lines = read_lines(api.logs(id, at, until, replica=replica))
+        written = max([written, *(line[0] for line in lines[-1:])])
         if len(lines) >= LOG_LINES and until - at > 1:
             # Only the newest came. As many lines as these fit into one answer: that is how long the next time may be.
             width = max(1, min((until - at) // 2, (until - lines[0][0]) * 3 // 4))
@@ -156,6 +158,9 @@ def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) ->
                 skip -= 1
             else:
                 yield line
+        if until > settled and until < end:  # lines of this very time may be written still: the next one begins in it
+            yield None
+            return
         at, width = until, (width if len(lines) > LOG_LINES // 2 else min(2 * width, _WIDEST))
 
 

@@ -69,13 +69,14 @@ def kill_all(job_dir: str, session: int, *, seconds: float = 5.0) -> bool:
     """KILL to everything of a job, until nothing is left; False if something is still there after that time."""
     end = time.monotonic() + seconds
     while True:
+        late = time.monotonic() > end  # before the look: on a busy machine one may take all of the time
         left = members(job_dir, session)
         _send(left, signal.SIGKILL)
         if not _proc_exists():
             _kill_group(session)
         if not left:
             return True
-        if time.monotonic() > end:
+        if late:
             return False
         time.sleep(0.02)
 

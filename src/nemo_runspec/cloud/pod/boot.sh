@@ -26,7 +26,7 @@ jobs=${job%/*} failed=$job.failed.$a
 fail() {
   trap '' TERM INT
   printf 'nemotron: %s\nnemotron-end: node=%s attempt=%s exit_code=%s signal= rank= oom=0 phase=start lines=1 node_name=%s reason=%s\n' "$2" "${i:-0}" "$a" "$1" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
-  [ "$i" != 0 ] || printf '%s\n' "$2" 2> /dev/null > "$failed"
+  [ "$i" != 0 ] || { echo "$2" > "$failed."; mv "$failed." "$failed"; }
   [ -z "$t" ] || rm -rf "$t" "$g"
   exit "${x:-$1}"
 } 2> /dev/null
@@ -63,7 +63,7 @@ download() {
 # URL FILE: as often as makes sense.
 fetch() {
   for n in 0 1 2; do
-    sleep "$n"
+    sleep $n
     e=`download "$1" "$2" 2>&1` && whole "$2" && return
     case $e in nemotron:*) printf '%s\n' "$e"; exit 9 ;; esac
   done
@@ -129,7 +129,7 @@ stage() {
   try mv "$t" "$job"
 }
 
-trap '[ -z "$c" ] || kill -- "-$c"; fail 143 "the job was told to stop before it had started"' TERM INT
+trap '[ -z "$c" ] || kill -- -$c; fail 143 "the job was told to stop before it had started"' TERM INT
 case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
 if [ -f "$job/pod.sh" ]; then :
 elif [ "$i" = 0 ]; then
@@ -138,7 +138,7 @@ elif [ "$i" = 0 ]; then
   stage "$@" &
   c=$!
   set +m
-  wait "$c"
+  wait $c
   n=$? c=
   [ "$n" -ne 9 ] || exit 1
   [ "$n" -eq 0 ] || fail 1 "fetching the job's files ended with status $n"

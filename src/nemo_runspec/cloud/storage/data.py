@@ -146,6 +146,8 @@ def _make_free(path: Path) -> None:
     try:
         path.rmdir()
     except OSError:
+        if path.is_symlink():  # another node has put it there meanwhile
+            return
         what = f"input {path}: something else is there already"
         raise S3Error(what, "choose another path for it, in a folder that is there or not") from None
 

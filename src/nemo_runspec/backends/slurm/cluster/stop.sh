@@ -28,5 +28,8 @@ while IFS=$'\037' read -r id cluster folder _ slurm; do
   # On a full disk there is no wish to be read: without this, a command that ends with a failure would be tried again.
   timeout "$seconds" scontrol "${where[@]}" update "JobId=$id" Requeue=0 > /dev/null 2>&1 < /dev/null
   said=$(timeout "$seconds" scancel "${where[@]}" --batch --signal=TERM "$id" 2>&1 < /dev/null)
-  section "$id;$cluster" $? "${said:-asked}"
+  code=$?
+  # It has ended since squeue was asked.
+  [[ $said != *'Invalid job id specified'* && $said != *'already completing'* ]] || code=0
+  section "$id;$cluster" "$code" "${said:-asked}"
 done

@@ -93,9 +93,10 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     overview = Overview(store)
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
-    for each in sweeps:
-        stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"))
     records = [store.by_name(entry.name) for entry in overview.with_members(meant)]
+    for each in sweeps:
+        running = [store.folder(record.name) for record in records if record.group == each.name and not record.over]
+        stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"), running)
     done = _cancel_all(store, records, seconds, f"nemotron jobs {command} ({user_name()})")
     wait_for_end(overview.sweep_store, [each.name for each in sweeps], seconds + _MARGIN)
     ended = [result for result in done if not isinstance(result, UserError)]

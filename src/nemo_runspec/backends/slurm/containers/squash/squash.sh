@@ -60,7 +60,7 @@ fi
 if [ -n "$lock" ]; then rm -rf -- "$folder/.$name".*.part; fi
 rm -rf -- "$part"
 trap 'rm -rf -- "$part"' EXIT
-trap 'exit 143' TERM
+trap 'kill $(jobs -p) 2> /dev/null || :; wait || :; exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
 
@@ -68,7 +68,6 @@ printf 'importing %s\n' "$uri"
 # In the background, so that a signal is heeded at once and enroot hears of it.
 enroot import --output "$part" "$uri" &
 import=$!
-trap 'kill "$import" 2> /dev/null; wait "$import" || :; exit 143' TERM
 code=0
 wait "$import" || code=$?
 [ "$code" -eq 0 ] || fail "enroot import $uri has ended with exit code $code; its own words are above" "$code"

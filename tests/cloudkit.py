@@ -17,7 +17,7 @@ exit "$code"
 """
 """What a pod does, as far as it matters here: it runs a command, and says how that ended."""
 
-LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(60)'"
+LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(600)'"
 RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
 
 READY = {"when": "step 1"}

@@ -1,9 +1,7 @@
-"""Targets and plans for Docker, made directly, and waiting for what must happen."""
+"""Targets and plans for Docker, made directly."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,12 +27,3 @@ def make_plan(top: Path, script: str = "", *, name: str = "docker-job-1120-k2m4p
     """A plan for Docker with this script and profile, its job directory below `top`/state."""
     plan = plan_for(top, script, name=name, executor="docker")
     return replace(plan, job_dir=str(top / "state" / "jobs" / name), target=make_target(env), run={"env": env})
-
-
-def until(look: Callable[[], Any], seconds: float = 90) -> Any:
-    """What `look` returns once it is something."""
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
-    return found

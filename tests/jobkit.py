@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from waiting import until
 
 from nemo_runspec.backends.local.fields import LocalTarget
 from nemo_runspec.packaging.bundle import digest
@@ -109,3 +113,29 @@ def run_script(plan: Plan, cwd: Path, timeout: float = 120, **extra: str) -> tup
     process = start_script(lay_out(plan), cwd, **extra)
     output, _ = process.communicate(timeout=timeout)
     return process.returncode, output
+
+
+def alive(pid: int) -> bool:
+    """Whether any thread of a process does anything more; one that only waits to be reaped does not."""
+    return bool(_thread_states(pid) - {"Z", "X"})
+
+
+def kill(pid: int) -> None:
+    """Kills a process. It is gone then, not only told: until it is, it may still read, write and see others end."""
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), f"the end of process {pid}")
+
+
+def pause(pid: int) -> None:
+    """Stops a process until it gets CONT. It stands still then, not only told."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: _thread_states(pid) == {"T"}, f"the stop of process {pid}")
+
+
+def _thread_states(pid: int) -> set[str]:
+    """The letters of proc(5) for what the threads of a process do; nothing where it is no more."""
+    found = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(OSError):
+            found.add(stat.read_text().rpartition(")")[2].split()[0])
+    return found

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 BASE = "lab/python:latest"
 """Debian 12 with bash, coreutils and python3, and `python`."""
@@ -34,6 +35,10 @@ WITHOUT_BASH = "lab/busybox:latest"
 
 CACHE = Path(os.environ.get("NEMOTRON_TESTCACHE", Path.home() / ".cache" / "nemotron-tests"))
 """Found when this module is imported: a test may have set another HOME later."""
+_SECONDS_TO_START, _SECONDS_TO_STOP = 300.0, 900.0
+"""How long an engine may take, on a machine where several are started at once."""
+
+_TRIES = 3
 _INCLUDE = "python3,procps,libstdc++6"
 _RUNC = """\
 #!/usr/bin/env python3
@@ -92,18 +97,18 @@ class Engine:
         """The process id of the engine."""
         return int((self.folder / "docker.pid").read_text())
 
-    def client(self) -> Any:
-        """A docker-py `APIClient`."""
+    def client(self, seconds: float = 600) -> Any:
+        """A docker-py `APIClient`. `seconds`: how long it waits for an answer; an image may take minutes to import."""
         from docker import APIClient
 
-        return APIClient(self.host, version="auto", timeout=60)
+        return APIClient(self.host, version="auto", timeout=seconds)
 
     def ready(self) -> bool:
         """True once it answers."""
         from docker.errors import DockerException
 
         try:
-            self.client().close()
+            self.client(60).close()
         except (DockerException, OSError):
             return False
         return True
@@ -125,10 +130,11 @@ class Engine:
             client.close()
 
     def empty(self) -> None:
-        """Removes all containers and networks."""
+        """Removes all containers and networks, also where somebody else is about to."""
         client = self.client()
         for container in client.containers(all=True):
-            client.remove_container(container["Id"], force=True, v=True)
+            _remove(client, container["Id"])
+        until(lambda: not client.containers(all=True), "the end of the last container")
         client.prune_networks()
         client.close()
 
@@ -144,6 +150,16 @@ class Engine:
         finally:
             client.remove_container(made, force=True, v=True)
             client.close()
+
+
+def _remove(client: Any, container: str) -> None:
+    from docker.errors import APIError
+
+    try:
+        client.remove_container(container, force=True, v=True)
+    except APIError as error:
+        if error.status_code not in (404, 409):  # gone, or being removed
+            raise
 
 
 @contextmanager
@@ -166,15 +182,15 @@ def kept_engine(top: Path) -> Iterator[Engine]:
             make_images(engine)
             yield engine
         finally:
-            use.close()
-            keeper.wait(60)
+            fcntl.flock(use, fcntl.LOCK_UN)  # closing would not do where a fork of this process has it open too
+            keeper.wait(_SECONDS_TO_STOP)
 
 
 @contextmanager
 def own_engine() -> Iterator[Engine]:
     """An engine of its own, without images, for tests that stop it."""
     folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
-    process = launch(folder)
+    process = launched(folder)
     try:
         wait_until_ready(Engine(folder))
         yield Engine(folder)
@@ -182,7 +198,22 @@ def own_engine() -> Iterator[Engine]:
         stop(folder, process)
 
 
-def wait_until_ready(engine: Engine, seconds: float = 60) -> None:
+def launched(folder: Path) -> subprocess.Popen[bytes]:
+    """Starts an engine; its process once it answers, or no more is to be hoped for.
+
+    On a busy machine one may wait too long for its containerd: it ends before it has answered, and is started anew.
+    """
+    process, tries = launch(folder), 1
+    end = time.monotonic() + _SECONDS_TO_START
+    while not Engine(folder).ready() and time.monotonic() < end:
+        if process.poll() is not None and tries < _TRIES:
+            _end_shims(folder)
+            process, tries = launch(folder), tries + 1
+        time.sleep(0.1)
+    return process
+
+
+def wait_until_ready(engine: Engine, seconds: float = _SECONDS_TO_START) -> None:
     """Returns once the engine answers."""
     end = time.monotonic() + seconds
     while not engine.ready():
@@ -196,7 +227,7 @@ def keep(folder: Path, lock: Path) -> None:
     """The keeper: starts the engine, waits until nobody uses it, stops it."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    process = launch(folder)
+    process = launched(folder)
     with lock.open("w") as use:
         fcntl.flock(use, fcntl.LOCK_EX)
         stop(folder, process)
@@ -234,9 +265,9 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
     An engine that a test has stopped is started once more for that: its networks are still in the kernel.
     """
     if not Engine(folder).ready():
-        process.wait(60)
+        process.wait(_SECONDS_TO_START)
         _end_shims(folder)
-        process = launch(folder)
+        process = launched(folder)
     try:
         wait_until_ready(Engine(folder))
         Engine(folder).empty()
@@ -247,7 +278,7 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
 def _terminate(folder: Path, process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(30)
+        process.wait(120)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -260,11 +291,31 @@ def _terminate(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_shims(folder: Path) -> None:
-    """What an engine that was killed has left: containerd and the containers' keepers."""
+    """What an engine that was killed has left: containerd and the containers' keepers. They are gone then.
+
+    So are the notes of its processes: their ids may be somebody else's by now, and the next engine would not start.
+    """
+
+    def ended() -> bool:
+        left = _processes_of(folder)
+        for process in left:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        return not left
+
+    until(ended, "the end of the engine's processes")
+    for note in ("docker.pid", "exec/containerd/containerd.pid"):
+        (folder / note).unlink(missing_ok=True)
+
+
+def _processes_of(folder: Path) -> set[int]:
+    """Processes whose command line names the folder; of one that only waits to be reaped there is none."""
+    found = set()
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if str(folder).encode() in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
-                os.kill(int(entry.name), signal.SIGKILL)
+            if str(folder).encode() in (entry / "cmdline").read_bytes():
+                found.add(int(entry.name))
+    return found - {os.getpid()}
 
 
 def make_images(engine: Engine) -> None:

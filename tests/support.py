@@ -218,9 +218,10 @@ def process(project: Project, *args: str, cwd: Path | None = None, timeout: floa
 
 
 def git(folder: Path, *args: str) -> str:
-    """Runs git with an identity of its own."""
-    identity = ("-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *identity, *args], cwd=folder, capture_output=True, text=True, check=True)
+    """Runs git with an identity of its own. After a commit, git 2.47 would still be at work when it has ended."""
+    settings = ("user.name=test", "user.email=test@example.com", "commit.gpgsign=false", "maintenance.auto=false")
+    words = ["git", *(word for setting in settings for word in ("-c", setting)), *args]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from support import Outcome, Project
+from waiting import LONG, until
 
 from behaviour.rigs import Rig, Setting
 
-_PATIENCE = 300
+_PATIENCE = 600
 """Seconds after which a call of nemotron hangs."""
 
 RANK = "[rank0] "
@@ -25,6 +26,14 @@ TELL = """
     import json, os, sys
     def tell(**said):
         print("TOLD " + json.dumps(said), flush=True)
+    def wait_for_word():
+        import time
+        open(os.environ["NEMOTRON_JOB_DIR"] + "/waits", "w").close()
+        for _ in range(6000):
+            if os.path.exists(os.environ["NEMOTRON_JOB_DIR"] + "/go"):
+                return
+            time.sleep(0.1)
+        raise SystemExit("nobody said that it may go on")
 """
 
 
@@ -66,7 +75,7 @@ class Bench:
         self.project.write("env.toml", "\n".join(["[target]", self.setting.profile, *lines, ""]))
 
     def script(self, text: str, name: str = "job.py") -> str:
-        """Writes a script, which can `tell(...)`; returns what names it on the command line."""
+        """Writes a script, which can `tell(...)` and `wait_for_word()`; returns what names it on the command line."""
         self.project.write(name, textwrap.dedent(TELL) + textwrap.dedent(text))
         return f"./{name}"
 
@@ -124,13 +133,19 @@ class Bench:
         """The job's folder."""
         return self.project.state / "jobs" / name
 
+    def give_word(self, name: str) -> None:
+        """Lets a job go on that waits for it, as soon as it does."""
+        folder = self.setting.job_dir(self.folder(name))
+        until((folder / "waits").exists, f"{name} at its word", seconds=300)
+        (folder / "go").touch()
+
     def leftovers(self, name: str) -> list[str]:
-        """What of a job is still there, once it has had a moment to go."""
-        return eventually(lambda: self.setting.leftovers(name, self.folder(name)), lambda found: not found, 10)
+        """What of a job is still there, once it has had its time to go."""
+        return eventually(lambda: self.setting.leftovers(name, self.folder(name)), lambda found: not found, LONG)
 
     def log_has(self, name: str, text: str) -> str:
         """The job's log once the text is in it."""
-        return eventually(lambda: self.nemotron("jobs", "logs", name).out, lambda log: text in log, 120)
+        return until(lambda: self.nemotron("jobs", "logs", name).out, repr(text), lambda log: text in log, 300)
 
 
 def finish(process: subprocess.Popen[bytes]) -> Outcome:

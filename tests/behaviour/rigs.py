@@ -50,6 +50,7 @@ class Setting:
         leftovers: what of a job, given its name and folder, is still on the platform.
         safes: files of a job, given its folder, that hold its secrets while it is not over, for its owner alone.
         folders: where its jobs' files lie, besides the project's own.
+        job_dir: what a job calls its directory (`NEMOTRON_JOB_DIR`), as it is seen from here, given its folder.
         left_alone: whether a job, given its folder, is to be ended after a test.
     """
 
@@ -59,6 +60,7 @@ class Setting:
     leftovers: Callable[[str, Path], list[str]] = lambda name, folder: processes_of(folder)
     safes: Callable[[Path], list[Path]] = lambda folder: []
     folders: Sequence[Path] = ()
+    job_dir: Callable[[Path], Path] = lambda folder: folder
     left_alone: Callable[[Path], bool] = lambda folder: not (folder / "status" / "node-0").exists()
 
 
@@ -91,6 +93,14 @@ def processes_of(folder: Path) -> list[str]:
         if (mark in command or mark in environment) and process.name != str(os.getpid()):
             found.append(f"{process.name}: {command.decode(errors='replace')}")
     return found
+
+
+def content(file: Path) -> bytes:
+    """What is in a file; nothing in one that was taken away meanwhile."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _local(request: pytest.FixtureRequest, project: Project) -> Setting:
@@ -136,7 +146,7 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
         assert {"environment", "script", "slurm_script"} <= {path.name for path in kept}, kept
         told = lab.run("scontrol", "--all", "show", "job", "--details").stdout
         read = [*files, *kept, *(lab.base / "log").iterdir()]
-        return "\n".join([told, *(path.read_text(errors="replace") for path in read)])
+        return "\n".join([told, *(content(path).decode(errors="replace") for path in read)])
 
     def leftovers(name: str, folder: Path) -> list[str]:
         remote = _remote_folder(folder)
@@ -150,7 +160,7 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     profile = f'executor = "slurm"\naccount = "acme"\npartition = "batch"\ntime = "00:10:00"\nremote_job_dir = "{run}"'
     environment = lab.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    return Setting(profile, environment, view, leftovers, safes, folders=[run], left_alone=lambda folder: False)
+    return Setting(profile, environment, view, leftovers, safes, [run], _remote_folder, left_alone=lambda folder: False)
 
 
 def _lepton(request: pytest.FixtureRequest, project: Project) -> Setting:
@@ -234,7 +244,10 @@ def _pods(profile: str, environment: Mapping[str, str], volume: Path, view: Call
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     folders = [volume / "run"]
     folders[0].mkdir()
-    return Setting(profile, {**environment, "PATH": path}, view, leftovers, folders=folders, left_alone=lambda _: False)
+    return Setting(
+        profile, {**environment, "PATH": path}, view, leftovers, folders=folders,
+        job_dir=lambda folder: volume / "run/jobs" / folder.name, left_alone=lambda _: False,
+    )  # fmt: skip
 
 
 def _remember_comparisons(folder: Path, kept: Path) -> None:
@@ -258,8 +271,8 @@ def _handle(folder: Path) -> dict[str, Any]:
 
 
 RIGS = (
-    Rig("local", _local),
-    Rig("docker", _docker, lab=lab_docker.needs_docker.kwargs["how"]),
+    Rig("local", _local, needs_launcher=("planned",)),
+    Rig("docker", _docker, lab=lab_docker.needs_docker.kwargs["how"], needs_launcher=("planned",)),
     Rig(
         "slurm",
         _slurm,

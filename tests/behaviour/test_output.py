@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import signal
 
-from behaviour.bench import RANK
+from behaviour.bench import RANK, finish
 
 MANY = 200_000
 
@@ -75,7 +75,7 @@ def test_seen_while_it_runs(bench):
         assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        finish(process)
 
 
 def test_followed_log(bench):

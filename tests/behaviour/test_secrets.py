@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
-from behaviour.rigs import CANARY
+from behaviour.rigs import CANARY, content
 
 HOLD = """
     import hashlib, time
@@ -51,9 +52,10 @@ def test_secret_is_nowhere_else(bench):
 def places_of(text: str, *folders: Path) -> list[str]:
     """Files below the folders, and command lines of this machine, that hold the text."""
     wanted = text.encode()
-    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    below = [Path(top, name) for folder in folders for top, _, names in os.walk(folder) for name in names]
+    files = [path for path in below if path.is_file() and not path.is_symlink()]
     assert len(files) > 3
-    found = [str(path) for path in files if wanted in path.read_bytes() or text in path.name]
+    found = [str(path) for path in files if wanted in content(path) or text in path.name]
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if wanted in (process / "cmdline").read_bytes():

@@ -6,7 +6,9 @@ import os
 import signal
 from contextlib import suppress
 
-from behaviour.bench import eventually, finish
+from waiting import until
+
+from behaviour.bench import finish
 
 PATIENT = """
     import signal, time
@@ -27,9 +29,8 @@ STUBBORN = """
         time.sleep(0.1)
 """
 LATER = """
-    import time
     print("ready", flush=True)
-    time.sleep(float(sys.argv[1]))
+    wait_for_word()
     print("the last line", flush=True)
     raise SystemExit(3)
 """
@@ -50,7 +51,7 @@ def test_cancel(bench):
     """`jobs cancel` asks the job to stop with a TERM; it ends as cancelled, and nothing is left running."""
     name = bench.detached(PATIENT)
     bench.log_has(name, "ready")
-    bench.nemotron("jobs", "cancel", name).succeeds()
+    bench.nemotron("jobs", "cancel", name, "--grace", "60").succeeds()
     assert "got TERM" in bench.log(name)
     assert bench.show(name)["state"] == "cancelled"
     assert bench.leftovers(name) == []
@@ -76,8 +77,9 @@ def test_cancel_twice(bench):
 
 def test_detach(bench):
     """`--batch` returns while the job runs; `jobs wait` gives its exit code and `jobs logs` all of its output."""
-    name = bench.detached(LATER, "3")
+    name = bench.detached(LATER)
     assert bench.show(name)["state"] not in ("succeeded", "failed", "lost")
+    bench.give_word(name)
     assert bench.wait(name) == 3
     assert bench.log(name).splitlines() == ["[rank0] ready", "[rank0] the last line"]
     assert (bench.show(name)["state"], bench.show(name)["exit_code"]) == ("failed", 3)
@@ -86,12 +88,13 @@ def test_detach(bench):
 
 def test_launcher_killed(bench):
     """A detached job goes on when its launcher and the terminal's session are killed with -9."""
-    process = bench.start(LATER, "5", way="--batch")
-    jobs = eventually(lambda: bench.nemotron("jobs", "list", "--json").json, lambda jobs: on_its_own(bench, jobs), 60)
-    with suppress(ProcessLookupError):  # it may have ended already
+    process = bench.start(LATER, way="--batch")
+    jobs = until(lambda: bench.nemotron("jobs", "list", "--json").json, "it", lambda jobs: on_its_own(bench, jobs), 300)
+    with suppress(ProcessLookupError):  # the launcher may have ended already
         os.killpg(process.pid, signal.SIGKILL)
     finish(process)
     name = jobs[0]["name"]
+    bench.give_word(name)
     assert bench.wait(name) == 3
     assert bench.log(name).splitlines() == ["[rank0] ready", "[rank0] the last line"]
 
@@ -103,7 +106,8 @@ def on_its_own(bench, jobs) -> bool:
 
 def test_waited_for_by_several(bench):
     """Several can wait for one job; each gets its exit code, whether they came before or after its end."""
-    name = bench.detached(LATER, "2")
+    name = bench.detached(LATER)
     waiting = [bench.started("jobs", "wait", name) for _ in range(2)]
+    bench.give_word(name)
     assert [finish(process).code for process in waiting] == [3, 3]
     assert bench.wait(name) == 3

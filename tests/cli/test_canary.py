@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import signal
 import stat
-import time
 from pathlib import Path
 
 import pytest
 from support import ENV_TOML, HEADER, Project, start
+from waiting import until
 
 CANARY = "canary"
+MARK = f"-7Hq{secrets.token_hex(4)}"
+"""In every value, and in no process of another run of these tests on this machine."""
 VALUES = {
-    place: f'{CANARY}-{place.replace("_", "-")}-7Hq/9+x=Zw"{number}'
+    place: f'{CANARY}-{place.replace("_", "-")}{MARK}/9+x=Zw"{number}'
     for number, place in enumerate(
         ("environment", "listed", "env_vars", "netrc", "token_file", "client_secret", "argv", "argv_client_secret")
     )
@@ -75,7 +78,7 @@ def forms(value: str) -> list[bytes]:
 
 def leaks(data: bytes) -> list[str]:
     found = [place for place, value in VALUES.items() if any(form in data for form in forms(value))]
-    return found or (["a part of one"] if b"-7Hq" in data else [])
+    return found or (["a part of one"] if MARK.encode() in data else [])
 
 
 def leaks_in_files(project: Project) -> dict[str, list[str]]:
@@ -231,9 +234,8 @@ def test_processes_and_files_while_it_runs_and_after_it_is_stopped(place, tmp_pa
     go = tmp_path / "go"
     child = start(place, "mine", "train", "--run", "laptop", "--", "wait", GO_FILE=str(go))
     try:
-        while not go.exists():
-            assert child.poll() is None, child.communicate()
-            time.sleep(0.02)
+        until(lambda: go.exists() or child.poll() is not None, "its start")
+        assert go.exists(), child.communicate()
         assert command_lines_with_leaks() == []
         readable = {
             f: found for f, found in leaks_in_files(place).items() if stat.S_IMODE(Path(f).stat().st_mode) != 0o600

@@ -95,7 +95,7 @@ def from_here(image: Image) -> str:
 
 
 def by_curl(image: Image) -> str:
-    done = LocalHost().run(Asked("/tmp", (), (), image).script(), timeout=60)
+    done = LocalHost().run(Asked("/tmp", (), (), image).script(), timeout=120)
     return answer_of(done.text)["image"].said
 
 

@@ -291,7 +291,7 @@ def test_a_job_that_really_runs(project, nemotron, nemotron_process):
     name = nemotron("jobs", "list", "--json").json[0]["name"]
     assert nemotron("jobs", "wait", name, "--timeout", "0.2").code == 124
     nemotron("jobs", "rm", name).refuses(f"nemotron jobs cancel {name}")
-    cancelled = nemotron_process("jobs", "cancel", name, "--grace", "5").succeeds()
+    cancelled = nemotron_process("jobs", "cancel", name, "--grace", "60").succeeds()
     assert f"{name}: cancelled" in cancelled.out
     assert f"{name}: already cancelled" in nemotron("jobs", "cancel", name).succeeds().out
     assert nemotron("jobs", "wait", name).code not in (0, 124)

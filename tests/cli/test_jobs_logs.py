@@ -85,7 +85,7 @@ def test_ctrl_c_only_stops_following(store, logs):
     assert child.stdout.readline() == b"first\n"
     before = (store.folder("job") / "record.json").read_bytes()
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=120)
     assert child.returncode == 130
     assert err.decode() == "job: no longer followed; the job goes on\n"
     assert (store.folder("job") / "record.json").read_bytes() == before
@@ -100,7 +100,7 @@ def test_a_job_that_has_not_started_is_waited_for(store, logs):
     log.write_bytes(b"hello\n")
     assert child.stdout.readline() == b"hello\n"
     store.finish(store.transition(made, "running"), "succeeded", exit_code=0)
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == 0
 
 
@@ -110,7 +110,7 @@ def test_a_reader_that_goes_away_is_no_error(store, logs):
     child.stdout.read(10)
     child.stdout.close()
     assert child.stderr.read() == b""
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=120) == 0
 
 
 def test_jobs_without_a_log(store, logs):

@@ -94,10 +94,10 @@ def test_a_sweep_without_jobs_is_listed(store, nemotron):
 
 def test_cancel_last_is_the_sweep_just_submitted(store, nemotron):
     other = stored(store, record("older", RUNNING, age=2000, launcher=this_process()))
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "600"])
     put(store, None, ended=None, launcher=process_of(process.pid))
     nemotron("jobs", "cancel", "last").succeeds()
-    assert process.wait(timeout=30) == -15
+    assert process.wait(timeout=120) == -15
     assert not (store.folder(other.name) / "cancel.json").exists()
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 
 from jobkit import plan_for
 from labs.slurm.process import descendants
+from waiting import until
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.cloud.code.cargo import Cargo, load, words
@@ -80,18 +80,16 @@ class PodProcess:
         (end,) = read_ends(self.out).values()
         return end
 
-    def wait(self, seconds: float = 120) -> int:
+    def wait(self, seconds: float = 300) -> int:
         """Its exit code, all it wrote read."""
         code = self.process.wait(seconds)
-        self._reader.join(30)
+        self._reader.join(120)
         return code
 
     def wait_for(self, text: str, seconds: float = 120) -> None:
         """Until it has written this."""
-        deadline = time.monotonic() + seconds
-        while text not in self.text:
-            assert time.monotonic() < deadline and self._reader.is_alive(), f"no {text!r} in:\n{self.text}"
-            time.sleep(0.02)
+        until(lambda: self.text, repr(text), lambda said: text in said or not self._reader.is_alive(), seconds)
+        assert text in self.text, f"no {text!r} in:\n{self.text}"
 
     def term(self) -> None:
         """What a platform sends to process 1 alone."""
@@ -99,13 +97,15 @@ class PodProcess:
 
     def kill(self) -> None:
         """All that is left of it, as when its node goes: no process sees another one end, and says so."""
+        if self.process.poll() is not None:
+            return  # another process may have its number by now
         stopped: list[int] = []
         while new := [pid for pid in (self.process.pid, *descendants(self.process.pid)) if pid not in stopped]:
             _signal(new, signal.SIGSTOP)
             stopped += new
         # Children first: those of a parent that is gone are let go on by the kernel (POSIX: an orphaned process group).
         _signal(stopped[::-1], signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(120)
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -162,11 +162,14 @@ def test_private_repository_is_fetched_with_a_token_that_stands_nowhere(tmp_path
 
 def test_commit_of_50_megabytes_arrives_whole(tmp_path, repository):
     content = os.urandom(50_000_000)
+    for folder in (repository, tmp_path / "mine.git"):
+        git(folder, "config", "core.compression", "0")  # or a busy machine takes minutes to make nothing smaller
     (repository / "weights").write_bytes(content)
     git(repository, "add", ".")
     git(repository, "commit", "-m", "two")
     git(repository, "push", str(tmp_path / "mine.git"), "HEAD:refs/heads/main")
-    pod = start(git_cargo(tmp_path, package_of(repository)))
+    # The server here sends nothing before it has all: that may look like one that does not go on.
+    pod = start(git_cargo(tmp_path, package_of(repository)), NEMOTRON_STALL_SECONDS="600")
     assert pod.wait() == 0, pod.text
     [arrived] = (file for file in (tmp_path / "run").rglob("weights"))
     assert arrived.read_bytes() == content

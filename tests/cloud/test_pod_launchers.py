@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
 from podkit import cloud_plan, loaded, name_service, node, start, start_as_variables
 
 SUM = """
@@ -18,16 +19,27 @@ SUM = """
 """
 
 
-def free_port() -> str:
-    """Where nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+DRIVER = """
+    import os, pathlib, time
+    while len(list(pathlib.Path(os.environ["NEMOTRON_JOB_DIR"]).glob("ray-*"))) < 2:
+        time.sleep(0.05)
+    print("driver of", os.environ["RAY_ADDRESS"], os.environ["MASTER_ADDR"])
+    raise SystemExit(5)
+"""
 
 
-def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin):
+@pytest.fixture
+def port():
+    """One that nobody else is given meanwhile, and where one may listen all the same."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("", 0))
+        yield str(kept.getsockname()[1])
+
+
+def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin, port):
     cargo = loaded(cloud_plan(tmp_path, SUM, launch="torchrun", nodes=2), kind="dgxcloud")
-    given = {"MASTER_ADDR": "localhost", "MASTER_PORT": free_port(), "WORLD_SIZE": "2", "PET_NPROC_PER_NODE": "7"}
+    given = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": "2", "PET_NPROC_PER_NODE": "7"}
     path = f"{torch_bin}:{os.environ['PATH']}"
     pods = [start_as_variables(cargo, RANK=str(index), PATH=path, **given) for index in (0, 1)]
     assert [pod.wait(300) for pod in pods] == [0, 0], pods[0].text + pods[1].text
@@ -38,10 +50,9 @@ def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin)
 def test_ray_has_its_head_at_an_address_and_ends_with_its_driver(tmp_path):
     path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
     ray = Path(path.partition(":")[0]) / "ray"
-    ray.write_text('#!/bin/sh\necho "ray $*"\nexec sleep 600\n')
+    ray.write_text('#!/bin/sh\necho "ray $*"\n: > "$NEMOTRON_JOB_DIR/ray-$NODE_RANK"\nexec sleep 600\n')
     ray.chmod(0o755)
-    script = 'import os; print("driver of", os.environ["RAY_ADDRESS"], os.environ["MASTER_ADDR"]); raise SystemExit(5)'
-    cargo = loaded(cloud_plan(tmp_path, script, launch="ray", nodes=2))
+    cargo = loaded(cloud_plan(tmp_path, DRIVER, launch="ray", nodes=2))
     pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
     assert [pod.wait() for pod in pods] == [5, 5], pods[0].text + pods[1].text
     address = pods[1].text.partition("--address=")[2].split()[0]

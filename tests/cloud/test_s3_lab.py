@@ -108,15 +108,15 @@ def test_a_bucket_is_in_the_hosts_name_at_amazon_and_in_the_path_elsewhere(endpo
 def test_presigned_urls_read_and_write_until_they_expire(s3_lab, key):
     s3 = client(s3_lab)
     url = s3.presign("PUT", "bucket", key, 600)
-    with urllib.request.urlopen(urllib.request.Request(url, b"content", method="PUT"), timeout=30) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, b"content", method="PUT"), timeout=120) as answer:
         assert answer.status == 200
     assert s3_lab.urls() == [f"s3://bucket/{key}"]
     read = s3.presign("GET", "bucket", key, 600)
-    with urllib.request.urlopen(read, timeout=30) as answer:
+    with urllib.request.urlopen(read, timeout=120) as answer:
         assert answer.read() == b"content"
     for ahead, wanted in ((0, url), (601, read)):  # a URL for writing does not read; one that has expired neither
         s3_lab.ahead = timedelta(seconds=ahead)
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(wanted, timeout=30)
+            urllib.request.urlopen(wanted, timeout=120)
         assert refused.value.code == 403
         assert (b"expired" in refused.value.read()) == (ahead > 0)

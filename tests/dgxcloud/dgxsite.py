@@ -12,9 +12,9 @@ from typing import Any
 
 from labs.runai.model import Workload
 from labs.runai.server import RunaiLab
-from labs.slurm.process import until
 from runaikit import profile
 from support import Outcome, Project, start
+from waiting import LONG, until
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Site:
 
     def end_of(self, child: subprocess.Popen[str]) -> Outcome:
         """How a process ends."""
-        out, err = child.communicate(timeout=90)
+        out, err = child.communicate(timeout=300)
         return Outcome(child.returncode, out, err)
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Site:
 
     def writes(self, text: str) -> Workload:
         """The only workload, once it has written this."""
-        until(lambda: any(text in written(job) for job in self.lab.jobs), text, 60, self.lab.diagnose)
+        until(lambda: any(text in written(job) for job in self.lab.jobs), text)
         [job] = self.lab.jobs
         return job
 
@@ -88,7 +88,7 @@ class Site:
     def ended(self, state: str, code: int | None) -> Workload:
         """The only workload, which is over everywhere, and on record as it ended."""
         [job] = self.lab.jobs
-        assert job.over.wait(60), self.lab.diagnose()
+        assert job.over.wait(LONG), self.lab.diagnose()
         record = self.record(job.name)
         assert (record["states"][-1]["state"], record["exit_code"]) == (state, code)
         assert self.lab.pods.running == []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import requests
 from labs.runai import RunaiLab
 from labs.runai.model import Workload
-
-SECONDS = 60.0
+from waiting import LONG, until
 
 
 @dataclass
@@ -67,21 +64,14 @@ class Client:
         return answer
 
 
-def wait_for(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-
-
 def ended(workload: Workload) -> str:
     """Its phase once it is over and nothing of it runs."""
-    assert workload.over.wait(SECONDS), f"{workload.phase} {workload.message}"
+    assert workload.over.wait(LONG), f"{workload.phase} {workload.message}"
     return workload.phase
 
 
 def reached(workload: Workload, phase: str) -> None:
-    wait_for(lambda: workload.shown == phase)
+    until(lambda: workload.shown, f"phase {phase}", lambda shown: shown == phase)
 
 
 def reasons(client: Client, workload: Workload) -> list[str]:

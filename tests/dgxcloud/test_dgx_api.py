@@ -23,13 +23,6 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.transport.web import NotKnown, Refused
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> None:
-    """Every test asks for a token of its own."""
-    api_module.shared_token.cache_clear()
-    api_module._OF_THREAD.__dict__.clear()
-
-
 def test_a_token_serves_until_it_is_about_to_expire():
     now, given = [1000.0], []
 

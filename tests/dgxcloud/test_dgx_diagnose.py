@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from cloudkit import LARGE, POD, RAISES, READY
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
+from waiting import LONG, until
 
 from nemo_runspec.backends.dgxcloud import ended
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
@@ -19,8 +19,8 @@ from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_words
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
 
-SECONDS = 60.0
-
+STOPPED = {**READY, "grace": LONG}
+"""Strikes then too; it is told to end, and has the time for its last words."""
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
@@ -29,10 +29,10 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "lines-lost": ("truncated_log", {"lost_end": 1}, RAISES, "user code", "ValueError", 1),
     "killed": ("oom", {**READY, "whole": True}, "sleep 60", "out of memory", "", 137),
     "kernel": ("oom", {**READY, "whole": False}, LARGE, "out of memory", "", None),
-    "evicted": ("evicted", READY, "sleep 60", "eviction", "Evicted", 143),
+    "evicted": ("evicted", STOPPED, "sleep 60", "eviction", "Evicted", 143),
     "preempted": (
         "evicted",
-        {**READY, "reason": "Preempted", "message": "by team-02"},
+        {**STOPPED, "reason": "Preempted", "message": "by team-02"},
         "sleep 60",
         "eviction",
         "Preempted",
@@ -81,15 +81,15 @@ def api_of(handle: Handle) -> RunaiApi:
     return connect(handle)
 
 
-def until(handle: Handle, holds: Callable[[Seen], object]) -> Seen:
-    """How a job is as soon as that holds; it fails in time where it never does."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        (seen,) = DgxCloudProvider().look([handle])
-        if holds(seen):
-            return seen
-        time.sleep(0.1)
-    raise AssertionError(f"{handle['name']}: still {seen}")
+def once(handle: Handle, holds: Callable[[Seen], object]) -> Seen:
+    """How a job is as soon as that holds."""
+    return until(lambda: DgxCloudProvider().look([handle])[0], f"{handle['name']} as it should be", holds)
+
+
+def evidence_of(handle: Handle, seen: Seen) -> str:
+    """What shows why a job does not start, '' as long as nothing does."""
+    found = DgxCloudProvider().diagnose(handle, seen)
+    return found.evidence if found else ""
 
 
 def over(seen: Seen) -> bool:
@@ -106,7 +106,7 @@ def test_workloads_that_fail(submit: Submit, runai_lab: RunaiLab):
         handles[name] = submit(name, command)
     said: dict[str, tuple[Diagnosis, Seen]] = {}
     for name, handle in handles.items():
-        seen = until(handle, over)
+        seen = once(handle, over)
         found = DgxCloudProvider().diagnose(handle, seen)
         assert found is not None, name
         said[name] = (found, seen)
@@ -129,7 +129,7 @@ def test_workloads_that_fail_and_have_no_log(submit: Submit, runai_lab: RunaiLab
         if kind:
             runai_lab.scenario(name, kind, **settings)
         handles[name] = submit(name, command, kube=False)
-    said = {name: DgxCloudProvider().diagnose(handle, until(handle, over)) for name, handle in handles.items()}
+    said = {name: DgxCloudProvider().diagnose(handle, once(handle, over)) for name, handle in handles.items()}
     assert {name: found.kind for name, found in said.items() if found} == {**WITHOUT_LOGS, "exits": ""}
     guessed = said["exits"]
     assert guessed is not None
@@ -142,7 +142,7 @@ def test_a_failure_is_looked_into_once(submit: Submit, runai_lab: RunaiLab):
     """How it ended and why it did is read from the same answers: a pod that said nothing, in the cluster's words."""
     runai_lab.scenario("quick", "quickfail", script="exit 7")
     handle = submit("quick", "true")
-    until(handle, over)
+    once(handle, over)
     runai_lab.calls.clear()
     runai_lab.kube.calls.clear()
     (seen,) = DgxCloudProvider().look([handle])
@@ -155,10 +155,10 @@ def test_a_failure_is_looked_into_once(submit: Submit, runai_lab: RunaiLab):
 @needs_mounts
 def test_a_workload_that_succeeds_or_was_stopped_has_no_verdict(submit: Submit):
     good, stopped = submit("good", "true"), submit("stopped")
-    until(stopped, lambda seen: seen.state == "running")
+    once(stopped, lambda seen: seen.state == "running")
     DgxCloudProvider().stop([stopped], "user")
     for handle, state in ((good, "succeeded"), (stopped, "cancelled")):
-        seen = until(handle, over)
+        seen = once(handle, over)
         assert seen.state == state
         assert DgxCloudProvider().diagnose(handle, seen) is None
 
@@ -168,8 +168,8 @@ def test_workloads_that_do_not_start(submit: Submit, runai_lab: RunaiLab):
     for name, (scenario, kind, evidence, phase) in WAITS.items():
         runai_lab.scenario(name, scenario)
         handle = submit(name)
-        seen = until(handle, lambda seen, handle=handle: DgxCloudProvider().diagnose(handle, seen))
-        seen = until(handle, lambda seen, phase=phase: seen.facts["phase"] == phase)
+        once(handle, lambda seen, handle=handle, evidence=evidence: evidence in evidence_of(handle, seen))
+        seen = once(handle, lambda seen, phase=phase: seen.facts["phase"] == phase)
         assert (seen.state, seen.facts.get("failing")) == (
             "queued" if phase == "queue" else "starting",
             True if phase == "pull" else None,
@@ -184,14 +184,14 @@ def test_workloads_that_do_not_start(submit: Submit, runai_lab: RunaiLab):
         assert told.kind == kind, name
         assert f"{phase}_timeout" in told.what, name
         DgxCloudProvider().stop([handle], "user")
-        until(handle, lambda seen: seen.state == "cancelled")
+        once(handle, lambda seen: seen.state == "cancelled")
 
 
 @needs_mounts
 def test_answers_that_are_missing(submit: Submit, runai_lab: RunaiLab):
     """404, no permission, no JSON: the verdict is of what is left, and says what was not answered."""
     handle = submit("exits", "exit 7")
-    seen = until(handle, over)
+    seen = once(handle, over)
     log = b"nemotron-end: node=0 exit_code=7 phase=command reason=\n"
     for match, kind in (("pods", "403"), ("events", "garbage")):
         runai_lab.fault(f"GET /workloads/*/{match}", kind)

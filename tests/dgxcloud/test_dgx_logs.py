@@ -10,6 +10,7 @@ import pytest
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from runaikit import api_of, handle, payload
+from waiting import LONG
 
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
@@ -31,7 +32,7 @@ def ran(lab: RunaiLab, command: str, **scenario: Any) -> dict[str, Any]:
     body = payload(lab, "job-1")
     body["spec"] |= {"args": "-c 'eval \"$PROGRAM\"'", "environmentVariables": [{"name": "PROGRAM", "value": command}]}
     job = submit(api_of(lab), handle(lab), json.dumps(body))
-    assert lab.workload("job-1").over.wait(60)
+    assert lab.workload("job-1").over.wait(LONG)
     return job
 
 
@@ -110,11 +111,9 @@ def test_a_cluster_that_shows_no_logs_is_named_and_asked_no_more(
 ):
     """How a job ends is seen all the same, and nobody asks for token after token."""
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.1)
-    api_module._OF_THREAD.__dict__.clear()
     runai_lab.kube.fault("GET *", kind, times=None)
     job = ran(runai_lab, COUNT)
     found = list(pieces(runai_lab, job, 16 << 20))
     assert b"cannot be read from here: the cluster's API server" in b"".join(piece.content for piece in found)
     assert len(runai_lab.kube.calls) <= 3
     assert len(runai_lab.calls_of("POST /token")) <= 2
-    api_module._OF_THREAD.__dict__.clear()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from dgxsite import Site, make_site, var, written
 from labs.pods import needs_mounts
-from labs.slurm.process import until
 from labs.web import WebLab
+from waiting import LONG, until
 
 from nemo_runspec.backends.dgxcloud.logs import kube
 from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
@@ -190,7 +190,7 @@ def test_a_log_whose_beginning_is_lost(site):
     hidden = site.lab.kube.fault("GET */log", "500", times=None)
     child = site.started(*var(CODE=5))
     job = site.writes("nemotron-end")
-    job.over.wait(60)
+    assert job.over.wait(LONG)
     hidden.times = 0
     told = site.end_of(child)
     assert told.code == 5, told.err
@@ -211,7 +211,7 @@ def test_phases_that_are_odd(site):
     job = site.writes(WRITTEN)
     for kind, state, word in (("degraded", "running", "degraded"), ("unknown_phase", "unknown", "Hibernating")):
         scenario.kind = kind
-        until(lambda: site.state(job.name) == state, "it was looked at", 60, site.lab.diagnose)  # noqa: B023
+        until(lambda: site.state(job.name) == state, "it was looked at")  # noqa: B023
         assert word in site.nemotron("jobs", "show", job.name).succeeds().out
         assert child.poll() is None
     site.opened()
@@ -227,13 +227,13 @@ def test_what_run_ai_preempts_it_runs_anew(site, nodes, here):
     site.profile(f"nodes = {nodes}", kube=not here, here=here)
     site.project.write("train.py", TWICE)
     child = site.started()
-    until(lambda: site.lab.jobs and site.lab.jobs[0].phase == "Running", "it runs", 60, site.lab.diagnose)
+    until(lambda: site.lab.jobs and site.lab.jobs[0].phase == "Running", "it runs")
     [job] = site.lab.jobs
-    until(lambda: site.shown(job.name).count("life 1") == nodes, "it is shown", 60, site.lab.diagnose)
+    until(lambda: site.shown(job.name).count("life 1") == nodes, "it is shown")
     job.scenario = site.lab.scenario("none", "evicted", reason="Preempted", again=True, after=0)
-    until(lambda: written(job).count("life 2") == nodes, "it runs anew", 60, site.lab.diagnose)
-    until(lambda: site.shown(job.name).count("life 2") == nodes, "that is shown", 60, site.lab.diagnose)
-    until(lambda: site.state(job.name) == "running", "it was looked at", 60, site.lab.diagnose)
+    until(lambda: written(job).count("life 2") == nodes, "it runs anew")
+    until(lambda: site.shown(job.name).count("life 2") == nodes, "that is shown")
+    until(lambda: site.state(job.name) == "running", "it was looked at")
     site.opened()
     told = site.end_of(child)
     assert told.code == 0, told.err

@@ -7,19 +7,16 @@ import re
 from typing import Any
 
 import pytest
-from dgxsite import written
+from dgxsite import var, written
 from labs.pods import needs_mounts
-from labs.slurm.process import until
 from runaikit import job_folder, profile
+from waiting import LONG, until
 
 pytestmark = needs_mounts
 
 PROFILES = """
 [strict]
 extends = "dgx"
-queue_timeout = "1s"
-pull_timeout = "1s"
-start_timeout = "1s"
 on_timeout = "stop"
 
 [again]
@@ -28,11 +25,11 @@ retries = 1
 avoid_failed_nodes = true
 """
 SCRIPT = """\
-import os, sys, time
+import os, time
 print("begun", flush=True)
-time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
-sys.exit(int(os.environ.get("CODE", "0")))
+time.sleep(600 if int(os.environ["NEMOTRON_POD_ATTEMPT"]) < int(os.environ.get("STAY", "0")) else 0)
 """
+"""So many of its attempts stay until something ends them."""
 
 
 @pytest.fixture
@@ -40,10 +37,6 @@ def lab(runai_lab, project):
     profile(project, runai_lab, PROFILES)
     project.write("train.py", SCRIPT)
     return runai_lab
-
-
-def var(**values: object) -> list[str]:
-    return [f"++run.env.env_vars.{name}='{value}'" for name, value in values.items()]
 
 
 def ours(lab, project) -> list[Any]:
@@ -56,8 +49,9 @@ def ours(lab, project) -> list[Any]:
     [("nocapacity", "queue", "capacity"), ("imagepull", "pull", "image"), ("badnode", "start", "node")],
 )
 def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(lab, project, nemotron_process, scenario, key, kind):
+    """Its other deadlines are long: it may come to the one that is meant as late as it likes."""
     lab.scenario(None, scenario)
-    assert nemotron_process("run", "./train.py", "--run", "strict").code == 124
+    assert nemotron_process("run", "./train.py", "--run", "strict", f"run.env.{key}_timeout=1s").code == 124
     verdict = nemotron_process("jobs", "diagnose", "last", "--json").succeeds().json
     assert (verdict["state"], verdict["exit_code"], verdict["kind"]) == ("failed", 124, kind)
     assert verdict["reason"].startswith(f"{key}_timeout: it ")
@@ -68,15 +62,15 @@ def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(lab, project, nemotron_
 
 
 def test_an_evicted_job_is_tried_again(lab, project, nemotron_process):
-    lab.scenario(None, "evicted")
-    told = nemotron_process("run", "./train.py", "--run", "again", *var(SECONDS_TO_RUN=2)).succeeds()
+    lab.scenario(None, "evicted", when="begun", grace=LONG)
+    told = nemotron_process("run", "./train.py", "--run", "again", *var(STAY=1)).succeeds()
     assert "attempt 2 of 2 after: " in told.err
     assert [each.phase for each in ours(lab, project)] == ["Failed", "Completed"]
 
 
 def test_a_node_that_failed_is_avoided_and_the_attempts_end(lab, project, nemotron_process):
-    lab.scenario(None, "badnode", lost=True, times=2)
-    assert nemotron_process("run", "./train.py", "--run", "again", *var(SECONDS_TO_RUN=2)).code not in (0, 124)
+    lab.scenario(None, "badnode", lost=True, times=2, when="begun")
+    assert nemotron_process("run", "./train.py", "--run", "again", *var(STAY=2)).code not in (0, 124)
     record = json.loads((job_folder(project) / "record.json").read_text())
     assert [each.phase for each in ours(lab, project)] == ["Failed", "Failed"]
     [bad] = record["handle"]["avoid"]
@@ -97,9 +91,9 @@ def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(lab, project, nem
 
 def test_stop_keeps_what_cancel_deletes(lab, project, nemotron_process):
     """And the log, which goes with the pods."""
-    words = ("run", "./train.py", "--batch", "again", *var(SECONDS_TO_RUN=600))
+    words = ("run", "./train.py", "--batch", "again", *var(STAY=1))
     name = nemotron_process(*words).succeeds().out.strip()
-    until(lambda: any("begun" in written(job) for job in lab.jobs), "it runs", 60, lab.diagnose)
+    until(lambda: any("begun" in written(job) and job.phase == "Running" for job in lab.jobs), "its log while it runs")
     told = nemotron_process("jobs", "stop", name).succeeds().out
     assert told.startswith(f"{name}: cancelled, exit code 143: cancelled by nemotron jobs stop")
     [workload] = ours(lab, project)

@@ -117,7 +117,7 @@ def test_what_fails(doctor: Doctor, registry: RegistryLab, keys: dict[str, Any],
 
 
 def test_what_is_odd(doctor: Doctor, runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.preflight._PATIENCE", 0.5)
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.api._KUBE_PATIENCE", 0.5)
     runai_lab.claims.clear()
     told = doctor(kube_apiserver_url="http://127.0.0.1:1")
     says(told, "pvcs", "warning", "lists no claim data, nor any other")

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import job_folder, profile, said
 from support import Outcome, Project, make_repository
+from waiting import LONG, until
 
 __all__ = ["s3_lab"]
 
@@ -39,6 +39,17 @@ signal.signal(signal.SIGTERM, lambda *_: (print("told to stop", flush=True), sys
 print("begun", flush=True)
 time.sleep(600)
 """
+
+LAST = """\
+import os, pathlib, sys, time
+print("hello from", os.environ["NEMOTRON_NODE_RANK"], "of", os.environ["NEMOTRON_NUM_NODES"], "ü" * 3, flush=True)
+if os.environ["NEMOTRON_NODE_RANK"] == "0":
+    logs = lambda: pathlib.Path("/data/nemo_run/jobs").glob("*/logs/node-1.log")
+    while not any(b"nemotron-end" in log.read_bytes() for log in logs()):
+        time.sleep(0.1)
+    sys.exit(3)
+"""
+"""Node 0 fails once the other has ended: its failure would end the other one, wherever that is."""
 
 AGAIN = """\
 import os, time
@@ -67,6 +78,7 @@ def test_a_job_runs_to_its_end(
     profile(project, runai_lab, f"nodes = {nodes}\n{here}", kube=kube)
     if not kube:
         (runai_lab.claims["data"] / "nemo_run").mkdir()
+    runai_lab.timing.clean = LONG  # a pod that takes its time to end keeps its log
     project.write("train.py", HELLO)
     done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
     lines = [line.rpartition("] ")[2] for line in said(done) if "hello from" in line]
@@ -117,8 +129,8 @@ def test_stop_ends_the_pods_and_keeps_the_record(
     project.write("train.py", SLOW)
     name = nemotron_process("run", "./train.py", "--batch", "dgx").succeeds().out.strip()
     (made,) = runai_lab.jobs
-    wait_for(lambda: sum(b"begun" in line for pod in made.pods for line in log_of(pod)) == nodes)
-    done = nemotron_process("jobs", word, name).succeeds()
+    until(lambda: sum(b"begun" in line for pod in made.pods for line in log_of(pod)) == nodes, "begun on every node")
+    done = nemotron_process("jobs", word, name, "--grace", "120").succeeds()  # else it is asked twice
     assert bool(made.deleted) == (word == "cancel")
     assert (name in done.out + done.err) and (word == "stop" or "deleted" in done.out + done.err)
     assert made.phase == "Stopped" or made.deleted
@@ -301,11 +313,11 @@ def test_a_client_killed_under_its_submission_finds_the_job(
     runai_lab.fault("POST /workloads/*", "timeout_after", seconds=60)
     command = [sys.executable, "-m", "nemotron", "run", "./train.py", "--batch", "dgx"]
     process = subprocess.Popen(command, cwd=project.folder, env=project.environment(), stderr=subprocess.DEVNULL)
-    wait_for(lambda: bool(runai_lab.jobs))
+    until(lambda: runai_lab.jobs, "the job")
     process.send_signal(signal.SIGKILL)
     process.wait()
     (made,) = runai_lab.jobs
-    made.over.wait(60)
+    assert made.over.wait(LONG)
     nemotron_process("jobs", "status", made.name).succeeds()
     found = record(project)
     assert (found["states"][-1]["state"], found["handle"]["id"]) == ("succeeded", made.id)
@@ -315,14 +327,6 @@ def test_a_client_killed_under_its_submission_finds_the_job(
 def s3(lab: S3Lab) -> str:
     """Lines of a profile that say which S3 service is meant."""
     return f's3_endpoint = "{lab.endpoint}"\ns3_region = "{lab.region}"\n'
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Until it holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.05)
 
 
 def log_of(pod: Any) -> list[bytes]:
@@ -366,8 +370,8 @@ def test_logs_come_by_one_helper_where_s3_is_set_up(
     nemotron_process: Callable[..., Outcome],
 ):
     place = f'code_url = "s3://bucket/code"\n{s3(s3_lab)}'
-    profile(project, runai_lab, f'nodes = 2\n{place}env_vars = {{ CODE = "3" }}\n', kube=False)
-    project.write("train.py", HELLO)
+    profile(project, runai_lab, f"nodes = 2\n{place}", kube=False)
+    project.write("train.py", LAST)
     keys = {"ACCESS_KEY": s3_lab.access_key, "SECRET_KEY": s3_lab.secret_key}
     done = nemotron_process("run", "./train.py", "--run", "dgx", **keys)
     assert [done.out.count(f"hello from {rank} of 2 üüü") for rank in (0, 1)] == [1, 1]
@@ -383,7 +387,7 @@ def test_logs_come_by_one_helper_where_s3_is_set_up(
 def test_an_evicted_job_is_tried_again_where_the_profile_says_so(
     runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
 ):
-    runai_lab.scenario(None, "evicted", when="begun")
+    runai_lab.scenario(None, "evicted", when="begun", grace=LONG)
     profile(project, runai_lab, "retries = 1\n")
     project.write("train.py", AGAIN)
     done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
@@ -405,6 +409,7 @@ def test_a_job_that_is_never_started_is_stopped_in_time(
     runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
 ):
     runai_lab.scenario(None, "imagepull")
+    runai_lab.timing.initializing = 0.0  # the pull fails as soon as it has begun, long before its time is up
     profile(project, runai_lab, 'pull_timeout = "3s"\non_timeout = "stop"\n')
     project.write("train.py", "pass\n")
     done = nemotron_process("run", "./train.py", "--run", "dgx")
@@ -442,7 +447,7 @@ def test_while_it_waits_everything_says_why(
     project.write("train.py", "pass\n")
     name = nemotron_process("run", "./train.py", "--batch", "dgx").succeeds().out.strip()
     (made,) = runai_lab.jobs
-    wait_for(lambda: "BackOff" in [event["reason"] for event in made.events])
+    until(lambda: made.pods and made.pods[0].waiting[0] == "ImagePullBackOff", "the failed pull")
     for command in ("status", "replicas", "events", "diagnose"):
         told = nemotron_process("jobs", command, name).out
         assert "pull" in told.lower(), (command, told)

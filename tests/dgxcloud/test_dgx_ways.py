@@ -19,7 +19,6 @@ from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import api_of, handle, workload
 
-from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.logs import claim, saved
@@ -38,8 +37,6 @@ LIMIT = 16 << 20
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process of its own."""
     monkeypatch.setattr(saved, "_PAUSE", 0.1)
-    api_module.shared_token.cache_clear()
-    api_module._OF_THREAD.__dict__.clear()
     later()
 
 

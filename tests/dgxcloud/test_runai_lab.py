@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from labs.runai import RunaiLab
 from labs.runai.expand import expanded
-from runaiclient import Client, wait_for
+from runaiclient import Client
+from waiting import until
 
 # Who may call
 
@@ -28,7 +29,7 @@ def test_a_token_ends(runai_lab: RunaiLab) -> None:
     assert client.get("/workloads")["workloads"]
     runai_lab.token_lifetime = 0.1
     client.login()
-    wait_for(lambda: client.call("GET", "/workloads").status_code == 401)
+    until(lambda: client.call("GET", "/workloads").status_code, "the token's end", lambda status: status == 401)
     runai_lab.token_lifetime = 3600
     client.login()
     assert client.get("/workloads")["workloads"]

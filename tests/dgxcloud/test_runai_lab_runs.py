@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from labs.pods import needs_mounts
-from runaiclient import SECONDS, Client, ended, reached, reasons, wait_for
+from labs.runai.model import Workload
+from runaiclient import Client, ended, reached, reasons
+from waiting import LONG, until
 
 pytestmark = needs_mounts
 
@@ -56,11 +58,16 @@ for _ in range(3000):
 c.sendall(os.environ["HOSTNAME"].encode()); c.close()'
 fi
 echo "$RANK" > "/data/rank-$RANK"
+until [ "$RANK" != 0 ] || [ -e /data/go ]; do sleep 0.1; done
 """
 
 
 def test_it_runs_two_nodes(client: Client) -> None:
     workload = client.two_nodes(TWO)
+    reached(workload, "Running")
+    worker = workload.pods[1]
+    until(lambda: worker.phase, "the worker's end", lambda phase: phase == "Succeeded")  # the master's would cut it off
+    (client.lab.claims["data"] / "go").touch()
     assert ended(workload) == "Completed"
     pods = client.get(f"/workloads/{workload.id}/pods")["pods"]
     assert [(pod["name"], pod["nodeName"]) for pod in pods] == [
@@ -68,7 +75,7 @@ def test_it_runs_two_nodes(client: Client) -> None:
         ("pair-worker-0", "gpu-node-2"),
     ]
     assert client.log("pair-master-0", container="pytorch").text == "rank 0 of 2 on pair-master-0\nmet pair-worker-0\n"
-    assert {path.name for path in client.lab.claims["data"].iterdir()} == {"rank-0", "rank-1"}
+    assert {path.name for path in client.lab.claims["data"].iterdir()} == {"go", "rank-0", "rank-1"}
 
 
 def test_workers_only_have_no_rank(client: Client) -> None:
@@ -82,10 +89,11 @@ def test_a_log_has_times_and_a_beginning(client: Client) -> None:
         "for i in 1 2 3; do echo line $i; done; until [ -e /data/go ]; do sleep 0.1; done; echo last"
     )
     reached(workload, "Running")
-    wait_for(lambda: "line 3" in client.log("job-0-0").text)
+    until(lambda: client.log("job-0-0").text, "line 3", lambda text: "line 3" in text)
     stamps = [line.split()[0] for line in client.log("job-0-0", timestamps="true").text.splitlines()]
     assert stamps == sorted(set(stamps)) and len(stamps) == 3
-    since = client.log("job-0-0", timestamps="true", sinceTime=stamps[1]).text.splitlines()
+    late = f"{stamps[0].partition('.')[0]}.999999999Z"
+    since = client.log("job-0-0", timestamps="true", sinceTime=late).text.splitlines()
     assert [line.split()[0] for line in since] == stamps, "sinceTime counts in whole seconds"
     assert client.log("job-0-0", tailLines=1).text == "line 3\n"
     assert client.log("job-0-0", container="other").status_code == 400
@@ -106,11 +114,11 @@ STOPPABLE = "trap 'echo stopping; touch /data/told-$HOSTNAME; exit 143' TERM; ec
 @pytest.mark.parametrize("kind", ["trainings", "distributed"])
 def test_suspend_ends_it(client: Client, kind: str) -> None:
     lab = client.lab
-    lab.timing.grace = SECONDS
+    lab.timing.grace = LONG
     workload = client.training(STOPPABLE) if kind == "trainings" else client.two_nodes(STOPPABLE)
     reached(workload, "Running")
     pods = [pod.name for pod in workload.pods]
-    wait_for(lambda: all("up" in client.log(pod).text for pod in pods))
+    until(lambda: all("up" in client.log(pod).text for pod in pods), "up of every pod")
     answer = client.call("POST", f"/workloads/{kind}/{workload.id}/suspend")
     assert answer.json() == {"code": 202, "message": "Request has been accepted."}
     assert ended(workload) == "Stopped"
@@ -118,7 +126,7 @@ def test_suspend_ends_it(client: Client, kind: str) -> None:
     assert not lab.pods.running
     assert client.log(pods[0]).status_code == 404
     assert client.call("POST", f"/workloads/{kind}/{workload.id}/resume").status_code == 202
-    wait_for(lambda: client.log(pods[0]).status_code == 200)
+    until(lambda: client.log(pods[0]).status_code, "a log anew", lambda status: status == 200)
     lab.timing.grace = 0.3
     assert client.call("DELETE", f"/workloads/{kind}/{workload.id}").status_code == 202
     assert client.call("GET", f"/workloads/{workload.id}").status_code == 404
@@ -144,12 +152,17 @@ STUCK = {
 }
 
 
+def told(client: Client, workload: Workload, reason: str) -> None:
+    """Waits for an event with that reason."""
+    until(lambda: reasons(client, workload), f"event {reason}", lambda found: reason in found)
+
+
 @pytest.mark.parametrize("kind", STUCK)
 def test_it_waits_for_ever(client: Client, kind: str) -> None:
     phase, reason = STUCK[kind]
     client.lab.scenario("job", kind)
     workload = client.training(LOOP)
-    wait_for(lambda: reason in reasons(client, workload))
+    told(client, workload, reason)
     assert client.get(f"/workloads/{workload.id}")["phase"] == phase
     assert client.log("job-0-0").status_code == 400
     client.call("POST", f"/workloads/trainings/{workload.id}/suspend")
@@ -189,7 +202,7 @@ def test_what_is_preempted_is_run_anew(client: Client) -> None:
 def test_a_bad_node_can_be_avoided(client: Client) -> None:
     client.lab.scenario(None, "badnode", node="gpu-node-1", times=None)
     stuck = client.training("true", "first")
-    wait_for(lambda: "FailedMount" in reasons(client, stuck))
+    told(client, stuck, "FailedMount")
     expression = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["gpu-node-1"]}
     affinity = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     workload = client.training("true", "second", nodeAffinityRequired=affinity)
@@ -200,7 +213,7 @@ def test_a_bad_node_can_be_avoided(client: Client) -> None:
 def test_a_secret_that_is_not_there(client: Client) -> None:
     variables = [{"name": "TOKEN", "secret": {"name": "nowhere", "key": "KEY"}}]
     workload = client.training("true", variables=variables)
-    wait_for(lambda: "Failed" in reasons(client, workload))
+    told(client, workload, "Failed")
     path = f"/api/v1/namespaces/runai-{client.lab.project}/pods"
     listed = client.session.get(f"{client.lab.kube_url}{path}", params={"labelSelector": "workloadName=job"}).json()
     waiting = listed["items"][0]["status"]["containerStatuses"][0]["state"]["waiting"]
@@ -224,7 +237,7 @@ def test_a_log_is_cut_and_tokens_end(client: Client) -> None:
     assert ended(cut) == "Completed"
     assert client.log("cut-0-0").text == "8\n9\n"
     client.training(LOOP, "ends")
-    wait_for(lambda: client.call("GET", "/workloads").status_code == 401)
+    until(lambda: client.call("GET", "/workloads").status_code, "the token's end", lambda status: status == 401)
     client.login()
     assert client.get("/workloads")["workloads"]
 
@@ -252,7 +265,8 @@ def test_nemo_run_is_served_as_it_is(client: Client, nodes: int) -> None:
         pvcs=[{"name": "data", "path": "/data", "existingPvc": True, "claimName": "data"}],
     )
     executor.pvc_job_dir = "/data"
-    (lab.claims["data"] / "launch_script.sh").write_text("echo hello >> /data/said\n")
+    both = f"until [ $(wc -l < /data/said) = {nodes} ]; do sleep 0.1; done"  # the first to end would cut the other off
+    (lab.claims["data"] / "launch_script.sh").write_text(f"echo hello >> /data/said\n{both}\n")
     token = executor.get_auth_token()
     project, cluster = executor.get_project_and_cluster_id(token)
     answer = executor.create_training_job(token, project, cluster, "nemo")

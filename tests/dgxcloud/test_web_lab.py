@@ -47,7 +47,7 @@ def shop() -> Iterator[Shop]:
 def call(shop: Shop) -> Callable[..., requests.Response]:
     session = requests.Session()
     session.headers["Authorization"] = "Bearer good"
-    return lambda method, path, **more: session.request(method, f"{shop.origin}/api{path}", timeout=30, **more)
+    return lambda method, path, **more: session.request(method, f"{shop.origin}/api{path}", timeout=120, **more)
 
 
 def test_it_routes_and_records(shop: Shop, call: Callable[..., requests.Response]) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import support
-from dockerkit import until
+from jobkit import kill
 from lab_docker import Engine, needs_docker
 from support import Project
+from waiting import until
 
 from nemo_runspec.jobs import JobStore
 
@@ -157,7 +156,7 @@ def test_a_cancelled_sweep_leaves_no_container(box, docker_engine):
 def test_a_sweep_whose_process_was_killed_can_be_cancelled(box, docker_engine):
     sweep(box, "--batch").succeeds()
     until(lambda: states(box) == ["running"] * 2)
-    os.kill(launcher(box)["pid"], signal.SIGKILL)
+    kill(launcher(box)["pid"])
     until(lambda: all("supervisor is gone" in r.reason for r in JobStore(box.state / "jobs").list()))
     support.process(box, "jobs", "cancel", group(box)).succeeds()
     assert states(box) == ["cancelled"] * 2

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 import support
-from dockerkit import until
+from jobkit import kill
 from lab_docker import BASE, Engine, base_tar, needs_docker, own_engine
 from support import Project
+from waiting import until
 
 from nemo_runspec.backends.docker.engine import connect, refused
 from nemo_runspec.errors import UserError
@@ -55,10 +56,10 @@ def test_what_is_no_address_is_refused(box):
 
 
 def test_a_port_without_an_engine_is_refused(box):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    run(box, f"tcp://127.0.0.1:{port}").refuses("no Docker engine answers", "refused")
+    with socket.socket() as silent:  # bound, so that nobody else can be, and listening to nobody
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        run(box, f"tcp://127.0.0.1:{port}").refuses("no Docker engine answers", "refused")
 
 
 def test_a_dry_run_asks_no_engine(box):
@@ -124,8 +125,8 @@ class TestAnEngineThatGoesAway:
 
     def test_killed_the_job_is_lost(self, box, engine):
         child, box = self.start(box, engine)
-        os.kill(engine.pid, signal.SIGKILL)
-        _, err = child.communicate(timeout=120)
+        kill(engine.pid)
+        _, err = child.communicate(timeout=300)
         assert child.returncode == 1
         assert "the Docker engine was stopped while the job ran" in err
         assert self.record(box)["states"][-1]["state"] == "lost"
@@ -134,7 +135,7 @@ class TestAnEngineThatGoesAway:
         """The engine tells its containers to stop, so the job script can still leave its marker."""
         child, box = self.start(box, engine)
         os.kill(engine.pid, signal.SIGTERM)
-        _, err = child.communicate(timeout=120)
+        _, err = child.communicate(timeout=300)
         assert child.returncode == 143, err
         until(lambda: not engine.ready())
         assert self.record(box)["states"][-1]["state"] == "failed"

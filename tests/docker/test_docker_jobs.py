@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import support
-from dockerkit import until
+from jobkit import kill
 from lab_docker import BASE, WITH_ENTRYPOINT, WITHOUT_BASH, Engine, needs_docker
 from support import Outcome, Project
+from waiting import until
 
 pytestmark = needs_docker
 
@@ -100,7 +101,7 @@ def test_a_container_removed_by_somebody_else_has_failed(box, docker_engine):
     child = support.start(box, "run", "./main.py", "--run", "box")
     container = until(lambda: _running(docker_engine))
     docker_engine.client().remove_container(container, force=True)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=120)
     assert child.returncode == 137, err
     assert "the container was removed by somebody else" in record(box)["cause"]
 
@@ -121,7 +122,7 @@ def test_a_signal_ends_the_job_softly(box, docker_engine, number):
     child = support.start(box, "run", "./main.py", "--run", "box")
     until(lambda: _running(docker_engine))
     child.send_signal(number)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=120)
     assert child.returncode == 128 + number, err
     assert "[rank0] told 15" in out
     assert record(box)["states"][-1]["state"] == "cancelled"
@@ -136,7 +137,7 @@ def test_a_job_that_will_not_stop_is_killed(box, docker_engine):
     child.send_signal(signal.SIGINT)
     child.send_signal(signal.SIGINT)
     until(lambda: child.poll() is not None or child.send_signal(signal.SIGINT))
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert record(box)["states"][-1]["state"] == "cancelled"
 
 
@@ -154,7 +155,7 @@ def test_a_job_whose_supervisor_was_killed_is_found_and_ended(box, docker_engine
     support.process(box, "run", "./main.py", "--batch", "box").succeeds()
     container = until(lambda: _running(docker_engine))
     until(lambda: record(box).get("container"))
-    os.kill(record(box)["launcher"]["pid"], signal.SIGKILL)
+    kill(record(box)["launcher"]["pid"])
     shown = until(lambda: _shown_as_left_alone(box))
     assert shown["state"] == "running"
     assert container[:12] in json.dumps(shown)
@@ -194,7 +195,7 @@ def test_a_secret_reaches_the_job_and_nothing_else(box, docker_engine):
     known = json.dumps(docker_engine.client().inspect_container(container))
     (folder,) = (box.state / "jobs").glob("main-*")
     (folder / "go").touch()
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=120)
     assert child.returncode == 0, err
     import hashlib
 
@@ -277,9 +278,13 @@ def test_mounts_are_resolved_on_this_machine(box):
 
 
 def test_the_network_stays_while_somebody_uses_it(box, docker_engine):
-    """Two jobs at once, started together: one network, removed with the second."""
-    box.write("main.py", "import time; print('up', flush=True); time.sleep(1)")
+    """Three jobs at once, started together: one network, removed with the last."""
+    go = "pathlib.Path(os.environ['NEMO_RUN_DIR'], 'go').exists()"
+    box.write("main.py", f"import os, pathlib, time\nwhile not {go}: time.sleep(0.05)\n")
     children = [support.start(box, "run", "./main.py", "--run", "box") for _ in range(3)]
+    until(lambda: [c["State"] for c in docker_engine.containers()] == ["running"] * 3, "all three")
+    assert docker_engine.networks() == {"nemo_run"}
+    (box.state / "run" / "go").touch()
     for child in children:
         _, err = child.communicate(timeout=120)
         assert child.returncode == 0, err

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import Any
 
 import pytest
 import support
-from dockerkit import until
+from jobkit import kill
 from lab_docker import Engine, needs_docker
 from support import Project
+from waiting import until
 
 from nemo_runspec.backends.docker.rest import OURS
 
@@ -66,7 +65,7 @@ def left_alone(box: Project, script: str = TALKS, **environment: str) -> str:
     box.write("main.py", script)
     support.process(box, "run", "./main.py", "--batch", "box", **environment).succeeds()
     until(lambda: b"line 1 " in log_of(box) and record(box).get("container"))
-    os.kill(record(box)["launcher"]["pid"], signal.SIGKILL)
+    kill(record(box)["launcher"]["pid"])
     return folder_of(box).name
 
 
@@ -109,7 +108,7 @@ def test_its_end_is_found_and_nothing_of_it_stays(box, docker_engine, words):
     assert out.code == (3 if words[0] == "wait" else 0), out.err
     assert docker_engine.containers() == []
     if words[0] == "rm":
-        assert not (box.state / "jobs" / words[-1]).exists()
+        assert not list((box.state / "jobs").glob("main-*"))
         return
     assert log_of(box) == said == whole(last_number(said))
     assert (record(box)["states"][-1]["state"], record(box)["exit_code"]) == ("failed", 3)
@@ -127,7 +126,7 @@ def test_followed_from_before_its_end(box, docker_engine):
     at_kill = len(log_of(box))
     until(lambda: len(said_in(docker_engine)) > at_kill + 200)
     (folder_of(box) / "go").touch()
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=120)
     assert child.returncode == 0, err
     assert out.encode() == log_of(box) == whole(last_number(log_of(box)))
 
@@ -147,7 +146,7 @@ def test_cancelled_its_last_words_are_in_its_log(box, docker_engine):
     stops = "import signal, sys\nsignal.signal(15, lambda n, f: sys.exit('told to stop'))\n"
     name = left_alone(box, stops + TALKS)
     until(lambda: len(said_in(docker_engine)) > len(log_of(box)) + 200)
-    support.process(box, "jobs", "cancel", name).succeeds()
+    support.process(box, "jobs", "cancel", name, "--grace", "60").succeeds()
     assert record(box)["states"][-1]["state"] == "cancelled"
     log = log_of(box)
     assert log.count(b"line 1 ") == 1

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from dockerkit import until
+from jobkit import kill
 from lab_docker import BASE, Engine, build, needs_docker
 from support import Project
+from waiting import until
 
 pytestmark = needs_docker
 
@@ -44,7 +45,7 @@ def run(project: Project, script: str, *words: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -121,11 +122,11 @@ def test_a_container_that_was_left_alone_is_handed_over_by_cancel(theirs, docker
     file = theirs.write("main.py", WRITES + "\nimport time; print('up', flush=True); time.sleep(600)")
     os.chown(file, USER, USER)
     words = [*_AS_USER, sys.executable, "-m", "nemotron"]
-    call = {"cwd": theirs.folder, "env": theirs.environment(), "capture_output": True, "text": True, "timeout": 120}
+    call = {"cwd": theirs.folder, "env": theirs.environment(), "capture_output": True, "text": True, "timeout": 300}
     subprocess.run([*words, "run", "./main.py", "--batch", "box"], check=True, **call)
     (folder,) = (theirs.state / "jobs").glob("main-*")
     until(lambda: any(b"up" in log.read_bytes() for log in folder.glob("logs/job.log")))
-    os.kill(json.loads((folder / "record.json").read_text())["launcher"]["pid"], 9)
+    kill(json.loads((folder / "record.json").read_text())["launcher"]["pid"])
     done = subprocess.run([*words, "jobs", "cancel", folder.name], check=False, **call)
     assert done.returncode == 0, done.stderr
     assert set(owners(theirs).values()) == {USER}

@@ -5,21 +5,20 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
-import socket
 import subprocess
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dockerkit import until
 from jobkit import lay_out
 from lab_docker import BASE, WITHOUT_BASH, Engine, needs_docker
+from waiting import until
 
 from nemo_runspec.backends.docker.container import noted_place
 from nemo_runspec.backends.docker.images import ensure_image
@@ -92,7 +91,7 @@ def test_a_job_runs_to_its_end(make_plan):
 
 def test_what_is_sent_is_what_was_shown(make_plan, engine):
     plan = make_plan(
-        "import time; time.sleep(60)",
+        "import time; time.sleep(600)",
         shm_size="33m",
         additional_kwargs={"mem_limit": "200m", "environment": {"A": "it's $x"}},
     )
@@ -118,7 +117,8 @@ def test_a_job_left_alone_is_found_and_ended(make_plan, engine):
     place = noted_place(folder)
     assert place is not None
     assert (place.host, place.container) == (engine.host, work.container)
-    worker.end(record_of(plan), folder, 20)
+    assert until(work.read) == b"[rank0] up\n"  # before, a signal would find no job script that could leave a marker
+    worker.end(record_of(plan), folder, 60)
     seen = worker.look(record_of(plan), folder)
     assert (seen.state, seen.exit_code) == ("failed", 143)
     work.close()
@@ -232,33 +232,20 @@ def test_a_network_is_made_once_by_many_at_a_time(engine, state):
 @pytest.fixture
 def registry(engine: Engine, tmp_path: Path) -> Iterator[str]:
     """A registry on this machine that holds `team/python:1`, and asks for a password where a name begins `closed`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = tmp_path / "registry.yml"
+    config, log = tmp_path / "registry.yml", tmp_path / "registry.log"
     config.write_text(
         f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {tmp_path}/blobs\n"
-        f"http:\n  addr: 127.0.0.1:{port}\nlog:\n  level: error\n"
+        "http:\n  addr: 127.0.0.1:0\nlog:\n  level: info\n"
     )
     program = shutil.which("docker-registry") or "/usr/bin/docker-registry"
-    process = subprocess.Popen(
-        [program, "serve", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    with log.open("wb") as said:
+        process = subprocess.Popen([program, "serve", str(config)], stdout=said, stderr=said, start_new_session=True)
     try:
-        _until_open(port)
-        yield f"127.0.0.1:{port}"
+        listening = until(lambda: re.search(r'listening on (127\.0\.0\.1:\d+)"', log.read_text()), "the registry")
+        yield listening[1]
     finally:
         process.terminate()
         process.wait()
-
-
-def _until_open(port: int) -> None:
-    for _ in range(300):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError("the registry did not start")
 
 
 def an_image_of_its_own() -> bytes:

@@ -28,10 +28,11 @@ def plan(tmp_path):
     return plan_for(tmp_path)
 
 
-def write_jobs(store, plan, dice, report):
+def write_jobs(store, plan, seed, report):
     """Makes jobs and takes them on, for ever; every finished write is reported as `name number-of-states`."""
+    dice = random.Random(seed)
     for number in itertools.count(1):
-        name = f"job-{os.getpid()}-{number}"
+        name = f"job-{seed}-{number}"
         record = store.create(
             dataclasses.replace(plan, name=name),
             plan_text='{"plan": 1}\n',
@@ -47,16 +48,16 @@ def write_jobs(store, plan, dice, report):
 
 
 def killed_writer(store, plan, seconds, seed):
-    """Forks a writer and kills it after that time; what it has reported: name → number of states."""
+    """Forks a writer and kills it after that time of its own; what it has reported: name → number of states."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
-            write_jobs(
-                store, plan, random.Random(seed), lambda r: os.write(writing, f"{r.name} {len(r.states)}\n".encode())
-            )
+            os.write(writing, b"!")
+            write_jobs(store, plan, seed, lambda r: os.write(writing, f"{r.name} {len(r.states)}\n".encode()))
         os._exit(1)
     os.close(writing)
+    assert os.read(reading, 1) == b"!", "it has not begun"  # its time begins when it does
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import types
 from dataclasses import replace
@@ -15,7 +16,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore, Launcher
-from nemo_runspec.jobs.process import Life, life_of, machine, process_of, this_process
+from nemo_runspec.jobs.process import Life, is_alive, life_of, machine, process_of, this_process
 from nemo_runspec.supervise.worker import Seen
 
 HOST = os.uname().nodename
@@ -183,18 +184,16 @@ def test_a_job_of_another_machine_is_never_called_lost_from_here(store, executor
 
 def test_a_supervisor_that_wrote_the_end_between_two_looks_is_believed(store, monkeypatch):
     """It lives at the first look, writes the end and is gone at the next: what it wrote counts."""
-    supervisor = os.fork()
-    if supervisor == 0:
-        os.read(0, 1)
-        os._exit(0)
-    known = process_of(supervisor)
+    supervisor = subprocess.Popen(["sleep", "600"])
+    known = process_of(supervisor.pid)
+    assert is_alive(known)
     made = stored(store, record("job", RUNNING, launcher=known))
     from nemo_runspec.jobs import store as module
 
     def end_meanwhile(found):
         if not found.over:
-            os.kill(supervisor, 9)
-            os.waitpid(supervisor, 0)
+            supervisor.kill()
+            supervisor.wait()
             store.finish(made, "succeeded", exit_code=0)
         return found.over
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from recordkit import gone, record, stored
 
@@ -61,8 +59,9 @@ def test_the_time_is_up(store):
 def test_a_job_that_is_removed_meanwhile_is_not_taken_for_another(store):
     stored(store, record("job-1", RUNNING, launcher=this_process()))
     stored(store, record("job-11", (*RUNNING, "succeeded"), exit_code=0))
-    remover = threading.Timer(0.1, lambda: store.remove("job-1", lambda found: None))
-    remover.start()
+
+    def remove(seen):
+        store.remove(seen.name, lambda found: None)
+
     with pytest.raises(UserError, match="job 'job-1' cannot be read: it has no record"):
-        wait_for(store, ["job-1"], seconds=60)
-    remover.join()
+        wait_for(store, ["job-1"], seconds=600, seen=remove)

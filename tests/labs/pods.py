@@ -79,17 +79,20 @@ class Pod:
             return []
         return list(descendants(self._process.pid))
 
-    def wait(self, seconds: float = 60) -> int:
+    def wait(self, seconds: float = 120) -> int:
         """Its exit code. Raises: TimeoutError with its output, where it still runs after that long."""
         if not self._exited.wait(seconds):
             raise TimeoutError(f"{self.name} still runs after {seconds:g} s:\n{self.text}")
         return self._process.returncode
 
-    def wait_for(self, text: str, seconds: float = 60) -> None:
+    def wait_for(self, text: str, seconds: float = 120) -> None:
         """Waits until it has written this. Raises: TimeoutError with its output."""
         end = time.monotonic() + seconds
-        while text not in self.text:
-            if self._exited.is_set() or time.monotonic() > end:
+        while True:
+            over = self._exited.is_set()
+            if text in self.text:
+                return
+            if over or time.monotonic() > end:
                 raise TimeoutError(f"{self.name} ({self.state}) has not written {text!r}:\n{self.text}")
             time.sleep(_POLL)
 
@@ -102,27 +105,28 @@ class Pod:
 
     def stop(self, grace: float = 10) -> int:
         """Asks it to end (TERM to process 1), and kills it after this many seconds; its exit code."""
-        self.signal(signal.SIGTERM)
-        if not self._exited.wait(grace):
-            self.kill()
+        stop_together([self], grace)
         return self.wait()
 
     def kill(self) -> None:
         """Ends it at once; returns when nothing of it is left."""
-        self.signal(signal.SIGKILL)
-        self.wait()
+        kill_together([self])
 
     def oom(self, *, whole: bool = False) -> None:
         """Kills its biggest process as the kernel does when memory is used up; `whole`: all of them."""
         self.oom_killed = True
         if whole:
             self.signal(signal.SIGKILL)
-            return
-        first, *others = self.pids or [0]
-        for victim in sorted(others, key=memory_of, reverse=True)[:1] or [first]:
-            if victim:
-                with suppress(ProcessLookupError):
-                    os.kill(victim, signal.SIGKILL)
+        else:
+            self._kill_biggest(self.pids)
+
+    def _kill_biggest(self, pids: Sequence[int]) -> None:
+        """One of these, process 1 only where it is alone; returns when its memory is given back."""
+        for victim in sorted(pids[1:] or pids, key=memory_of, reverse=True)[:1]:
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+            while memory_of(victim) and not self._exited.wait(_POLL):
+                pass
 
 
 class Pods:
@@ -166,7 +170,6 @@ class Pods:
             hostname: its own, by default `name`.
             files: path → text of programs that its image has besides.
         """
-        pod = self._launch(name, command, env)
         names = [hostname or name, *hostnames]
         spec = {
             **_seen(names, env, mounts, files or {}),
@@ -174,20 +177,21 @@ class Pods:
             "command": list(command),
             "workdir": workdir,
         }
-        self._tell(pod, spec)
-        threading.Thread(target=_read, args=(pod,), daemon=True).start()
+        with self._lock:  # whoever ends all containers finds one that is whole, or none
+            pod = self._launch(name, command, env)
+            self.all.append(pod)
+            threading.Thread(target=_read, args=(pod,), daemon=True).start()
+            self._tell(pod, spec)
         if memory_limit is not None:
             threading.Thread(target=_limit, args=(pod, memory_limit), daemon=True).start()
         return pod
 
     def close(self) -> None:
         """Ends all containers; returns when nothing of them is left. It can be used on."""
-        for pod in self.running:
-            pod.signal(signal.SIGKILL)
-        for pod in self.running:
-            pod.wait()
         with self._lock:
+            ending = list(self.all)
             self.all.clear()
+        kill_together(ending)
 
     reset = close
 
@@ -201,20 +205,39 @@ class Pods:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        pod = Pod(name, tuple(command), dict(env), time.time(), process)
-        with self._lock:
-            self.all.append(pod)
-        return pod
+        return Pod(name, tuple(command), dict(env), time.time(), process)
 
     def _tell(self, pod: Pod, spec: dict[str, Any]) -> None:
         # The environment may hold secrets: it goes through a pipe, never over a disk or a command line.
         assert pod._process.stdin is not None
-        pod._process.stdin.write(json.dumps(spec).encode() + b"\n")
-        pod._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended: its exit code and its log say so
+            pod._process.stdin.write(json.dumps(spec).encode() + b"\n")
+            pod._process.stdin.flush()
 
     def _folder(self, name: str) -> Path:
         self.root.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=re.sub(r"\W", "-", name)[:40] + ".", dir=self.root))
+
+
+def stop_together(pods: Iterable[Pod], grace: float) -> None:
+    """Asks containers to end and kills those that have not after this many seconds; returns when nothing is left.
+
+    All are asked, and all killed, before one is waited for: none is to see another one end and say so.
+    """
+    ending = list(pods)
+    end = time.monotonic() + grace
+    for pod in ending:
+        pod.signal(signal.SIGTERM)
+    kill_together([pod for pod in ending if not pod._exited.wait(max(0.0, end - time.monotonic()))])
+
+
+def kill_together(pods: Iterable[Pod]) -> None:
+    """Ends containers at once; returns when nothing of them is left."""
+    ending = list(pods)
+    for pod in ending:
+        pod.signal(signal.SIGKILL)
+    for pod in ending:
+        pod.wait()
 
 
 def memory_of(pid: int) -> int:
@@ -257,8 +280,10 @@ def _read(pod: Pod) -> None:
 
 def _limit(pod: Pod, most: int) -> None:
     while not pod._exited.wait(_POLL):
-        if sum(map(memory_of, pod.pids)) > most:
-            pod.oom()
+        pids = pod.pids
+        if sum(map(memory_of, pids)) > most:
+            pod.oom_killed = True
+            pod._kill_biggest(pids)
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

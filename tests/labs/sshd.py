@@ -16,7 +16,8 @@ from shutil import rmtree
 
 import pytest
 
-from labs.slurm.process import CLEAN, descendants, name_of, tail, until
+from labs.ports import free_port
+from labs.slurm.process import CLEAN, LabError, descendants, name_of, strike, tail, until
 
 needs_ssh = pytest.mark.lab("ssh", how="bash .ci/lab, then REQUIRE_LAB=1 uv run pytest")
 """Marks a test, or as `pytestmark` a file, that needs an sshd."""
@@ -52,7 +53,7 @@ class PlainSshd:
     folder: Path
     more: str = ""
     shell: str = "/bin/bash"
-    port: int = field(default_factory=lambda: free_port())
+    port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
@@ -107,17 +108,22 @@ class PlainSshd:
             self._process = subprocess.Popen(
                 command, env=CLEAN, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        until(self._takes_connections, "sshd", 20, lambda: tail(self.log))
+        daemon = self._process
+        until(lambda: self._takes_connections() or daemon.poll() is not None, "sshd", why=lambda: tail(self.log))
+        if daemon.poll() is not None:
+            raise LabError(f"sshd ended at once:\n{tail(self.log)}")
         return self
 
     def stop(self) -> None:
         """Ends the daemon and cuts every connection."""
-        self.drop()
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.terminate()
-            self._process.wait(20)
-            self._process = None
+        if self._process is None:
+            return
+        # While it stands still it lets nobody in anew; killed, it does not go on before it ends.
+        self._hold_daemon()
+        self._each_connection(signal.SIGKILL, later=True)
+        self._process.kill()
+        self._process.wait(120)
+        self._process = None
 
     def drop(self) -> int:
         """Cuts every connection; remote commands go on, as they do when a network fails. Returns how many it were."""
@@ -125,9 +131,8 @@ class PlainSshd:
 
     def freeze(self) -> int:
         """Lets every connection and the daemon hang without a word, as behind a firewall that forgot them."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-        return self._each_connection(signal.SIGSTOP)
+        self._hold_daemon()
+        return self._each_connection(signal.SIGSTOP, later=True)
 
     def thaw_daemon(self) -> None:
         """Lets new connections be made, while the old ones go on to hang."""
@@ -155,6 +160,16 @@ class PlainSshd:
         """The daemon's connections and what runs below them, by process id."""
         return list(descendants(self._process.pid)) if self._process is not None else []
 
+    def end_commands(self) -> None:
+        """Kills what commands have left behind, those too whose connection was cut."""
+        home = f"HOME={self.home}".encode()
+        strike(lambda: [pid for pid in _all() if home in _environment(pid)], signal.SIGKILL, later=True)
+
+    def _hold_daemon(self) -> None:
+        if self._process is not None:
+            daemon = self._process.pid
+            strike(lambda: [daemon], signal.SIGSTOP)
+
     def _enter(self) -> list[str]:
         account = self.folder / "passwd"
         lines = [line for line in Path("/etc/passwd").read_text().splitlines() if not line.startswith("root:")]
@@ -172,12 +187,8 @@ class PlainSshd:
             return True
         return False
 
-    def _each_connection(self, number: int) -> int:
-        found = [pid for pid in self.processes() if name_of(pid) == "sshd"]
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-        return len(found)
+    def _each_connection(self, number: int, *, later: bool = False) -> int:
+        return strike(lambda: [pid for pid in self.processes() if name_of(pid) == "sshd"], number, later=later)
 
 
 @contextmanager
@@ -190,6 +201,7 @@ def plain_sshd(more: str = "", shell: str = "/bin/bash") -> Iterator[PlainSshd]:
     finally:
         server.thaw()
         server.stop()
+        server.end_commands()
         rmtree(folder, ignore_errors=True)
 
 
@@ -197,23 +209,26 @@ def master_of(sockets: Path) -> int:
     """The process that keeps the only connection whose control socket lies in a folder."""
     (path,) = (path for path in sockets.iterdir() if path.is_socket())
     asked = ["ssh", "-F", "/dev/null", "-S", str(path), "-O", "check", "anyone"]
-    said = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True).stderr
+    said = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True).stderr
     return int(said.partition("pid=")[2].partition(")")[0])
 
 
 def running(word: str) -> list[int]:
     """The processes of this machine, but this one, whose command line or environment holds a word."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*"):
+    for pid in _all():
         with suppress(OSError):
-            seen = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-            if word.encode() in seen and int(entry.name) != os.getpid():
-                found.append(int(entry.name))
+            seen = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+            if word.encode() in seen and pid != os.getpid():
+                found.append(pid)
     return found
 
 
-def free_port() -> int:
-    """A TCP port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _all() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+
+
+def _environment(pid: int) -> list[bytes]:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return []

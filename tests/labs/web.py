@@ -19,6 +19,7 @@ import re
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
@@ -56,6 +57,8 @@ class WebLab:
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
         self._released = threading.Event()
+        self._quiet = threading.Condition()
+        self._under_way = self._resets = 0
         self._routes = list(_routes_of(type(self)))
         self._server = Server(("127.0.0.1", port), self)
         self.port: int = self._server.server_address[1]
@@ -102,12 +105,43 @@ class WebLab:
 
     def reset(self) -> None:
         """Forgets calls, strays, crashes and faults, and lets go of calls that a fault holds."""
-        with self._lock:
-            self._faults.clear()
-            self._released.set()
-            self._released = threading.Event()
+        with self.quiet():
             for record in (self.calls, self.strays, self.crashes):
                 record.clear()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No call is being done meanwhile, and faults are over: a late one must not change what is as new already.
+
+        Raises:
+            AssertionError: a call does not end.
+        """
+        with self._quiet:
+            self._resets += 1
+        try:
+            with self._lock:
+                self._faults.clear()
+                self._released.set()
+                self._released = threading.Event()
+            with self._quiet:
+                assert self._quiet.wait_for(lambda: self._under_way == 0, 120), "a call does not end"
+            yield
+        finally:
+            with self._quiet:
+                self._resets -= 1
+
+    @contextmanager
+    def doing(self) -> Iterator[bool]:
+        """While a call is done; False, and it must not be, where everything is just made as new."""
+        with self._quiet:
+            may = self._resets == 0
+            self._under_way += may
+        try:
+            yield may
+        finally:
+            with self._quiet:
+                self._under_way -= may
+                self._quiet.notify_all()
 
     def diagnose(self) -> str:
         """What happened, for the report of a test that failed: overridden."""
@@ -171,9 +205,15 @@ class WebLab:
                 return fault
         return None
 
-    def hold(self, seconds: float) -> None:
+    @property
+    def released(self) -> threading.Event:
+        """What the next reset sets: to be asked for before the fault, which may be gone by then."""
+        with self._lock:
+            return self._released
+
+    def hold(self, seconds: float, released: threading.Event | None = None) -> None:
         """Waits that long, for ever when negative; a reset ends it."""
-        self._released.wait(None if seconds < 0 else seconds)
+        (released or self.released).wait(None if seconds < 0 else seconds)
 
     def _find(self, request: Request) -> tuple[Route | None, set[str]]:
         allowed: set[str] = set()

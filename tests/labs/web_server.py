@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -54,27 +55,35 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1
     server: Server
+    _released: threading.Event
 
     def _handle(self) -> None:
         request = self._request()
         call = _recorded(request)
+        with self.server.lab.doing() as may:
+            if not may:
+                self._break()
+                return
+            self._released = self.server.lab.released
+            answer, fault = self._done(request, call)
+        self._send(answer, call, fault)
+
+    def _done(self, request: Request, call: Call) -> tuple[Answer, Fault | None]:
         lab = self.server.lab
         lab.calls.append(call)
         fault = lab.next_fault(call)
         kind = fault.kind if fault else ""
         if fault is None or kind in ("slow", "cut") or kind.endswith("_after"):
             if fault and kind == "slow":
-                lab.hold(1.0 if fault.seconds < 0 else fault.seconds)
-            answer = lab.perform(request, call)
-        else:
-            answer = Answer()
-        self._send(answer, call, fault)
+                lab.hold(1.0 if fault.seconds < 0 else fault.seconds, self._released)
+            return lab.perform(request, call), fault
+        return Answer(), fault
 
     def _send(self, answer: Answer, call: Call, fault: Fault | None) -> None:
         kind = fault.kind.removesuffix("_after") if fault else ""
         if fault and kind in ("reset", "timeout"):
             if kind == "timeout":
-                self.server.lab.hold(fault.seconds)
+                self.server.lab.hold(fault.seconds, self._released)
             self._break()
             return
         if fault and kind.isdigit():
@@ -130,13 +139,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _request(self) -> Request:
         path, query = urlsplit(self.path).path, urlsplit(self.path).query
         length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError("its sender went away in the middle of it: no server does half a request")
         return Request(
             self.command,
             unquote(path),
             self.path,
             dict(parse_qsl(query, keep_blank_values=True)),
             self.headers,  # type: ignore[arg-type]  # a Message: a mapping that does not regard case
-            self.rfile.read(length),
+            body,
         )
 
     def log_message(self, format: str, *args: Any) -> None:

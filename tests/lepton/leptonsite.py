@@ -25,12 +25,19 @@ nodes = 2
 """
 
 SCRIPT = """\
-import os, sys, time
+import os, pathlib, sys, time
 print("hé llo 漢字 of", os.environ["NODE_RANK"], "of", os.environ["NNODES"], flush=True)
 print("token", len(os.environ.get("MY_TOKEN", "")), flush=True)
 time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
+top, attempt = pathlib.Path(os.environ["NEMOTRON_JOB_DIR"]), os.environ["NEMOTRON_ATTEMPT"]
+if attempt in os.environ.get("STRUCK", ""):
+    time.sleep(600)
+(top / f"told-{attempt}-{os.environ['NODE_RANK']}").touch()
+while len(list(top.glob(f"told-{attempt}-*"))) < int(os.environ["NNODES"]):
+    time.sleep(0.05)
 sys.exit(int(os.environ.get("CODE", "0")))
 """
+"""All nodes have told before the first ends: the platform ends the others then. Attempts named in STRUCK do not end."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from cloudkit import LARGE, POD, RAISES, READY
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
+from waiting import until
 
 from nemo_runspec.backends.lepton import seen as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
@@ -19,8 +20,6 @@ from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_w
 from nemo_runspec.backends.lepton.logs import newest
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
-
-SECONDS = 60.0
 
 OUT_OF_GPU = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1"
 UNSTARTED = "nemotron-end: node=0 exit_code=1 phase=start reason=code: https://s3/x cannot be fetched: HTTP 403"
@@ -33,10 +32,10 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "archived": ("archived_fail", {}, RAISES, "user code", "ValueError", 1),
     "lines-lost": ("truncated_log", {"drop_every": 0, "drop_text": "nemotron-end"}, RAISES, "user code", "Value", 1),
     "kernel": ("oom", READY, LARGE, "out of memory", "OOM encountered", None),
-    "all-killed": ("oom", {**READY, "whole": True}, "sleep 60", "out of memory", "OOM encountered", 137),
+    "all-killed": ("oom", {**READY, "whole": True}, "sleep 600", "out of memory", "OOM encountered", 137),
     "gpu-memory": ("", {}, OUT_OF_GPU, "out of memory", "CUDA out of memory", 1),
-    "evicted": ("evicted", READY, "sleep 60", "eviction", "reempted", 143),
-    "node-lost": ("nodefail", READY, "sleep 60", "node", "XID 79", 1),
+    "evicted": ("evicted", READY, "sleep 600", "eviction", "reempted", 143),
+    "node-lost": ("nodefail", READY, "sleep 600", "node", "XID 79", 1),
     "not-fetched": ("", {}, f"echo '{UNSTARTED}'; exit 1", "credentials", "HTTP 403", 1),
     "not-uploaded": ("", {}, f"echo '{BROKEN_UPLOAD}'; exit 1", "storage", "HTTP 500", 1),
     "archived-silent": ("archived_silent", {}, "true", "", "", None),
@@ -63,7 +62,7 @@ def api(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lept
     yield connect(patience=1.0)
 
 
-def submit(api: LeptonApi, name: str, command: str = "sleep 60") -> Handle:
+def submit(api: LeptonApi, name: str, command: str = "sleep 600") -> Handle:
     script = command if "nemotron-end" in command else POD.format(command=command)
     container = {"image": "ubuntu:24.04", "command": ["/bin/bash", "-c", script]}
     spec = {"resource_shape": "gpu.1xh100-sxm", "container": container, "log": {"enable_collection": True}}
@@ -71,15 +70,9 @@ def submit(api: LeptonApi, name: str, command: str = "sleep 60") -> Handle:
     return {"name": name, "id": id_of(job), "nodes": 1, "since": time.time() - 5}
 
 
-def until(api: LeptonApi, handle: Handle, holds: Any) -> Seen:
-    """How a job is as soon as that holds; it fails in time where it never does."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        (seen,) = looking.look(api, [handle])
-        if holds(seen):
-            return seen
-        time.sleep(0.1)
-    raise AssertionError(f"{handle['name']}: still {seen}")
+def seen_as(api: LeptonApi, handle: Handle, holds: Callable[[Seen], object]) -> Seen:
+    """How a job is as soon as that holds."""
+    return until(lambda: looking.look(api, [handle])[0], str(handle["name"]), holds)
 
 
 def verdict(api: LeptonApi, handle: Handle, seen: Seen) -> Diagnosis | None:
@@ -97,7 +90,7 @@ def test_jobs_that_fail(api: LeptonApi, lepton_lab: LeptonLab):
         handles[name] = submit(api, name, command)
     said = {}
     for name, handle in handles.items():
-        seen = until(api, handle, lambda seen: is_over(seen.state))
+        seen = seen_as(api, handle, lambda seen: is_over(seen.state))
         found = verdict(api, handle, seen)
         assert found is not None, name
         said[name] = (found, seen)
@@ -117,7 +110,7 @@ def test_a_failure_that_no_node_knows_of(api: LeptonApi, lepton_lab: LeptonLab):
     """The platform and the job's own last words contradict each other: that is said, and nobody is blamed."""
     lepton_lab.scenario("good", "archived_fail")
     handle = submit(api, "good", "echo 'nemotron-end: node=0 exit_code=0 phase=command reason='")
-    seen = until(api, handle, lambda seen: is_over(seen.state))
+    seen = seen_as(api, handle, lambda seen: is_over(seen.state))
     found = verdict(api, handle, seen)
     assert found is not None
     assert (seen.state, seen.exit_code, found.kind) == ("failed", 1, "")
@@ -131,10 +124,10 @@ def test_a_failure_that_no_node_knows_of(api: LeptonApi, lepton_lab: LeptonLab):
 def test_a_job_that_succeeds_or_was_stopped_has_no_verdict(api: LeptonApi, lepton_lab: LeptonLab):
     lepton_lab.scenario("good", "archived_ok")
     good, stopped = submit(api, "good", "true"), submit(api, "stopped")
-    until(api, stopped, lambda seen: seen.state == "running")
+    seen_as(api, stopped, lambda seen: seen.state == "running")
     api.stop(str(stopped["id"]))
     for handle, state in ((good, "succeeded"), (stopped, "cancelled")):
-        seen = until(api, handle, lambda seen: is_over(seen.state))
+        seen = seen_as(api, handle, lambda seen: is_over(seen.state))
         assert seen.state == state
         assert verdict(api, handle, seen) is None
 
@@ -148,7 +141,7 @@ def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
     for name, handle in handles.items():
         _, kind, evidence = WAITS[name]
         phase = {"no-room": "queue", "pulling": "pull"}.get(name)
-        seen = until(api, handle, lambda seen, phase=phase: _stuck(seen, phase))
+        seen = seen_as(api, handle, lambda seen, phase=phase: _stuck(seen, phase))
         assert bool(seen.facts.get("failing")) == (kind == "image"), name
         found = verdict(api, handle, seen)
         assert (found.kind if found else "") == kind, name
@@ -160,7 +153,7 @@ def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
         assert late.kind == (kind or {"pulling": "image"}.get(name, "")), name
         assert _key(seen) in late.what, name
         api.stop(str(handle["id"]))
-        until(api, handle, lambda seen: seen.state == "cancelled")
+        seen_as(api, handle, lambda seen: seen.state == "cancelled")
     assert lepton_lab.running == []
 
 
@@ -179,7 +172,7 @@ def _key(seen: Seen) -> str:
 def test_answers_that_are_missing(api: LeptonApi, lepton_lab: LeptonLab):
     """404, 500, no permission, no JSON: the verdict is of what is left, and says what was not answered."""
     handle = submit(api, "raises", RAISES)
-    seen = until(api, handle, lambda seen: is_over(seen.state))
+    seen = seen_as(api, handle, lambda seen: is_over(seen.state))
     log = seen.detail.log
     for match, kind in (("replicas", "404"), ("events", "403"), ("failure-analysis", "garbage")):
         lepton_lab.fault(f"GET /jobs/*/{match}", kind)
@@ -212,7 +205,7 @@ def test_answers_of_another_shape():
 def test_how_much_is_asked(api: LeptonApi, lepton_lab: LeptonLab):
     lepton_lab.scenario("waits", "nocapacity")
     handle = submit(api, "waits")
-    seen = until(api, handle, lambda seen: _stuck(seen, "queue"))
+    seen = seen_as(api, handle, lambda seen: _stuck(seen, "queue"))
     for state, asked in (("queued", 2), ("running", 1), ("failed", 3)):
         before = api.web.calls
         diagnose(api, handle, replace(seen, state=state), b"")

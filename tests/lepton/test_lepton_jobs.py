@@ -10,8 +10,8 @@ import pytest
 from labs.lepton.world import Volume
 from labs.pods import needs_mounts
 from labs.s3.lab import S3Lab
-from labs.slurm.process import until
 from leptonsite import Site, make_site, var
+from waiting import until
 
 pytestmark = needs_mounts
 
@@ -144,7 +144,7 @@ def test_a_job_is_made_once(site, kind):
 def test_a_submission_that_was_killed_is_found_again(site):
     site.lab.fault("POST /jobs", "timeout_after", seconds=60)
     child = site.started("run", "./train.py", "--batch", "one", *var(SECONDS_TO_RUN=1))
-    until(lambda: site.lab.jobs, "the job is there", 60)
+    until(lambda: site.lab.jobs, "the job")
     child.kill()
     child.communicate()
     [name] = [path.name for path in (site.project.state / "jobs").iterdir() if (path / "record.json").is_file()]
@@ -158,7 +158,7 @@ def test_a_submission_that_was_killed_is_found_again(site):
 def test_a_submission_that_was_killed_before_it_was_made(site):
     site.lab.fault("POST /jobs", "timeout", seconds=60)
     child = site.started("run", "./train.py", "--batch", "one")
-    until(lambda: site.lab.calls_of("POST /jobs"), "it was asked for", 60)
+    until(lambda: site.lab.calls_of("POST /jobs"), "the request")
     child.kill()
     child.communicate()
     [name] = [path.name for path in (site.project.state / "jobs").iterdir() if (path / "record.json").is_file()]
@@ -171,7 +171,7 @@ def test_a_job_that_is_ended(site, command):
     name = site.run("two", *var(SECONDS_TO_RUN=600), mode="--batch").succeeds().out.strip()
     [job] = site.lab.jobs
     job.wait_for("Running")
-    until(lambda: job.text.count("token") == 2, "it runs", 60)
+    until(lambda: job.text.count("token") == 2, "the words of both")
     told = site.nemotron("jobs", command, name).succeeds()
     record = site.record(name)
     assert (record["states"][-1]["state"], record["exit_code"]) == ("cancelled", 143)

@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from labs.lepton.lab import LeptonLab
 from labs.lepton.rules import LARGEST_JOB, LONGEST_ARGUMENT
+from labs.lepton.scenario import Timings
 from labs.pods import Pods, needs_mounts
-from labs.slurm.process import children, until
+from labs.slurm.process import children
+from waiting import until
 
 GROUP = "ng-h100-4f2a"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:leptonai|starlette|fastapi")
@@ -63,6 +65,13 @@ def replicas(lab: LeptonLab, one: Any) -> list[Any]:
     """Its replicas as clients see them, those of earlier attempts too."""
     found: list[Any] = call(lab, "GET", f"/jobs/{one.id}/replicas?job_query_mode=alive_and_archive")[1]
     return found
+
+
+def issue(lab: LeptonLab, one: Any) -> tuple[str, str]:
+    """What keeps its first replica, reason and message: empty before there is one, and between two of them."""
+    found = replicas(lab, one)
+    said = found[0]["status"].get("readiness_issue", {}) if found else {}
+    return said.get("reason", ""), said.get("message", "")
 
 
 def lines(lab: LeptonLab, one: Any, **query: Any) -> list[tuple[int, str]]:
@@ -114,7 +123,7 @@ def test_leptons_own_client_runs_a_job_to_its_end(lepton_lab, client):
     id = client.job.create(LeptonJob(**body)).metadata.id_
     assert id != "env-job" and id.startswith("env-job-") and len(id) == len("env-job-") + 4
     assert [each.metadata.id_ for each in client.job.list_all()] == [id]
-    until(lambda: client.job.get(id).status.state.value == "Completed", "completed", 60, lepton_lab.diagnose)
+    until(lambda: client.job.get(id).status.state.value, "its end", lambda state: state == "Completed")
     pods = client.job.get_replicas(id)
     assert [each.id_.rpartition("-")[0] for each in pods] == [f"{id}-0", f"{id}-1"]
     assert len({each.status.node.id_ for each in pods}) == 2
@@ -132,16 +141,17 @@ def test_leptons_own_client_stops_restarts_and_deletes(lepton_lab, client):
     from leptonai.api.v1.api_resource import ClientError
     from leptonai.api.v1.types.job import LeptonJob
 
+    lepton_lab.timings = Timings(grace=60)
     body = job("long", "trap 'echo asked; exit 143' TERM; echo up; while :; do sleep 0.05; done")
     id = client.job.create(LeptonJob(**body)).metadata.id_
     one = lepton_lab.jobs[0]
-    until(lambda: "up" in one.text, "up", 60, lepton_lab.diagnose)
+    until(lambda: "up" in one.text, "its word")
     assert client.job.update(id, {"spec": {"stopped": True}})
     one.wait_for("Stopped")
     assert one.text == "up\nasked\n" and not lepton_lab.running
     assert client.job.get(id).status.state.value == "Stopped"
     assert client.job.update(id, {"spec": {"stopped": False}})
-    until(lambda: one.text.count("up") == 2, "up again", 60, lepton_lab.diagnose)
+    until(lambda: one.text.count("up") == 2, "its word once more")
     assert client.job.delete(id)
     one.wait_for("Deleted")
     assert not lepton_lab.running
@@ -287,11 +297,10 @@ def test_jobs_that_stick_say_why(lepton_lab, kind):
         "stuck_start": ("InProgress", "Creating container"),
     }[kind]
 
-    def issue() -> tuple[str, str]:
-        said = replicas(lepton_lab, one)[0]["status"]["readiness_issue"]
-        return said["reason"], said["message"]
+    def is_expected(said: tuple[str, str]) -> bool:
+        return said[0] == expected[0] and expected[1] in said[1]
 
-    until(lambda: issue()[0] == expected[0] and expected[1] in issue()[1], "the issue", 30, lepton_lab.diagnose)
+    until(lambda: issue(lepton_lab, one), "the issue", is_expected)
     assert one.state == "Starting" and not lepton_lab.running
     assert call(lepton_lab, "PATCH", f"/jobs/{one.id}", {"spec": {"stopped": True}})[0] == 200
     one.wait_for("Stopped")
@@ -308,14 +317,11 @@ def test_a_job_without_room_waits_until_there_is_some(lepton_lab):
     lepton_lab.scenario("second", "stuck_start")
     second = submit(lepton_lab, "second")
 
-    def reason() -> str:
-        found = replicas(lepton_lab, second)  # none until it was looked at once
-        return str(found[0]["status"]["readiness_issue"]["reason"]) if found else ""
-
-    until(lambda: reason() == "NoCapacity", "no capacity", 30, lepton_lab.diagnose)
+    until(lambda: issue(lepton_lab, second), "no capacity", lambda said: said[0] == "NoCapacity")
     assert shown(lepton_lab, second)["status"]["state"] == "Queueing"
     assert "node" not in replicas(lepton_lab, second)[0]["status"]
-    assert "FailedScheduling" in json.dumps(call(lepton_lab, "GET", f"/jobs/{second.id}/events")[1])
+    events = f"/jobs/{second.id}/events"
+    until(lambda: json.dumps(call(lepton_lab, "GET", events)[1]), "the event", lambda told: "FailedScheduling" in told)
     assert call(lepton_lab, "DELETE", f"/jobs/{first.id}")[0] == 200
     second.wait_for("Starting")
 
@@ -415,16 +421,16 @@ def test_other_ways_to_go_wrong(lepton_lab):
         seen.add(shown(lepton_lab, quick)["status"]["state"])
         return quick.state == "Failed"
 
-    until(over, "it fails quickly", 60, lepton_lab.diagnose)
+    until(over, "its quick end")
     assert "Running" not in seen and "failed at once" in quick.text
     strange.wait_for("Hibernating")
     assert shown(lepton_lab, strange)["status"]["state"] == "Hibernating"
-    until(lambda: call(lepton_lab, "GET", f"/jobs/{gone.id}")[0] == 404, "it is lost", 60, lepton_lab.diagnose)
+    until(lambda: call(lepton_lab, "GET", f"/jobs/{gone.id}")[0] == 404, "its loss")
     node.wait_for("Failed")
     assert call(lepton_lab, "GET", f"/jobs/{node.id}/failure-analysis")[1]["err_class"] == "ERR_INFRA"
     assert sum(each.unschedulable for each in lepton_lab.world.groups[0].nodes) == 1
     submit(lepton_lab, "token", "sleep 600")
-    until(lambda: call(lepton_lab, "GET", "/jobs")[0] == 401, "the token expires", 60, lepton_lab.diagnose)
+    until(lambda: call(lepton_lab, "GET", "/jobs")[0] == 401, "the end of the token")
 
 
 @needs_mounts
@@ -435,7 +441,7 @@ def test_private_images_need_the_right_password(lepton_lab):
     submit(lepton_lab, "good", image_pull_secrets=["good"]).wait_for("Completed")
     bad = submit(lepton_lab, "bad", image_pull_secrets=["bad"])
     bad.wait_for("Starting")
-    until(lambda: "401" in json.dumps(replicas(lepton_lab, bad)), "refused", 30, lepton_lab.diagnose)
+    until(lambda: json.dumps(replicas(lepton_lab, bad)), "a refusal", lambda told: "401" in told)
 
 
 @needs_mounts
@@ -496,7 +502,7 @@ def test_nothing_of_a_job_survives(lepton_lab):
         "trap '' TERM; setsid bash -c \"trap '' TERM; sleep 600\" & touch /opt/it /tmp/it; echo up; wait; sleep 600"
     )
     one = submit(lepton_lab, "stay", script, completions=2, parallelism=2)
-    until(lambda: one.text.count("up") == 2, "up", 60, lepton_lab.diagnose)
+    until(lambda: one.text.count("up") == 2, "the words of both")
     pids = [pid for replica in one.replicas for pid in replica.pod.pids]
     assert len(pids) >= 4 and all(Path(f"/proc/{pid}").exists() for pid in pids)
     lepton_lab.reset()
@@ -532,7 +538,7 @@ def test_how_a_container_ends(pods):
         "patient", ["/bin/bash", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"], {}
     )
     patient.wait_for("up")
-    assert patient.stop() == 7 and patient.text == "up\nbye\n"
+    assert patient.stop(60) == 7 and patient.text == "up\nbye\n"
     deaf = pods.start("deaf", ["/bin/sleep", "600"], {})
     assert deaf.state == "running" and deaf.exit_code is None
     assert deaf.stop(0.2) == 137
@@ -556,7 +562,7 @@ def test_containers_end_with_the_process_that_started_them(tmp_path):
     assert pids
     parent.kill()
     parent.wait()
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the container has ended", 30)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the container's end")
 
 
 def test_the_lab_by_hand():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
 from leptonkit import api_of, body_of, handle_of, new_name, planted, run
+from waiting import until
 
 from nemo_runspec.backends.lepton.seen import look
 from nemo_runspec.cloud.pod.marker import outputs_of
@@ -83,6 +85,7 @@ def test_how_a_job_ended(lepton_lab, kind, script, state, code):
 def test_the_node_that_failed_by_itself_says_why(lepton_lab):
     script = f"""if [ "$LEPTON_JOB_WORKER_INDEX" = 1 ]; then {end(3, rank="9")}
         else sleep 0.3; {end(143, reason="node 1 failed")}; fi"""
+    lepton_lab.timings = Timings(grace=60)
     job, handle = run(lepton_lab, script, nodes=2)
     job.wait_for("Failed")
     [seen] = look(api_of(lepton_lab), [handle])
@@ -94,9 +97,13 @@ def test_the_node_that_failed_by_itself_says_why(lepton_lab):
 def test_a_node_that_ended_long_before_the_others(lepton_lab):
     """What it said lies before all that the others have written since."""
     script = f"""if [ "$LEPTON_JOB_WORKER_INDEX" = 1 ]; then
-            trap 'seq 900; {end(1)}' TERM; echo ready; for i in $(seq 600); do sleep 0.1; done
-        else sleep 1; echo 'nemotron-output: model /run/model'; {end(7)}; fi"""
-    job, handle = run(lepton_lab, script, nodes=2)
+            trap 'seq 900; {end(1)}' TERM; touch /mnt/lustre/ready; while :; do sleep 0.1; done
+        else until [ -e /mnt/lustre/ready ]; do sleep 0.1; done
+            echo 'nemotron-output: model /run/model'; {end(7)}; fi"""
+    mounts = [{"path": "/", "mount_path": "/mnt/lustre", "from": "node-nfs:lustre"}]
+    affinity = {"allowed_dedicated_node_groups": ["ng-h100-4f2a"]}
+    lepton_lab.timings = Timings(grace=60)
+    job, handle = run(lepton_lab, script, nodes=2, mounts=mounts, affinity=affinity)
     job.wait_for("Failed")
     [seen] = look(api_of(lepton_lab), [handle])
     assert job.text.count("\n") > 900
@@ -107,7 +114,7 @@ def test_a_node_that_ended_long_before_the_others(lepton_lab):
 @needs_mounts
 def test_the_words_of_a_node_that_is_gone_are_not_waited_for(lepton_lab):
     lepton_lab.scenario(None, "nodefail")
-    job, handle = run(lepton_lab, "sleep 60")
+    job, handle = run(lepton_lab, "sleep 600")
     job.wait_for("Failed")
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("failed", 1)
@@ -117,7 +124,7 @@ def test_the_words_of_a_node_that_is_gone_are_not_waited_for(lepton_lab):
 @needs_mounts
 def test_out_of_memory_where_no_node_could_say_so(lepton_lab):
     lepton_lab.scenario(None, "oom", whole=True)
-    job, handle = run(lepton_lab, "sleep 60")
+    job, handle = run(lepton_lab, "sleep 600")
     job.wait_for("Failed")
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("failed", 137)
@@ -139,12 +146,12 @@ def test_why_a_job_waits(lepton_lab, kind, state, phase, waiting):
     job, handle = run(lepton_lab, "true")
     job.wait_for("Queueing" if state == "queued" else "Starting")
     api = api_of(lepton_lab)
-    for _ in range(200):
-        [seen] = look(api, [handle])
-        if seen.facts.get("waiting", "").startswith(waiting):
-            break
+    [seen] = until(lambda: look(api, [handle]), "why", lambda seen: _waits(seen[0]).startswith(waiting))
     assert (seen.state, seen.facts["phase"]) == (state, phase)
-    assert seen.facts["waiting"].startswith(waiting)
+
+
+def _waits(seen):
+    return seen.facts.get("waiting", "")
 
 
 def test_a_state_that_nobody_knows_is_shown(lepton_lab):

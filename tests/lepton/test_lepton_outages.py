@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from labs.lepton.job import Job
 from labs.pods import needs_mounts
-from labs.slurm.process import until
 from leptonsite import Site, make_site, var
+from waiting import until
 
 pytestmark = needs_mounts
 
@@ -39,6 +39,14 @@ def opened(site: Site) -> Path:
     gate = site.lab.volumes["lustre"] / "go"
     gate.touch()
     return gate
+
+
+def attached(site: Site) -> Job:
+    """The only job, at its gate, once the process that submitted it stays with it: signals end that one alone then."""
+    [job] = until(lambda: site.lab.jobs, "the job")
+    until(lambda: WRITTEN in job.text, "its words")
+    until(lambda: site.record(job.name)["states"][-1]["state"], "its process", lambda state: state == "running")
+    return job
 
 
 def ended(site: Site, state: str, code: int | None) -> Job:
@@ -90,9 +98,9 @@ def test_a_token_that_expires_meanwhile(site):
 def test_an_attached_run_that_is_ended_from_outside(site, number, code):
     """The job goes on, and that is said."""
     process = site.started("run", "./train.py", "--run", "one", *var(GATE="go", CODE=5))
-    until(lambda: len(site.lab.running) == 1 and WRITTEN in site.lab.jobs[0].text, "it runs")
+    attached(site)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == code, err
     assert "goes on without this terminal" in err
     assert len(site.lab.running) == 1
@@ -119,10 +127,9 @@ def test_a_token_that_is_not_allowed_to_submit(site):
 
 def test_a_permission_that_is_lost_meanwhile(site):
     child = site.started("run", "./train.py", "--run", "one", *var(GATE="go", CODE=4))
-    until(lambda: site.lab.jobs and WRITTEN in site.lab.jobs[0].text, "it runs", 60, site.lab.diagnose)
+    job = attached(site)
     refusals = site.lab.fault("GET *", "403", times=None)
     _, said = child.communicate(timeout=120)
-    [job] = site.lab.jobs
     assert child.returncode == 2, said
     assert struck(site, "GET *", 403) > 0
     for word in ("HTTP 403", job.name):
@@ -214,10 +221,10 @@ def test_a_state_that_nobody_knows(site):
     """It is shown with Lepton's own word, and the job is followed to its end."""
     site.lab.scenario(None, "unknown_state")
     child = site.started("run", "./train.py", "--run", "one", *var(GATE="go", CODE=6))
-    until(lambda: site.lab.jobs and WRITTEN in site.lab.jobs[0].text, "it runs", 60, site.lab.diagnose)
-    [job] = site.lab.jobs
-    assert job.state == "Hibernating"
-    until(lambda: site.state(job.name) == "unknown", "it was looked at", 60, site.lab.diagnose)
+    [job] = until(lambda: site.lab.jobs, "the job")
+    job.wait_for("Hibernating")
+    until(lambda: WRITTEN in job.text, "its words")
+    until(lambda: site.state(job.name), "a look at it", lambda state: state == "unknown")
     assert "Hibernating" in site.nemotron("jobs", "show", job.name).succeeds().out
     assert child.poll() is None
     opened(site)

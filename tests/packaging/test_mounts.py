@@ -136,7 +136,7 @@ def test_many_jobs_at_once(remote, tmp_path):
     mounts = [mount_of(remote, "main", tmp_path, job=f"job-{number}") for number in range(12)]
     words = [[sys.executable, "-c", PROVIDE, json.dumps(asdict(mount))] for mount in mounts]
     children = [subprocess.Popen(w, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for w in words]
-    outputs = [child.communicate(timeout=300) for child in children]
+    outputs = [child.communicate(timeout=600) for child in children]
     assert [child.returncode for child in children] == [0] * 12, outputs
     assert len({out for out, _ in outputs}) == 1
     assert [content(mount) for mount in mounts] == ["1\n"] * 12

@@ -83,7 +83,7 @@ def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) ->
             env=recipe_environment(**environment),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
         )
 
     return run

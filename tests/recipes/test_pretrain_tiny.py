@@ -194,7 +194,7 @@ def test_sigterm_saves_and_stops(tiny_data, recipe_python, tmp_path):
                 break
         job.send_signal(signal.SIGTERM)
         rest = job.stdout.read()
-        assert job.wait(timeout=60) == 128 + signal.SIGTERM
+        assert job.wait(timeout=120) == 128 + signal.SIGTERM
     finally:
         job.kill()
     stopped = int(rest.split("stopped by a signal after step ")[1].split(";")[0])

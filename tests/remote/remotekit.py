@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
-import time
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from labs.slurm.cluster import SlurmLab
 from support import Outcome, Project, make_project
+from waiting import LONG, until
 
 _ENV = """\
 [here]
@@ -106,13 +108,13 @@ class Cluster:
         """The ranks' lines of `jobs logs`; Slurm adds some of its own where a step is ended."""
         return ranks(self.nemotron("jobs", "logs", name).succeeds().out.splitlines())
 
-    def until(self, name: str, good: Callable[[dict[str, Any]], bool], seconds: float = 120) -> dict[str, Any]:
+    def until(self, name: str, good: Callable[[dict[str, Any]], bool], seconds: float = LONG) -> dict[str, Any]:
         """The job's record once it is as it should be; asks the cluster."""
-        return eventually(lambda: self.status(name), good, seconds)
+        return until(lambda: self.status(name), name, good, seconds)
 
-    def log_has(self, name: str, text: str, seconds: float = 120) -> list[str]:
+    def log_has(self, name: str, text: str, seconds: float = LONG) -> list[str]:
         """The log's lines once the text is in one of them."""
-        return eventually(lambda: self.logs(name), lambda lines: text in "\n".join(lines), seconds)
+        return until(lambda: self.logs(name), f"{text!r} in the log", lambda lines: text in "\n".join(lines), seconds)
 
     def local(self, name: str) -> Path:
         """A job's folder on this machine."""
@@ -152,6 +154,34 @@ def make_cluster(lab: SlurmLab, top: Path) -> Iterator[Cluster]:
         shutil.rmtree(sockets, ignore_errors=True)
 
 
+class Reader:
+    """The lines of a stream, read as they come."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.lines: list[str] = []
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            self.lines.append(line.rstrip("\n"))
+
+    def has(self, text: str) -> None:
+        """Waits until a line is the text."""
+        until(lambda: text in self.lines, f"the line {text!r}")
+
+    def tells(self, pattern: str) -> None:
+        """Waits until a line begins with what the pattern matches."""
+        matches = re.compile(pattern).match
+        until(lambda: [*self.lines], f"a line with {pattern!r}", lambda lines: any(map(matches, lines)))
+
+    def all(self) -> list[str]:
+        """All of them, once the stream has ended."""
+        self._thread.join(LONG)
+        assert not self._thread.is_alive(), f"the stream has not ended: {self.lines}"
+        return self.lines
+
+
 def finish(process: subprocess.Popen[str], seconds: float = 300) -> Outcome:
     """How a process ended; one that hangs is killed, and the test fails."""
     try:
@@ -161,15 +191,6 @@ def finish(process: subprocess.Popen[str], seconds: float = 300) -> Outcome:
         out, err = process.communicate()
         raise AssertionError(f"it hung: {out}{err}") from None
     return Outcome(process.returncode, out, err)
-
-
-def eventually(look: Callable[[], Any], good: Callable[[Any], bool], seconds: float = 60) -> Any:
-    """What is seen once it is good. Fails with what was seen last where it never is."""
-    end = time.monotonic() + seconds
-    while not good(seen := look()):
-        assert time.monotonic() < end, f"after {seconds:g} s still: {seen}"
-        time.sleep(0.1)
-    return seen
 
 
 def ranks(lines: Iterable[str]) -> list[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from recordkit import record, stored
+from waiting import LONG
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of
-from nemo_runspec.remote import control
+from nemo_runspec.remote import control, keeping
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
 from nemo_runspec.remote.provider import Handle, Piece
@@ -60,6 +62,13 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing hangs here: what is late by seconds is only slow."""
+    monkeypatch.setattr(control, "keep_logs", partial(keep_logs, seconds=LONG))
+    monkeypatch.setattr(keeping, "keep_logs", lambda *what, seconds: keep_logs(*what, seconds=LONG))
+
+
+@pytest.fixture
 def job(store: JobStore) -> JobRecord:
     return stored(store, record("job", ("planned", "queued", "running"), executor="cloud", handle={"id": "j-0"}))
 
@@ -69,12 +78,12 @@ def log(store: JobStore) -> bytes:
     return file.read_bytes() if file.exists() else b""
 
 
-def test_what_there_is_is_here_before_a_job_is_stopped(store, cloud, job):
+def test_what_there_is_is_here_before_a_job_is_stopped(store, cloud, job, patient):
     stop_all([job], "me", hard=False, store=store)
     assert (cloud.stopped, log(store)) == (True, b"line 1\n")
 
 
-def test_what_it_writes_while_it_ends_is_fetched(store, cloud, job):
+def test_what_it_writes_while_it_ends_is_fetched(store, cloud, job, patient):
     slept: list[float] = []
     keep_logs_for(store, [job], lambda _: cloud, 2.0, slept.append)
     assert log(store) == b"line 1\nline 2\nline 3\nline 4\n"

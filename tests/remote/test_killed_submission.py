@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, eventually, holding
+from remotekit import Cluster, holding
+from waiting import until
 
 pytestmark = needs_slurm
 
@@ -116,7 +117,7 @@ def what_became(cluster: Cluster, name: str) -> str:
     (job,) = records
     waited = cluster.nemotron("jobs", "wait", job, "--timeout", "120")
     record = cluster.show(job)
-    queued = cluster.queued(f"{name}-")
+    queued = until(lambda: cluster.queued(f"{name}-"), "the end of its last process", are_complete)
     if not queued:
         assert (waited.code, record["state"]) == (1, "failed"), (waited, record)
         assert "never submitted" in record["cause"]
@@ -125,6 +126,11 @@ def what_became(cluster: Cluster, name: str) -> str:
     assert queued == [[record["handle"]["id"], job, "COMPLETED"]]
     assert cluster.logs(job) == [f"[rank0] ran {len(CANARY)}"]
     return "there"
+
+
+def are_complete(queued: list[list[str]]) -> bool:
+    """A job that is over may be seen while Slurm still puts its node away."""
+    return not any(state == "COMPLETING" for *_, state in queued)
 
 
 def test_at_every_step(deadly):
@@ -163,7 +169,7 @@ def test_while_the_controller_hangs(deadly):
     with ThreadPoolExecutor(1) as pool:
         dying = pool.submit(submission, deadly, "hung", within="before sbatch", wait="yes")
         once = steps_of(deadly, "hung").with_suffix(".once")
-        eventually(once.exists, bool)
+        until(once.exists, "sbatch")
         deadly.lab.freeze("slurmctld")
         (once / "go").touch()
         assert dying.result() == -signal.SIGKILL

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import LONG
 
 from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.errors import UserError
@@ -101,7 +102,7 @@ def test_killed_before_it_is_noted(mirror, there, tmp_path, dies_at):
     log_of(there).write_bytes(numbered(0, 100))
     words = [sys.executable, "-c", FETCH, str(there), str(tmp_path / "here")]
     for event in (dies_at, "os.rename"):
-        assert subprocess.run([*words, event], timeout=60).returncode == -signal.SIGKILL
+        assert subprocess.run([*words, event], timeout=LONG).returncode == -signal.SIGKILL
     assert mirror.log.read_bytes() == numbered(0, 100)
     assert mirror.fetch()[0] == len(numbered(0, 100)) - len(numbered(0, 50))
     assert mirror.log.read_bytes() == numbered(0, 100)
@@ -117,7 +118,7 @@ def test_several_fetch_while_it_grows(mirror, there, tmp_path):
             file.write(whole[start : start + 5000])
             time.sleep(0.02)
     (there / "over").touch()
-    assert [process.wait(60) for process in fetching] == [0] * 4
+    assert [process.wait(LONG) for process in fetching] == [0] * 4
     while mirror.fetch(last=True)[1]:
         pass
     assert mirror.log.read_bytes() == whole

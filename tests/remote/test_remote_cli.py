@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, eventually, finish, ranks
+from remotekit import Cluster, Reader, finish, ranks
 from support import make_repository
+from waiting import until
 
 pytestmark = needs_slurm
 
@@ -19,6 +20,14 @@ HELD = """
         time.sleep(0.05)
     print("the last line", flush=True)
     raise SystemExit(3)
+"""
+TOLD = """
+    import os, time
+    for number in range(300):
+        print(os.environ["RANK"], number)
+    while not os.path.exists(os.environ["NEMOTRON_JOB_DIR"] + "/go"):
+        time.sleep(0.05)
+    raise SystemExit(7)
 """
 PATIENT = """
     import os, signal, time
@@ -36,17 +45,19 @@ PATIENT = """
 
 def test_attached_on_two_nodes(cluster):
     """The job's exit code; every rank's lines once, behind its prefix; where it is and how it ended, beside them."""
-    script = cluster.script("import os\nfor n in range(300): print(os.environ['RANK'], n)\nraise SystemExit(7)")
-    done = cluster.nemotron("run", script, "--run", "pair")
-    assert done.code == 7, done.err
-    lines = ranks(done.out.splitlines())
+    process = cluster.started("run", cluster.script(TOLD), "--run", "pair")
+    seen, told = Reader(process.stdout), Reader(process.stderr)
+    told.tells(r"nemotron: (queued \(\d+\)|running on n\[1-2\])")
+    name = cluster.newest()
+    (cluster.remote(name) / "go").touch()
+    assert process.wait(300) == 7, told.lines
+    lines = ranks(seen.all())
     assert len(lines) == 600
     for rank in (0, 1):
         said = [line for line in lines if line.startswith(f"[rank{rank}] ")]
         assert said == [f"[rank{rank}] {rank} {number}" for number in range(300)]
-    name = cluster.newest()
-    assert re.search(r"^nemotron: (queued \(\d+\)|running on n\[1-2\])", done.err, re.M), done.err
-    assert re.search(rf"^{name}: failed after \d+ s on n\[1-2\], exit code 7", done.err, re.M), done.err
+    told.all()
+    told.tells(rf"{name}: failed after .+ on n\[1-2\], exit code 7")
 
 
 def test_detached_and_looked_at_from_elsewhere(cluster):
@@ -158,5 +169,6 @@ def test_from_the_login_node(cluster):
     cluster.log_has(name, "ready")
     (cluster.remote(name) / "go").touch()
     assert cluster.nemotron("jobs", "wait", name).code == 3
-    assert eventually(lambda: cluster.logs(name), lambda lines: len(lines) == 2)[1] == "[rank0] the last line"
+    lines = until(lambda: cluster.logs(name), "both lines", lambda lines: len(lines) == 2)
+    assert lines[1] == "[rank0] the last line"
     assert cluster.lab.sshd.connections() == before

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from waiting import LONG
 
 from nemo_runspec.remote.patterns import PATTERNS
 from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stack_of
@@ -19,8 +20,8 @@ def said_by(folder: Path, script: str, *before: str) -> bytes:
     code.mkdir(parents=True, exist_ok=True)
     (code / "main.py").write_text(textwrap.dedent(script))
     shell = "\n".join((*before, f"{sys.executable} -B {code}/main.py"))
-    done = subprocess.run(["bash", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=code, timeout=60)
-    return done.stdout
+    run = ["bash", "-c", shell]
+    return subprocess.run(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=code, timeout=LONG).stdout
 
 
 def of_rank(rank: int, text: bytes | str) -> bytes:
@@ -99,7 +100,7 @@ def test_a_file_that_is_no_python(tmp_path: Path):
 def test_what_the_shell_really_says(line: str, kind: str, what: str, tmp_path: Path):
     job = tmp_path / "job.sh"
     job.write_text(f"set -e\n{line}\n")
-    done = subprocess.run(["bash", str(job)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    done = subprocess.run(["bash", str(job)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LONG)
     found = sure(done.stdout)
     assert found.kind == kind, done.stdout
     assert what in found.what
@@ -317,14 +318,14 @@ def test_last_lines():
 
 
 def test_where_a_process_was(tmp_path: Path):
+    # Both in one line: the time may be up before the second has begun.
     script = """
     import faulthandler, sys, queue
     def wait_for_batch():
-        faulthandler.dump_traceback_later(0.2, exit=True)
-        queue.Queue().get()
+        faulthandler.dump_traceback_later(0.2, exit=True); queue.Queue().get()
     wait_for_batch()
     """
-    assert stack_of(of_rank(0, said_by(tmp_path, script))) == "main.py:5"
+    assert stack_of(of_rank(0, said_by(tmp_path, script))) == "main.py:4"
     spied = 'Thread 812 (idle): "MainThread"\n    wait (threading.py:359)\n    step (train/loop.py:12)\n'
     assert stack_of(of_rank(1, spied)) == "train/loop.py:12"
     assert stack_of(b"nothing\n") == ""

@@ -31,7 +31,7 @@ def bash(text: str, *args: str, **options) -> subprocess.Popen[bytes]:
 
 
 def prefixed(data: bytes, text: str = "nemotron_prefix 0", **options) -> bytes:
-    return bash(text, **options).communicate(data, timeout=60)[0]
+    return bash(text, **options).communicate(data, timeout=120)[0]
 
 
 LINES = [
@@ -79,7 +79,7 @@ def test_an_end_of_line_in_two_pieces_is_one():
         process.stdin.write(piece)
         seen += os.read(process.stdout.fileno(), 100)
         assert seen.endswith(expected)
-    assert process.communicate(timeout=20)[0] == b""
+    assert process.communicate(timeout=120)[0] == b""
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_without_a_python_that_works_nothing_is_lost(tmp_path, stub):
             (tools / name).chmod(0o755)
     path = f"{tools}:/nowhere" if stub is None else f"{tools}:/bin:/usr/bin"
     process = bash(f"PATH={path}; nemotron_prefix 0", stderr=subprocess.PIPE)
-    assert process.communicate(b"one\rtwo\nthree", timeout=60) == (b"[rank0] one\n[rank0] two\n[rank0] three\n", b"")
+    assert process.communicate(b"one\rtwo\nthree", timeout=120) == (b"[rank0] one\n[rank0] two\n[rank0] three\n", b"")
 
 
 def test_it_outlives_signals_and_gives_the_last_partial_line():
@@ -104,7 +104,7 @@ def test_it_outlives_signals_and_gives_the_last_partial_line():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         os.killpg(process.pid, number)
     time.sleep(0.1)
-    assert process.communicate(b"not ended", timeout=20)[0] == b"[rank0] not ended\n"
+    assert process.communicate(b"not ended", timeout=120)[0] == b"[rank0] not ended\n"
 
 
 def test_what_a_killed_program_leaves_is_read_on():
@@ -115,7 +115,7 @@ def test_what_a_killed_program_leaves_is_read_on():
     assert len(python) == 1
     os.kill(python[0], signal.SIGKILL)
     until(lambda: not _is_python_of(python[0], process.pid), "its end")  # else it may still take the next line along
-    assert process.communicate(b"two\n", timeout=20)[0] == b"[rank0] two\n"
+    assert process.communicate(b"two\n", timeout=120)[0] == b"[rank0] two\n"
 
 
 def _is_python_of(pid: int, session: int) -> bool:
@@ -157,5 +157,5 @@ def test_lines_of_several_ranks_do_not_mix(program, sizes):
 def test_a_full_disk_does_not_end_it():
     with Path("/dev/full").open("wb") as full:
         process = bash("nemotron_prefix 0", stdout=full, stderr=subprocess.PIPE)
-        process.communicate(b"x\n" * 100_000, timeout=60)
+        process.communicate(b"x\n" * 100_000, timeout=120)
     assert process.returncode in (0, 1)

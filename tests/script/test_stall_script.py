@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from jobkit import lay_out, plan_for
+from waiting import until
 
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
@@ -21,15 +23,14 @@ from nemo_runspec.script.markers import cause, decisive, read_markers
 
 @dataclass(frozen=True)
 class Watched:
-    """A target that asks for the watchdog."""
+    """A target that asks for the watchdog, which waits longer than a busy machine lets anybody stand still."""
 
-    stall_timeout: int = 3
+    stall_timeout: int = 15
     stall_action: str = "stop"
 
 
-def watched(top: Path, script: str, **values: object) -> Plan:
-    plan = plan_for(top, script, executor="slurm", **values)
-    return dataclasses.replace(plan, target=Watched())
+def watched(top: Path, script: str, seconds: int = Watched.stall_timeout) -> Plan:
+    return dataclasses.replace(plan_for(top, script, executor="slurm"), target=Watched(seconds))
 
 
 def start(plan: Plan, *, log: bool = True) -> tuple[subprocess.Popen[str], JobLayout, Path]:
@@ -54,66 +55,72 @@ def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     """A child of its own session too, and none that is not Python. A path with spaces does not matter."""
     script = """
     import subprocess, sys, time
-    def in_the_child(): time.sleep(600)
+    def in_the_child(): print("begun", flush=True); time.sleep(600)
     def in_the_parent(): child.wait()
     if len(sys.argv) > 1: in_the_child()
     child = subprocess.Popen([sys.executable, __file__, "x"], start_new_session=True)
-    print("begun", flush=True)
     in_the_parent()
     """
     process, layout, output = start(watched(tmp_path / "with space", script))
-    assert process.wait(60) == 124
-    said = output.read_text()
-    assert "in in_the_child" in said
-    assert "in in_the_parent" in said
+    assert process.wait(180) == 124
+    # The script waits a few seconds for its last lines, which may come later.
+    said = until(output.read_text, "both stacks", lambda text: "in in_the_child" in text and "in in_the_parent" in text)
     assert all(line.startswith("[rank0] ") for line in said.splitlines() if "in in_the" in line)
     marker = decisive(read_markers(Path(layout.status)))
     assert marker is not None
-    assert cause(marker) == "no progress for 3 s (stall_timeout), exit code 124"
-    assert (Path(layout.status) / "gates-7-0" / "verdict").read_text() == "stop no progress for 3 s (stall_timeout)\n"
+    assert cause(marker) == "no progress for 15 s (stall_timeout), exit code 124"
+    assert (Path(layout.status) / "gates-7-0" / "verdict").read_text() == "stop no progress for 15 s (stall_timeout)\n"
 
 
 def test_a_command_that_ends_in_time_is_left_alone(tmp_path: Path):
-    process, _, output = start(watched(tmp_path, "import time\nfor n in range(6): print(n); time.sleep(1)"))
-    assert process.wait(60) == 0
-    assert output.read_text() == "".join(f"[rank0] {n}\n" for n in range(6))
+    """Of a line each second, for longer than what may come to nothing."""
+    process, _, output = start(watched(tmp_path, "import time\nfor n in range(18): print(n); time.sleep(1)"))
+    assert process.wait(180) == 0
+    until(output.read_text, "all lines", "".join(f"[rank0] {n}\n" for n in range(18)).__eq__)
 
 
 def test_where_there_is_nothing_to_look_at_nothing_is_said(tmp_path: Path):
-    process, _, output = start(watched(tmp_path, "import time; time.sleep(6); print('done')"), log=False)
-    assert process.wait(60) == 0
-    assert output.read_text() == "[rank0] done\n"
+    process, _, output = start(watched(tmp_path, "import time; time.sleep(6); print('done')", 3), log=False)
+    assert process.wait(180) == 0
+    until(output.read_text, "the only line", "[rank0] done\n".__eq__)
 
 
 def test_time_that_a_job_was_suspended_for_does_not_count(tmp_path: Path):
-    process, _, output = start(watched(tmp_path, "import time\nprint('begun')\ntime.sleep(2)\nprint('done')"))
-    until = time.monotonic() + 30
-    while "begun" not in output.read_text():
-        assert time.monotonic() < until, output.read_text()
-        time.sleep(0.05)
-    everyone = processes_of(process.pid)
-    for pid in everyone:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(6)
-    for pid in everyone:
-        os.kill(pid, signal.SIGCONT)
-    assert process.wait(60) == 0
-    assert "stall" not in output.read_text()
+    go = tmp_path / "go"
+    script = f"import os, time\nprint('begun')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.1)\nprint('done')"
+    process, _, output = start(watched(tmp_path, script))
+    until(lambda: "begun" in output.read_text(), "its start")
+    until(lambda: not told(process.pid, signal.SIGSTOP, stopped=False), "its standstill")
+    time.sleep(Watched.stall_timeout + 3)
+    until(lambda: not told(process.pid, signal.SIGCONT, stopped=True), "its going on")
+    time.sleep(3)  # the watchdog looks, and nothing has grown
+    go.touch()
+    assert process.wait(180) == 0
+    said = until(output.read_text, "its end", lambda text: "done" in text)
+    assert "stall" not in said
 
 
-def processes_of(session: int) -> list[int]:
-    """Of a session, the youngest last: each is there before what it starts."""
-    found = subprocess.run(["ps", "-o", "pid=", "--sid", str(session)], capture_output=True, text=True)
-    return [int(pid) for pid in found.stdout.split()]
+def told(session: int, number: int, *, stopped: bool) -> list[int]:
+    """Sends a signal to those of a session that stand still, or do not; returns them.
+
+    They come and go meanwhile: the watchdog starts a `sleep` for every second.
+    """
+    found = subprocess.run(["ps", "-o", "pid=,stat=", "--sid", str(session)], capture_output=True, text=True)
+    states = [line.split() for line in found.stdout.splitlines()]
+    meant = [int(pid) for pid, state in states if state[0] != "Z" and (state[0] == "T") == stopped]
+    for pid in meant:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return meant
 
 
 @pytest.mark.parametrize("times", [3, 4])
 def test_it_is_requeued_three_times_at_most(tmp_path: Path, times: int):
     plan = dataclasses.replace(watched(tmp_path, "import time; time.sleep(600)"), target=Watched(2, "requeue"))
-    process, layout, _ = start(plan)
-    status = Path(layout.status)
-    status.mkdir(exist_ok=True)
+    status = Path(JobLayout(plan.job_dir).status)
+    status.mkdir(parents=True)
     (status / "stalls").write_text("7-0\n" * (times - 1))
-    assert process.wait(60) == 124
+    process, _, _ = start(plan)
+    assert process.wait(180) == 124
     verdict = (status / "gates-7-0" / "verdict").read_text()
     assert verdict.split()[0] == ("requeue" if times == 3 else "stop")

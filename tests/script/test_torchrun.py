@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,9 @@ from jobkit import lay_out, plan_for, start_script
 
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import cause, decisive, read_markers
+
+LONG = 300
+"""Seconds. torch alone takes some to be imported, and there are up to six processes of it; what hangs takes 600."""
 
 TELL = """
     import json, os
@@ -30,12 +32,14 @@ TELL = """
 
 def run_one(plan, top: Path, torch_bin: Path) -> tuple[int, str]:
     process = start_script(lay_out(plan), top, PATH=f"{torch_bin}:{os.environ['PATH']}")
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=LONG)
     return process.returncode, output
 
 
-def start_nodes(plan, top: Path, torch_bin: Path, *, tasks_per_node: int = 1, **extra: str) -> list[subprocess.Popen]:
-    """What srun starts on two nodes, both this machine."""
+def start_nodes(
+    plan, top: Path, torch_bin: Path, *, tasks_per_node: int = 1, which: tuple[int, ...] = (0, 1), **extra: str
+) -> list[subprocess.Popen]:
+    """What srun starts on two nodes, both this machine, or on one of them."""
     layout = lay_out(plan)
     nodes, common = 2, {"SLURM_JOB_ID": "77", "PATH": f"{torch_bin}:{os.environ['PATH']}", **extra}
     return [
@@ -49,7 +53,7 @@ def start_nodes(plan, top: Path, torch_bin: Path, *, tasks_per_node: int = 1, **
             SLURM_LOCALID=str(local),
             **common,
         )
-        for node in range(nodes)
+        for node in which
         for local in range(tasks_per_node)
     ]
 
@@ -57,7 +61,7 @@ def start_nodes(plan, top: Path, torch_bin: Path, *, tasks_per_node: int = 1, **
 def finish(processes) -> list[tuple[int, str]]:
     ended = []
     for process in processes:
-        output, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=LONG)
         ended.append((process.returncode, output))
     return ended
 
@@ -85,16 +89,14 @@ def test_two_ranks_on_one_node(tmp_path, torch_bin):
 
 
 def test_one_rank_fails_and_is_named(tmp_path, torch_bin):
-    script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(60)"
+    script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(600)"
     plan = plan_for(tmp_path, script, launch="torchrun", processes=2)
-    started = time.monotonic()
     assert run_one(plan, tmp_path, torch_bin)[0] == 3
-    assert time.monotonic() - started < 40
     assert cause(marker(plan)) == "rank 1 ended with exit code 3"
 
 
 def test_one_rank_is_killed_and_is_named(tmp_path, torch_bin):
-    script = "import os, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), 9)\ntime.sleep(60)"
+    script = "import os, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), 9)\ntime.sleep(600)"
     plan = plan_for(tmp_path, script, launch="torchrun", processes=2)
     assert run_one(plan, tmp_path, torch_bin)[0] == 137
     assert cause(marker(plan)) == "rank 1 was killed by signal 9 (SIGKILL)"
@@ -126,8 +128,9 @@ def test_a_signal_reaches_every_rank_once(tmp_path, torch_bin):
     lines = []
     while sum("ready" in line for line in lines) < 2:
         lines.append(process.stdout.readline())
+        assert lines[-1], lines
     os.killpg(process.pid, signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=LONG)
     assert output.count("signals 1") == 2, output
     assert process.returncode != 0
 
@@ -163,11 +166,9 @@ def test_two_nodes_meet(tmp_path, torch_bin):
 
 
 def test_a_rank_of_the_second_node_fails(tmp_path, torch_bin):
-    script = "import os, sys, time\nif os.environ['RANK'] == '3': sys.exit(9)\ntime.sleep(100)"
+    script = "import os, sys, time\nif os.environ['RANK'] == '3': sys.exit(9)\ntime.sleep(600)"
     plan = plan_for(tmp_path, script, executor="slurm", launch="torchrun", nodes=2, processes=2, env=LOOPBACK)
-    started = time.monotonic()
     ended = finish(start_nodes(plan, tmp_path, torch_bin))
-    assert time.monotonic() - started < 60
     assert [code for code, _ in ended] == [9, 9], ended
     assert "node 1 failed (rank 3)" in ended[0][1]
     assert (marker(plan).node, marker(plan).rank, marker(plan).exit_code) == (1, 3, 9)
@@ -176,9 +177,7 @@ def test_a_rank_of_the_second_node_fails(tmp_path, torch_bin):
 def test_a_node_that_fails_its_setup_fails_the_job_and_is_named(tmp_path, torch_bin):
     setup = ('if [ "$NODE_RANK" = 1 ]; then exit 6; fi',)
     plan = plan_for(tmp_path, TELL, executor="slurm", launch="torchrun", nodes=2, setup=setup, env=LOOPBACK)
-    started = time.monotonic()
     ended = finish(start_nodes(plan, tmp_path, torch_bin))
-    assert time.monotonic() - started < 30
     assert [code for code, _ in ended] == [6, 6]
     for _, output in ended:
         assert "node 1 failed in its setup: startup command 1 of 1" in output
@@ -199,13 +198,7 @@ def test_a_slow_node_is_waited_for(tmp_path, torch_bin):
 
 def test_a_node_that_never_comes_is_named_after_the_time_limit(tmp_path, torch_bin):
     plan = plan_for(tmp_path, TELL, executor="slurm", nodes=2, env={**LOOPBACK, "NEMOTRON_BARRIER_SECONDS": "1"})
-    first, second = start_nodes(plan, tmp_path, torch_bin)
-    os.killpg(second.pid, signal.SIGKILL)
-    second.communicate()
-    Path(JobLayout(plan.job_dir).status, "gates-77-0").mkdir(parents=True, exist_ok=True)
-    for left in Path(JobLayout(plan.job_dir).status, "gates-77-0").glob("*.1"):
-        left.unlink()
-    code, output = finish([first])[0]
+    ((code, output),) = finish(start_nodes(plan, tmp_path, torch_bin, which=(0,)))
     assert code == 1
     assert "task 1 of 2 did not reach" in output
 
@@ -224,9 +217,8 @@ def test_tasks_under_direct(tmp_path, torch_bin):
 def test_markers_of_an_earlier_attempt_are_not_believed(tmp_path, torch_bin):
     plan = plan_for(tmp_path, "", executor="slurm", nodes=2, env=LOOPBACK)
     assert [code for code, _ in finish(start_nodes(plan, tmp_path, torch_bin))] == [0, 0]
-    again = start_nodes(plan, tmp_path, torch_bin, SLURM_RESTART_COUNT="1")
+    again = start_nodes(plan, tmp_path, torch_bin, which=(0,), SLURM_RESTART_COUNT="1")
     with pytest.raises(subprocess.TimeoutExpired):
-        os.killpg(again[1].pid, signal.SIGSTOP)
         again[0].wait(timeout=3)
-    os.killpg(again[1].pid, signal.SIGCONT)
+    again += start_nodes(plan, tmp_path, torch_bin, which=(1,), SLURM_RESTART_COUNT="1")
     assert [code for code, _ in finish(again)] == [0, 0]

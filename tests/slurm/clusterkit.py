@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from jobkit import plan_for
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.process import CLEAN
 from labs.slurm.sshd import SshAccess
+from waiting import LONG, until
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
@@ -155,13 +157,13 @@ def see(host: Host, job: Asked) -> ClusterJob:
     return look(host, [job])[job.id]
 
 
-def wait(host: Host, job: Asked, *states: str, seconds: float = 60) -> ClusterJob:
+def wait(host: Host, job: Asked, *states: str, seconds: float = LONG) -> ClusterJob:
     """The job once it is in one of these states; without any, once it is over."""
 
     def there(seen: ClusterJob) -> bool:
         return seen.state in states if states else is_over(seen.state) and seen.state != "lost"
 
-    return until_seen(lambda: see(host, job), there, seconds)
+    return until(lambda: see(host, job), f"{' or '.join(states) or 'the end'} of job {job.id}", there, seconds)
 
 
 def shim(folder: Path, step: str) -> Path:
@@ -188,15 +190,40 @@ def jobs_called(lab: SlurmLab, name: str) -> list[str]:
     return lab.run("squeue", "--noheader", "--states=all", f"--name={name}", "--format=%A").stdout.split()
 
 
-def until_seen(
-    ask_again: Callable[[], ClusterJob], there: Callable[[ClusterJob], bool], seconds: float = 60
-) -> ClusterJob:
-    """What is seen once it is as it should be; the test fails where it never is."""
-    end = time.monotonic() + seconds
-    while not there(seen := ask_again()):
-        assert time.monotonic() < end, f"after {seconds:g} s: {seen}"
-        time.sleep(0.1)
-    return seen
+@contextmanager
+def configured(lab: SlurmLab, **values: int) -> Iterator[None]:
+    """Slurm with other values in its configuration, as long as the context lasts.
+
+    The lab's are short, for faults to be seen soon: `KillWait` may be over before a batch script that stands still on a
+    busy machine has said what becomes of its job, `SlurmdTimeout` before a node that was cut off is back.
+    """
+    file = lab.base / "etc" / "slurm.conf"
+    before = after = file.read_text()
+    for name, value in values.items():
+        after, found = re.subn(rf"^{name}=.*$", f"{name}={value}", after, flags=re.M)
+        assert found == 1, name
+    _configure(lab, file, after)
+    try:
+        yield
+    finally:
+        _configure(lab, file, before)
+
+
+def _configure(lab: SlurmLab, file: Path, text: str) -> None:
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.rename(file)
+    lab.run("scontrol", "reconfigure")
+
+
+@contextmanager
+def closed(lab: SlurmLab, partition: str = "batch") -> Iterator[None]:
+    """A partition where no job begins as long as the context lasts, a requeued one neither. What runs goes on."""
+    lab.run("scontrol", "update", f"PartitionName={partition}", "State=DOWN")
+    try:
+        yield
+    finally:
+        lab.run("scontrol", "update", f"PartitionName={partition}", "State=UP")
 
 
 def tasks_said(plan: Plan, job: Asked, attempt: int = 0) -> str:

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import stat
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
 from support import HEADER, Outcome, Project
+from waiting import until
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.planning.build import Planned
@@ -120,14 +120,18 @@ def test_one_run_is_cancelled_by_itself_and_the_whole_sweep_with_those_that_wait
     sweep = (*HELLO, "--batch", "lab", "-m", "lr=1,2,3,4", "sleep=600", "run.env.max_parallel=2")
     group = cluster(*sweep).succeeds().out.strip()
     assert group == cluster.sweep
-    until(lambda: states(cluster, group) == ["queued", "queued", "running", "running"])
+    until(
+        lambda: states(cluster, group), "two that run", lambda seen: seen == ["queued", "queued", "running", "running"]
+    )
     cluster("jobs", "cancel", cluster.records()[0]["name"]).succeeds()
     assert [ended(record)[0] for record in cluster.records()].count("cancelled") == 1
-    until(lambda: states(cluster, group) == ["cancelled", "queued", "running", "running"])
+    until(
+        lambda: states(cluster, group), "the next", lambda seen: seen == ["cancelled", "queued", "running", "running"]
+    )
     cluster("jobs", "cancel", group).succeeds()
     assert {ended(record)[0] for record in cluster.records()} == {"cancelled"}
     assert all("cancelled by nemotron jobs cancel" in record["cause"] for record in cluster.records())
-    until(lambda: cluster.queue() == [])
+    until(cluster.queue, "an empty queue", lambda left: left == [])
     assert cluster("jobs", "wait", group).code != 0
     assert "4 cancelled" in cluster("jobs", "show", group).succeeds().out
 
@@ -159,7 +163,7 @@ def test_a_client_killed_while_it_submits(cluster, tmp_path, sent):
         f'[[ " $* " != *" --test-only "* ]] || exec {real} "$@"\n'
         f'[ -z "{words}" ] || {real} "$@" > /dev/null\n'
         f"pid=$(sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p' {cluster.project.state}/sweeps/*/sweep.json)\n"
-        "kill -9 $pid\nsleep 0.5\nexit 1\n"
+        "kill -9 $pid\nwhile kill -0 $pid 2> /dev/null; do sleep 0.05; done\nexit 1\n"  # nobody hears it any more
     )
     killer.chmod(0o755)
     killed = cluster(*HELLO, "--batch", "lab", "-m", "lr=1,2,3", path=str(killer.parent))
@@ -228,7 +232,11 @@ def test_two_hundred_runs_take_few_round_trips(project, slurm_lab_plain, tmp_pat
     calls = host.calls
     stop_all(records, "a test", hard=False)
     assert host.calls - calls == 1
-    until(lambda: slurm_lab_plain.run("squeue", "--noheader", "--format=%i").stdout == "")
+    until(
+        lambda: slurm_lab_plain.run("squeue", "--noheader", "--format=%i").stdout,
+        "the end of all",
+        lambda left: left == "",
+    )
     calls, records = host.calls, [record for record, _ in refresh(store, records)]
     assert host.calls - calls == 2  # how they are, and what is left of them
     assert {(record.state, record.cause) for record in records} == {("cancelled", "cancelled by a test")}
@@ -256,10 +264,3 @@ def nothing_is_left_of_the_secret(cluster: Cluster) -> None:
 def states(cluster: Cluster, group: str) -> list[str]:
     """The states of a sweep's runs, in no order."""
     return sorted(job["state"] for job in cluster("jobs", "status", group, "--json").succeeds().json)
-
-
-def until(there, seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.3)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, see, slurm_plan, start, tasks_said, wait
+from clusterkit import LabHost, closed, configured, see, slurm_plan, start, tasks_said, wait
 from job_fixtures import torch_bin
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.planning.model import Plan
@@ -33,7 +34,7 @@ for name in ("SIGTERM", "SIGUSR1"):
     signal.signal(getattr(signal, name), hear)
 print("begun", os.environ["NEMOTRON_ATTEMPT"], len(os.environ["TOKEN"]), flush=True)
 pathlib.Path({folder!r}, "begun-" + me).touch()
-end = time.time() + {seconds}
+end = time.time() + ({seconds} if me.startswith("0-") else {again})
 while not heard and time.time() < end:
     time.sleep(0.1)
 until = time.time() + {pause}
@@ -43,9 +44,11 @@ sys.exit({code} if heard else 0)
 """
 
 
-@pytest.fixture
-def lab(slurm_lab_plain: SlurmLab) -> SlurmLab:
-    return slurm_lab_plain
+@pytest.fixture(scope="module")
+def lab(slurm_lab_plain: SlurmLab) -> Iterator[SlurmLab]:
+    """With time: what is seen here is what a batch script does between its TERM and its KILL."""
+    with configured(slurm_lab_plain, KillWait=20):
+        yield slurm_lab_plain
 
 
 @pytest.fixture
@@ -65,18 +68,22 @@ def secrets_of(plan: Plan) -> Path:
 
 
 def counting(
-    folder: Path, profile: dict[str, Any], *, seconds: float = 600, pause: float = 1, code: int = 0, **values: Any
+    folder: Path, profile: dict[str, Any], *, again: float = 600, pause: float = 1, code: int = 0, **values: Any
 ) -> Plan:
-    """A plan whose command says what signals it hears, and ends some time (`pause`) after the first one."""
+    """A plan whose command says what signals it hears, and ends some time (`pause`) after the first one.
+
+    Args:
+        again: seconds after which a later attempt ends without one.
+    """
     folder.mkdir(exist_ok=True)
-    script = COUNTS.format(folder=str(folder), seconds=seconds, pause=pause, code=code)
+    script = COUNTS.format(folder=str(folder), seconds=600, again=again, pause=pause, code=code)
     values = {"nodes": 2, **values}
     return slurm_plan(folder, script, profile, **values)
 
 
 def begun(folder: Path, attempt: int = 0) -> None:
     """Waits for both commands of an attempt."""
-    until(lambda: len(list(folder.glob(f"begun-{attempt}-*"))) == 2, f"attempt {attempt}", 90)
+    until(lambda: len(list(folder.glob(f"begun-{attempt}-*"))) == 2, f"attempt {attempt}")
 
 
 def heard(plan: Plan, job: Asked, attempt: int = 0) -> list[str]:
@@ -110,7 +117,10 @@ def test_a_failed_job_keeps_its_secrets_until_its_last_attempt(
 
 
 def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: SlurmLab, tmp_path: Path):
-    """Four jobs at once, as Slurm looks at its clocks twice a minute. With `resume`, 0 is a checkpoint, not the end."""
+    """Four jobs at once, as Slurm looks at its clocks twice a minute. With `resume`, 0 is a checkpoint, not the end.
+
+    What is continued has the limit that ended it: it does not begin again before it is given another.
+    """
     plans = {
         "step": counting(tmp_path / "step", {"signal": "TERM@30"}, code=3),
         "batch": counting(tmp_path / "batch", {"signal": "B:USR1@30", "retries": 1}),
@@ -121,10 +131,14 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
     for name in plans:
         begun(tmp_path / name)
         assert secrets_of(plans[name]).stat().st_mode & 0o777 == 0o600
-        end_at(lab, jobs[name], 70 if name != "deaf" else 1)
-    for name in ("deaf", "resume"):  # the first is continued first, under a limit that would end it again
-        until(lambda plan=plans[name]: attempts(plan) == ["continued"], f"the end of {name}", 240)
-        lab.run("scontrol", "update", f"JobId={jobs[name].id}", "TimeLimit=10")
+    with closed(lab):
+        for name, job in jobs.items():
+            end_at(lab, job, 70 if name != "deaf" else 1)
+        for name in ("deaf", "resume"):
+            until(lambda plan=plans[name]: attempts(plan) == ["continued"], f"the end of {name}", seconds=240)
+            # That is written before Slurm is asked; until then the job is over, and its limit cannot be changed.
+            until(lambda job=jobs[name]: see(host, job).restarts == 1, f"{name} in the queue again")
+            lab.run("scontrol", "update", f"JobId={jobs[name].id}", "TimeLimit=60")
 
     seen = wait(host, jobs["step"], seconds=240)
     assert (seen.slurm_state, seen.exit_code, seen.restarts) == ("FAILED", 3, 0)
@@ -140,8 +154,9 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
         begun(tmp_path / name, 1)
         assert attempts(plans[name]) == ["continued"]
         assert secrets_of(plans[name]).exists()
+        said = f"nemotron: attempt 2 of {most}\n"  # on its way to the log still, while the command has begun
+        until(lambda name=name: tasks_said(plans[name], jobs[name], 1), said, lambda log, said=said: said in log)
         assert heard(plans[name], jobs[name], 1) == []
-        assert f"nemotron: attempt 2 of {most}\n" in tasks_said(plans[name], jobs[name], 1)
     lab.run("scancel", jobs["resume"].id, jobs["deaf"].id)
     for name in ("resume", "deaf"):
         wait(host, jobs[name])
@@ -162,7 +177,9 @@ def test_a_command_that_ends_with_0_is_not_always_done(host: LabHost, lab: Slurm
     for name, job in jobs.items():
         begun(tmp_path / name)
         # As Slurm does it 215 s before the end, or up to a minute earlier.
-        lab.run("scancel", "--batch", "--signal=TERM", job.id)
+        lab.run(
+            "scancel", "--batch", "--signal=TERM", job.id, check=False
+        )  # Slurm may have done it, and the job be over
     for command in ("squeue", "sacct"):
         (tmp_path / command).write_text("#!/bin/sh\n")
         (tmp_path / command).chmod(0o755)
@@ -196,7 +213,8 @@ def test_setup_lines_that_end_the_batch_script(host: LabHost, tmp_path: Path):
 def test_a_signal_to_the_job_reaches_the_command_once(host: LabHost, lab: SlurmLab, tmp_path: Path, way: str):
     """Sent to the step it reaches every process there. Far from the time limit it is no checkpoint's: it ends there."""
     image = lab.image(f"signals{way[2]}")
-    plan = counting(tmp_path, {"resume": True, "container_image": image, "mounts": [f"{tmp_path}:{tmp_path}"]})
+    profile = {"resume": True, "time": "01:00:00", "container_image": image, "mounts": [f"{tmp_path}:{tmp_path}"]}
+    plan = counting(tmp_path, profile)
     job = start(host, plan, secrets=SECRETS)
     begun(tmp_path)
     lab.run("scancel", "--signal=TERM", way, job.id)
@@ -207,23 +225,25 @@ def test_a_signal_to_the_job_reaches_the_command_once(host: LabHost, lab: SlurmL
 def test_a_preempted_job_is_continued_until_max_restarts(host: LabHost, lab: SlurmLab, tmp_path: Path):
     """In a partition that cancels what it preempts; where it requeues, Slurm does it itself."""
     lab.run("scontrol", "update", "PartitionName=backfill", "PreemptMode=CANCEL")
-    profile = {"resume": True, "max_restarts": 1, "partition": "backfill", "exclusive": True}
-    plan = counting(tmp_path, profile)
-    job = start(host, plan, secrets=SECRETS)
-    for attempt in (0, 1):
-        begun(tmp_path, attempt)
-        assert secrets_of(plan).exists()
-        lab.submit("true", "--nodes=4", "--exclusive", "--partition=batch")
-        until(lambda n=attempt: len(attempts(plan)) == n + 1, "the preemption", 60)
-    seen = wait(host, job)
-    lab.run("scontrol", "update", "PartitionName=backfill", "PreemptMode=REQUEUE")
+    try:
+        profile = {"resume": True, "max_restarts": 1, "partition": "backfill", "exclusive": True}
+        plan = counting(tmp_path, profile)
+        job = start(host, plan, secrets=SECRETS)
+        for attempt in (0, 1):
+            begun(tmp_path, attempt)
+            assert secrets_of(plan).exists()
+            lab.submit("true", "--nodes=4", "--exclusive", "--partition=batch")
+            until(lambda n=attempt: len(attempts(plan)) == n + 1, "the preemption")
+        seen = wait(host, job)
+    finally:
+        lab.run("scontrol", "update", "PartitionName=backfill", "PreemptMode=REQUEUE")
     assert (seen.slurm_state, attempts(plan)) == ("PREEMPTED", ["continued", "over"])
     assert not secrets_of(plan).exists()
 
 
 def test_slurms_own_requeue_keeps_the_secrets(host: LabHost, lab: SlurmLab, tmp_path: Path):
     """A node that is set down. The second attempt ends by itself, with 0."""
-    plan = counting(tmp_path, {}, seconds=3)
+    plan = counting(tmp_path, {}, again=0)
     job = start(host, plan, secrets=SECRETS)
     begun(tmp_path)
     lab.set_node_down("n2")
@@ -236,13 +256,24 @@ def test_slurms_own_requeue_keeps_the_secrets(host: LabHost, lab: SlurmLab, tmp_
 
 def test_a_cancelled_job_is_not_tried_again(host: LabHost, lab: SlurmLab, tmp_path: Path):
     """Not after its command has failed; nor where Slurm's end of it did not come through while it waited."""
-    failing = slurm_plan(tmp_path / "failing", "import time; time.sleep(3); raise SystemExit(5)", {"retries": 3})
-    waiting = slurm_plan(tmp_path / "waiting", "raise SystemExit(5)", {"retries": 3})
+    script = """
+    import pathlib, time
+    pathlib.Path({folder!r}, "begun").touch()
+    while not pathlib.Path({folder!r}, "go").exists():
+        time.sleep(0.1)
+    raise SystemExit(5)
+    """
+    folders = (tmp_path / "failing", tmp_path / "waiting")
+    failing, waiting = (slurm_plan(top, script.format(folder=str(top)), {"retries": 3}) for top in folders)
     first, second = start(host, failing, secrets=SECRETS), start(host, waiting, secrets=SECRETS)
-    until((Path(failing.job_dir) / "status").exists, "the first job's begin", 60)
+    for folder in folders:
+        until((folder / "begun").exists, "the command's begin")
     (Path(failing.job_dir) / "status" / "cancelled").write_text("a test\n")
-    until(lambda: attempts(waiting) == ["retried"], "the second job's requeue", 60)
-    (Path(waiting.job_dir) / "status" / "cancelled").write_text("a test\n")
+    with closed(lab):
+        for folder in folders:
+            (folder / "go").touch()
+        until(lambda: attempts(waiting) == ["retried"], "the second job's requeue")
+        (Path(waiting.job_dir) / "status" / "cancelled").write_text("a test\n")
     assert (wait(host, first).restarts, attempts(failing)) == (0, ["over"])
     seen = wait(host, second)
     assert (seen.state, seen.reason, attempts(waiting)) == ("cancelled", "cancelled by a test", ["retried", "over"])
@@ -268,17 +299,21 @@ def test_the_ranks_of_torchrun_are_signalled_once_and_torchrun_is_not(lab: Slurm
 def test_a_failing_rank_leaves_the_others_time_to_end(host: LabHost, tmp_path: Path):
     """srun's --kill-on-bad-exit=1 would end them at once."""
     script = """
-    import os, signal, sys, time
+    import os, pathlib, signal, sys, time
+    ready = pathlib.Path({ready!r})
     def save(*_):
         time.sleep(4)
         print("saved", flush=True)
         sys.exit(0)
     signal.signal(signal.SIGTERM, save)
     if os.environ["RANK"] == "1":
+        while not ready.exists():
+            time.sleep(0.1)
         sys.exit(7)
+    ready.touch()
     time.sleep(600)
     """
-    plan = slurm_plan(tmp_path, script, nodes=2)
+    plan = slurm_plan(tmp_path, script.format(ready=str(tmp_path / "ready")), nodes=2)
     job = start(host, plan)
     seen = wait(host, job)
     assert (seen.state, seen.exit_code) == ("failed", 7)
@@ -307,13 +342,16 @@ def test_a_node_that_dies_without_a_word_ends_the_job(host: LabHost, tmp_path: P
 def test_the_secrets_of_an_array_go_with_its_last_task(host: LabHost, tmp_path: Path):
     script = """
     import os, sys, time
-    time.sleep(6 if os.environ["SLURM_ARRAY_TASK_ID"] == "1" else 0)
+    while os.environ["SLURM_ARRAY_TASK_ID"] == "1" and not os.path.exists({go!r}):
+        time.sleep(0.1)
     sys.exit(len(os.environ["TOKEN"]) - 6)
     """
-    plan = slurm_plan(tmp_path, script, {"array": "0-1"})
+    plan = slurm_plan(tmp_path, script.format(go=str(tmp_path / "go")), {"array": "0-1"})
     job = start(host, plan, secrets=SECRETS)
     over = Path(plan.job_dir) / "status" / "over-0"
-    until(over.exists, "the first task's end", 60)
+    wait(host, Asked(f"{job.id}_0"))
+    assert over.exists()
     assert secrets_of(plan).exists()
+    (tmp_path / "go").touch()
     assert wait(host, job).state == "succeeded"
     assert not secrets_of(plan).exists()

@@ -23,12 +23,11 @@ from clusterkit import (
     slurm_plan,
     start,
     tasks_said,
-    until_seen,
     wait,
 )
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import Asked
@@ -72,7 +71,7 @@ def test_a_connection_cut_during_a_submission(lab: SlurmLab, login: Login, tmp_p
         thread, found = behind(lambda: submit(cut, job_of(plan), said.append))
         until((shims / f"at-{step}").exists, "the submission at its step")
         assert lab.drop_ssh_connections() > 0
-        until(lambda: bool(said), "the cut noticed")
+        until(lambda: said, "the cut noticed")
         (shims / "go").touch()
         thread.join(120)
     assert "lost under a command" in said[0]
@@ -97,7 +96,7 @@ def test_a_connection_cut_during_a_transfer(lab: SlurmLab, login: Login, tmp_pat
         put(cut, plan, **values)
     folder = Path(plan.job_dir)
     assert (folder / "code" / "data").read_bytes() == (tmp_path / "data").read_bytes()
-    until(lambda: [path.name for path in folder.parent.iterdir()] == [plan.name], "nothing half is left")
+    until(lambda: [path.name for path in folder.parent.iterdir()] == [plan.name], "nothing half left")
     until(lambda: len(list((tmp_path / "run" / "packages").iterdir())) == 1, "one package")
 
 
@@ -125,19 +124,21 @@ class Cut(Login):
 def test_connections_cut_while_a_log_is_followed(lab: SlurmLab, login: Login, tmp_path: Path):
     file = tmp_path / "x.out"
     lines = [f"line {number} {'x' * (number % 300)}\n".encode() for number in range(30_000)]
+    read, idle = b"", False
     cuts = 0
 
     def write() -> None:
         nonlocal cuts
+        written = 0  # before the last cut: what comes of the bytes behind it has come over another connection
         with file.open("ab", buffering=0) as out:
             for number, line in enumerate(lines):
                 out.write(line)
                 if number % 6_000 == 3_000:
+                    until(lambda: len(read), "a connection to cut", lambda size, before=written: size > before)
                     cuts += lab.drop_ssh_connections() > 0
-                    time.sleep(0.2)
+                    written = out.tell()
 
     thread, _ = behind(write)
-    read, idle = b"", False
     while not idle:
         idle = not thread.is_alive()
         try:
@@ -187,7 +188,7 @@ def test_a_frozen_controller(lab: SlurmLab, tmp_path: Path):
         with pytest.raises(NotSubmitted, match="Socket timed out"):
             looked.result()
         assert (seen.result().state, "Socket timed out" in seen.result().reason) == ("unknown", True)
-        until(lambda: bool(said), "an attempt that came to nothing", 60)
+        until(lambda: said, "an attempt that came to nothing")
     lab.thaw("slurmctld")
     assert find(plain, job_of(other)) is None
     thread.join(120)
@@ -234,7 +235,7 @@ def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: L
     until(lambda: "attempt 0" in tasks_said(plan, job), "the command's begin")
     assert (first := see(login, job)).nodes == "n1", first
     lab.set_node_down("n1")
-    until_seen(lambda: see(login, job), lambda seen: seen.restarts == 1)
+    until(lambda: see(login, job), "the second attempt", lambda seen: seen.restarts == 1)
     seen = wait(login, job)
     assert (seen.state, seen.restarts, seen.nodes) == ("succeeded", 1, "n2")
     logs = {

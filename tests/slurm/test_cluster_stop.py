@@ -10,7 +10,7 @@ import pytest
 from clusterkit import LabHost, see, slurm_plan, start, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.status import look
@@ -26,6 +26,8 @@ import os, pathlib, signal, sys, time
 def save(*_):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep({seconds})
+    while {waits} and not pathlib.Path({folder!r}, "go").exists():
+        time.sleep(0.1)
     pathlib.Path({folder!r}, "saved-" + os.environ["NEMOTRON_NODE_RANK"]).touch()
     sys.exit({code})
 
@@ -54,11 +56,17 @@ def host(slurm_lab_plain: SlurmLab) -> LabHost:
     return LabHost(slurm_lab_plain)
 
 
-def begin(host: LabHost, folder: Path, *, seconds: float, code: int = 0, retries: int = 0) -> Asked:
-    """A job of two nodes whose command is ready to be stopped."""
-    script = SAVES.format(folder=str(folder), seconds=seconds, code=code)
+def begin(
+    host: LabHost, folder: Path, *, seconds: float = 0, waits: bool = False, code: int = 0, retries: int = 0
+) -> Asked:
+    """A job of two nodes whose command is ready to be stopped.
+
+    Args:
+        seconds: that it takes to save. `waits`: for a file `go`, too.
+    """
+    script = SAVES.format(folder=str(folder), seconds=seconds, waits=waits, code=code)
     job = start(host, slurm_plan(folder, script, {"retries": retries}, nodes=2))
-    until(lambda: len(list(folder.glob("ready-*"))) == 2, "both commands", 30)
+    until(lambda: len(list(folder.glob("ready-*"))) == 2, "both commands")
     return job
 
 
@@ -70,7 +78,7 @@ def names(folder: Path) -> list[str]:
 def test_it_saves_for_longer_than_slurm_would_wait(host: LabHost, tmp_path: Path, code: int):
     """The lab's KillWait is 2 s. A failing command is not tried again, though the profile has retries."""
     job = begin(host, tmp_path, seconds=5, code=code, retries=2)
-    seen = cancel(host, [job], "a test", grace=30)[job.id]
+    seen = cancel(host, [job], "a test", grace=120)[job.id]
     assert names(tmp_path) == ["saved-0", "saved-1"] or code
     assert "saved-0" in names(tmp_path) or "saved-1" in names(tmp_path)
     assert (seen.state, seen.reason, seen.restarts) == ("cancelled", "cancelled by a test", 0)
@@ -87,10 +95,10 @@ def test_one_that_heeds_nothing_is_ended_after_its_grace(host: LabHost, tmp_path
 
 
 def test_a_waiting_job_never_starts(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
-    slurm_lab_plain.submit("sleep 600", "--nodes=4", "--exclusive")
+    slurm_lab_plain.wait_for(slurm_lab_plain.submit("sleep 600", "--nodes=4", "--exclusive"), "RUNNING")
     job = start(host, slurm_plan(tmp_path, f"open('{tmp_path}/ran', 'w')"))
     assert see(host, job).state == "queued"
-    seen = cancel(host, [job], "a test", grace=5)[job.id]
+    seen = cancel(host, [job], "a test")[job.id]
     assert (seen.state, seen.reason) == ("cancelled", "cancelled by a test")
     assert not (tmp_path / "ran").exists()
 
@@ -112,9 +120,10 @@ def test_one_that_succeeded_before_the_signal_came_has_succeeded(host: LabHost, 
 
 
 def test_asking_twice_is_asking_once_more(host: LabHost, tmp_path: Path):
-    job = begin(host, tmp_path, seconds=2)
+    job = begin(host, tmp_path, waits=True)
     ask_to_stop(host, [job], "the first")
     ask_to_stop(host, [job], "the second")
+    (tmp_path / "go").touch()
     seen = wait(host, job)
     assert (seen.state, seen.reason) == ("cancelled", "cancelled by the first")
     assert names(tmp_path) == ["saved-0", "saved-1"]

@@ -17,7 +17,7 @@ import pytest
 from clusterkit import LabHost, job_of, jobs_called, put, shim, slurm_plan, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import Asked
@@ -55,7 +55,7 @@ def test_each_witness_is_enough(slurm_lab: SlurmLab, host: LabHost, plan: Plan, 
     first = submit(host, job_of(plan))
     wait(host, Asked(first.id, plan.job_dir))
     by_name = ("sacct", "--noheader", "--allocations", f"--name={job_name(plan)}", "--format=JobID")
-    until(lambda: slurm_lab.run(*by_name).stdout.split() == [first.id], "its name in sacct", 30)
+    until(lambda: slurm_lab.run(*by_name).stdout.split(), "its name in sacct", lambda seen: seen == [first.id])
     folder, away = Path(plan.job_dir), tmp_path / "away"
     for witness in ("squeue", "sacct", "gates"):
         (folder / ".slurm_id").unlink()
@@ -220,11 +220,15 @@ def test_a_shape_of_too_many_nodes(host: LabHost, tmp_path: Path, partition: str
 
 
 def end_session(leader: int) -> None:
-    """Kills every process of a session; what `timeout` starts has a group of its own."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if os.getsid(int(entry.name)) == leader:
-                os.kill(int(entry.name), signal.SIGKILL)
+    """Kills every process of a session; what `timeout` starts has a group of its own.
+
+    They are stopped before: as when a machine is restarted, none sees another one's end.
+    """
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if os.getsid(int(entry.name)) == leader:
+                    os.kill(int(entry.name), number)
 
 
 def caller(lab: SlurmLab, plan: Plan, shims: Path | None) -> subprocess.Popen[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, slurm_plan, start, wait
+from clusterkit import LabHost, configured, slurm_plan, start, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
@@ -44,7 +44,7 @@ class Ward:
 
     def diagnosis(self, name: str) -> Diagnosis:
         """As a command asks for it once the job is over."""
-        wait(self.host, self.jobs[name][1], seconds=180)
+        wait(self.host, self.jobs[name][1], seconds=240)
         handles = [self.handle(name)]
         seen = look(self.host, handles)
         found = rest(self.host, handles, seen)[0].diagnosis
@@ -70,7 +70,7 @@ def small_memory() -> Iterator[str]:
                 group.rmdir()
             continue
         yield f"echo $$ > {group}/cgroup.procs"
-        until(lambda: not (group / "cgroup.procs").read_text(), "the job's end")  # noqa: B023
+        until((group / "cgroup.procs").read_text, "the job's end", lambda left: not left)
         group.rmdir()
         return
     pytest.skip("lab: no writable memory control group here (needs root)")
@@ -104,7 +104,7 @@ EXPECTED = {
     "killed": ("killed", "rank 0 was killed by signal 9 (SIGKILL) on n1", "step 1", "something other than this job"),
     "stalled": (
         "stall",
-        "it made no progress for 5 s (stall_timeout); it was at main.py:3",
+        "it made no progress for 20 s (stall_timeout); it was at main.py:3",
         "",
         "the stacks",
     ),
@@ -112,13 +112,27 @@ EXPECTED = {
 }
 
 
+@pytest.fixture
+def lab(slurm_lab: SlurmLab) -> Iterator[SlurmLab]:
+    """With time: so long has a job that is ended to say why."""
+    with configured(slurm_lab, KillWait=20):
+        yield slurm_lab
+
+
+AFTER_RANK_1 = """
+import os, time
+while os.environ["RANK"] == "0" and not os.path.exists("../status/node-1"): time.sleep(0.1)
+import not_there_9
+"""  # the first failure is the cause: rank 0 waits for the record of it
+
+
 @needs_slurm
-def test_real_failures(slurm_lab: SlurmLab, tmp_path: Path, small_memory: str):
+def test_real_failures(lab: SlurmLab, tmp_path: Path, small_memory: str):
     """All at once: Slurm looks for what has run too long twice a minute."""
-    ward = Ward(slurm_lab, tmp_path)
+    ward = Ward(lab, tmp_path)
     ward.admit("late", EVER)
     ward.admit("lost", EVER, {"exclude": "n1,n2,n3"})
-    ward.admit("import", "import os, time\ntime.sleep(3 * (os.environ['RANK'] == '0'))\nimport not_there_9", nodes=2)
+    ward.admit("import", AFTER_RANK_1.strip(), nodes=2)
     ward.admit("image", "print('never')", {"container_image": "/nowhere/nemo.sqsh"})
     ward.admit("registry", "print('never')", {"container_image": "nvcr.io/nvidia/gone:1"})
     setup = ('[ "$NEMOTRON_NODE_RANK" = 0 ] || pip-of-nobody install x',)
@@ -127,13 +141,13 @@ def test_real_failures(slurm_lab: SlurmLab, tmp_path: Path, small_memory: str):
     ward.admit("srun", "print('never')", {"srun_args": ["--no-such-option"]})
     ward.admit("memory", "x = bytearray(600 << 20); print(len(x))", {"exclude": "n[2-4]"}, setup=(small_memory,))
     ward.admit("killed", "import os; print('step 1', flush=True); os.kill(os.getpid(), 9)", {"exclude": "n[2-4]"})
-    ward.admit("stalled", "import time\nprint('step 1', flush=True)\ntime.sleep(600)", {"stall_timeout": "5s"})
+    ward.admit("stalled", "import time\nprint('step 1', flush=True)\ntime.sleep(600)", {"stall_timeout": "20s"})
     ward.admit("silent", "import sys; print('step 1'); print('the end'); sys.exit(3)")
     for name in ("late", "lost"):
-        until(lambda name=name: "begun" in ward.said(name), f"{name} has begun", 60)
-    slurm_lab.run("scontrol", "update", f"JobId={ward.jobs['late'][1].id}", "TimeLimit=0")
-    slurm_lab.run("scontrol", "update", f"JobId={ward.jobs['lost'][1].id}", "Requeue=0")
-    slurm_lab.set_node_down("n4")
+        until(lambda name=name: "begun" in ward.said(name), f"{name} has begun")
+    lab.run("scontrol", "update", f"JobId={ward.jobs['late'][1].id}", "TimeLimit=0")
+    lab.run("scontrol", "update", f"JobId={ward.jobs['lost'][1].id}", "Requeue=0")
+    lab.set_node_down("n4")
     found = {name: ward.diagnosis(name) for name in ward.jobs}
     assert set(found) == set(EXPECTED)
     wrong = {name: said for name, said in found.items() if not as_expected(said, *EXPECTED[name])}

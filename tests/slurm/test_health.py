@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, slurm_plan, start, tasks_said, wait
+from clusterkit import LabHost, configured, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import NODES, SlurmLab
 from labs.slurm.fixtures import needs_slurm
 
@@ -20,9 +20,11 @@ WHERE = "import os; print(os.uname()[1])"
 CHECKED = {"health_check": True}
 
 
-@pytest.fixture
-def lab(slurm_lab_plain: SlurmLab) -> SlurmLab:
-    return slurm_lab_plain
+@pytest.fixture(scope="module")
+def lab(slurm_lab_plain: SlurmLab) -> Iterator[SlurmLab]:
+    """With time: so long has a batch script that is ended to release the job it has put back."""
+    with configured(slurm_lab_plain, KillWait=20):
+        yield slurm_lab_plain
 
 
 @pytest.fixture
@@ -64,10 +66,13 @@ def test_a_mount_that_one_node_lacks(host: LabHost, lab: SlurmLab, tmp_path: Pat
     image = lab.image(f"health-{tmp_path.name}")
     for node in ("n1", "n3", "n4"):
         (own_folder(lab, node) / "data").mkdir(exist_ok=True)
-    profile = {**CHECKED, "container_image": image, "mounts": [f"{lab.unshared}/data:/data", "/usr:/host:ro"]}
+    # With one node bad, the other has a twelfth of this to begin.
+    patience = {"setup_lines": "export NEMOTRON_HEALTH_SECONDS=180"}
+    mounts = [f"{lab.unshared}/data:/data", "/usr:/host:ro"]
+    profile = {**CHECKED, **patience, "container_image": image, "mounts": mounts}
     plan = slurm_plan(tmp_path, WHERE, profile, nodes=2)
     job = start(host, plan)
-    seen = wait(host, job, seconds=90)
+    seen = wait(host, job, seconds=240)
     assert (seen.state, seen.restarts) == ("succeeded", 1)
     assert "n2" not in nodes_used(plan, job, 1)
     ((node, attempt, reason),) = bad_nodes(plan)
@@ -89,7 +94,7 @@ def walled_off(lab: SlurmLab) -> Iterator[str]:
 def test_a_node_that_the_others_cannot_reach(host: LabHost, walled_off: str, tmp_path: Path):
     plan = slurm_plan(tmp_path, WHERE, CHECKED, nodes=3)
     job = start(host, plan)
-    seen = wait(host, job, seconds=120)
+    seen = wait(host, job, seconds=240)
     assert (seen.state, seen.restarts) == ("succeeded", 1)
     assert nodes_used(plan, job, 1) == ["n1", "n3", "n4"]
     ((node, _, reason),) = bad_nodes(plan)
@@ -104,11 +109,11 @@ def test_nodes_that_hang_or_lack_a_gpu_until_too_few_are_left(host: LabHost, lab
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/bash\n{answers.get(node, 'seq 8')}\n")
         program.chmod(0o755)
-    settings = f"export PATH={lab.unshared}/bin:$PATH NEMOTRON_HEALTH_SECONDS=12"
+    settings = f"export PATH={lab.unshared}/bin:$PATH NEMOTRON_HEALTH_SECONDS=36"  # n3 and n4 wait a third of it for n2
     profile = {**CHECKED, "gpus_per_node": 8, "setup_lines": settings, "retries": 3}
     plan = slurm_plan(tmp_path, WHERE, profile, nodes=3)
     job = start(host, plan)
-    seen = wait(host, job, seconds=120)
+    seen = wait(host, job, seconds=240)
     assert (seen.state, seen.exit_code, seen.restarts) == ("failed", 1, 1)
     assert bad_nodes(plan) == [
         ["n1", "0", "7 GPUs, and 8 are asked for"],

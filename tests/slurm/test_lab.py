@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from labs.slurm.cluster import NODES, USER, SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 pytestmark = needs_slurm
 
@@ -43,7 +43,7 @@ class TestScheduling:
         listen = "import socket; s = socket.create_server(('0.0.0.0', 7777)); c = s.accept()[0]; c.sendall(b'from n1')"
         ask = (
             "import socket, time\n"
-            "for _ in range(200):\n"
+            "while True:\n"
             "    try: c = socket.create_connection(('n1', 7777)); break\n"
             "    except ConnectionRefusedError: time.sleep(0.1)\n"
             "print(c.recv(99).decode(), 'to', socket.gethostname())"
@@ -72,8 +72,8 @@ class TestEnding:
         good, bad = slurm_lab.submit("true"), slurm_lab.submit("exit 3")
         assert slurm_lab.wait_for(good, "COMPLETED", "FAILED") == "COMPLETED"
         assert slurm_lab.wait_for(bad, "COMPLETED", "FAILED") == "FAILED"
-        until(lambda: slurm_lab.accounted(good) == "COMPLETED 0:0", "sacct COMPLETED", 30, slurm_lab.diagnose)
-        until(lambda: slurm_lab.accounted(bad) == "FAILED 3:0", "sacct FAILED", 30, slurm_lab.diagnose)
+        until(lambda: slurm_lab.accounted(good), "sacct COMPLETED", lambda said: said == "COMPLETED 0:0")
+        until(lambda: slurm_lab.accounted(bad), "sacct FAILED", lambda said: said == "FAILED 3:0")
 
     def test_without_accounting_sacct_has_nothing_to_say(self, slurm_lab_plain: SlurmLab):
         asked = slurm_lab_plain.run("sacct", check=False)
@@ -89,14 +89,14 @@ class TestEnding:
     def test_an_array_is_one_job_with_a_state_for_each_task(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
         script = f"echo task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_JOB_ID > {tmp_path}/$SLURM_ARRAY_TASK_ID"
         job = slurm_lab_plain.submit(f"{script}; [ $SLURM_ARRAY_TASK_ID != 2 ]", "--array=1-3")
-        until(lambda: slurm_lab_plain.state(job) == "COMPLETED,FAILED", "array", why=slurm_lab_plain.diagnose)
+        until(lambda: slurm_lab_plain.state(job), "array", lambda states: states == "COMPLETED,FAILED")
         assert [(tmp_path / str(task)).read_text() for task in (1, 2, 3)] == [f"task {n} of {job}\n" for n in (1, 2, 3)]
 
     def test_a_requeued_job_runs_again_soon(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
         log = tmp_path / "log"
         script = f'echo "attempt ${{SLURM_RESTART_COUNT:-0}}" >> {log}; [ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
         job = slurm_lab_plain.submit(script, "--requeue")
-        until(log.exists, "a first attempt")
+        until(lambda: log.exists() and log.read_text(), "a first attempt")
         slurm_lab_plain.run("scontrol", "requeue", job)
         slurm_lab_plain.wait_for(job, "COMPLETED")
         assert log.read_text() == "attempt 0\nattempt 1\n"
@@ -163,11 +163,13 @@ class TestOverSsh:
         assert "Host key verification failed" in done.stderr
 
     def test_a_dropped_connection_leaves_the_command_alive(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
-        mark, script = tmp_path / "mark", f"touch {tmp_path}/begun; sleep 1; echo done > {tmp_path}/mark"
+        mark, wait = tmp_path / "mark", f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
+        script = f"touch {tmp_path}/begun; {wait}; echo done > {mark}"
         client = subprocess.Popen(slurm_lab_plain.ssh.command(f"nohup bash -c '{script}' > /dev/null 2>&1"))
         until((tmp_path / "begun").exists, "a connection")
         assert slurm_lab_plain.drop_ssh_connections() > 0
-        assert client.wait(30) == 255
+        assert client.wait(120) == 255
+        (tmp_path / "go").touch()
         until(mark.exists, "the command's end")
 
     def test_a_frozen_connection_says_nothing(self, slurm_lab_plain: SlurmLab, tmp_path: Path):
@@ -178,7 +180,7 @@ class TestOverSsh:
         with pytest.raises(subprocess.TimeoutExpired):
             client.communicate("hello\n", timeout=1)
         slurm_lab_plain.sshd.thaw()
-        assert client.communicate(timeout=30)[0] == "hello\n"
+        assert client.communicate(timeout=120)[0] == "hello\n"
 
     def test_no_sshd_no_connection(self, slurm_lab_plain: SlurmLab):
         slurm_lab_plain.stop_ssh()

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from clusterkit import configured
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from labs.slurm.process import until
+from waiting import until
 
 pytestmark = needs_slurm
 TESTS = Path(__file__).resolve().parents[1]
@@ -21,8 +22,13 @@ def output(lab: SlurmLab, *words: str) -> list[str]:
     return lab.run(*words).stdout.splitlines()
 
 
+def held(folder: Path) -> str:
+    """A script that makes a file `begun`, and goes on once there is a file `go`."""
+    return f"touch {folder}/begun; until [ -e {folder}/go ]; do sleep 0.1; done"
+
+
 def test_a_restarted_controller_keeps_the_queue(slurm_lab: SlurmLab, tmp_path: Path):
-    running = slurm_lab.submit(f"touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.1; done")
+    running = slurm_lab.submit(held(tmp_path))
     waiting = slurm_lab.submit("true", f"--dependency=afterok:{running}")
     until((tmp_path / "begun").exists, "the job's begin")
     slurm_lab.restart("slurmctld")
@@ -47,7 +53,7 @@ def test_a_frozen_controller_times_out_and_the_job_may_exist_nevertheless(slurm_
     assert "Socket timed out on send/recv operation" in refused.stderr
     slurm_lab_plain.thaw("slurmctld")
     asked = ("squeue", "--noheader", "--states=all", "--name=ghost", "--format=%j")
-    until(lambda: output(slurm_lab_plain, *asked) == ["ghost"], "the job nobody was told of", 30)
+    until(lambda: output(slurm_lab_plain, *asked), "the job nobody was told of", lambda seen: seen == ["ghost"])
 
 
 def test_work_goes_on_while_slurmdbd_is_away(slurm_lab: SlurmLab):
@@ -56,23 +62,27 @@ def test_work_goes_on_while_slurmdbd_is_away(slurm_lab: SlurmLab):
     slurm_lab.wait_for(job, "COMPLETED")
     assert slurm_lab.run("sacct", check=False).returncode != 0
     slurm_lab.start_daemon("slurmdbd")
-    until(lambda: slurm_lab.accounted(job) == "COMPLETED 0:0", "sacct", 60, slurm_lab.diagnose)
+    until(lambda: slurm_lab.accounted(job), "sacct", lambda said: said == "COMPLETED 0:0")
 
 
 def test_a_restarted_slurmd_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
-    job = slurm_lab_plain.submit(f"touch {tmp_path}/begun; sleep 3", "--nodelist=n3")
+    job = slurm_lab_plain.submit(held(tmp_path), "--nodelist=n3")
     until((tmp_path / "begun").exists, "the job's begin")
     slurm_lab_plain.restart("n3")
+    assert slurm_lab_plain.state(job) == "RUNNING"
+    (tmp_path / "go").touch()
     assert slurm_lab_plain.wait_for(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
 
 
 def test_a_node_that_is_cut_off_for_a_moment_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
-    job = slurm_lab_plain.submit(f"touch {tmp_path}/begun; sleep 2; touch {tmp_path}/end", "--nodelist=n2")
-    until((tmp_path / "begun").exists, "the job's begin")
-    slurm_lab_plain.node_down("n2")
-    until((tmp_path / "end").exists, "the job's end")
-    slurm_lab_plain.node_up("n2")
-    assert slurm_lab_plain.wait_for(job, "COMPLETED", "NODE_FAIL") == "COMPLETED"
+    with configured(slurm_lab_plain, SlurmdTimeout=300):  # what a moment is
+        job = slurm_lab_plain.submit(f"{held(tmp_path)}; touch {tmp_path}/end", "--nodelist=n2")
+        until((tmp_path / "begun").exists, "the job's begin")
+        slurm_lab_plain.node_down("n2")
+        (tmp_path / "go").touch()
+        until((tmp_path / "end").exists, "the job's end")
+        slurm_lab_plain.node_up("n2")
+        assert slurm_lab_plain.wait_for(job, "COMPLETED", "NODE_FAIL", seconds=120) == "COMPLETED"
 
 
 def test_what_slurm_looks_for_twice_a_minute(slurm_lab_plain: SlurmLab, tmp_path: Path):
@@ -83,9 +93,9 @@ def test_what_slurm_looks_for_twice_a_minute(slurm_lab_plain: SlurmLab, tmp_path
     until(lambda: {"late", "lost"} <= {path.name for path in tmp_path.iterdir()}, "both jobs' begin")
     lab.run("scontrol", "update", f"JobId={late}", "TimeLimit=0")
     lab.node_off("n2")
-    lab.wait_for(late, "TIMEOUT", seconds=120)
-    until(lambda: "DUE TO TIME LIMIT" in lab.output(late), "the reason in the job's log", 20)
-    lab.wait_for(lost, "NODE_FAIL", seconds=120)
+    lab.wait_for(late, "TIMEOUT", seconds=240)
+    until(lambda: "DUE TO TIME LIMIT" in lab.output(late), "the reason in the job's log")
+    lab.wait_for(lost, "NODE_FAIL", seconds=240)
     lab.node_up("n2")
     assert lab.run("srun", "--nodelist=n2", "hostname").stdout == "n2\n"
 
@@ -93,7 +103,7 @@ def test_what_slurm_looks_for_twice_a_minute(slurm_lab_plain: SlurmLab, tmp_path
 def test_a_node_set_down_requeues_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
     script = f'hostname >> {tmp_path}/log; [ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
     job = slurm_lab_plain.submit(script, "--nodes=1", "--requeue")
-    until((tmp_path / "log").exists, "the job's begin")
+    until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text(), "the job's begin")
     slurm_lab_plain.set_node_down("n1")
     slurm_lab_plain.wait_for(job, "COMPLETED")
     assert (tmp_path / "log").read_text() == "n1\nn2\n"
@@ -119,7 +129,7 @@ def test_a_lab_ends_with_the_process_that_made_it():
     owner.wait()
     until(lambda: not Path(base).exists(), "its folder gone")
     until(lambda: not Path(f"/sys/class/net/slurm-lab{subnet}").exists(), "its network gone")
-    until(lambda: not named(base), "its processes gone", why=lambda: "\n".join(named(base)))
+    until(lambda: named(base), "the end of its processes", lambda left: not left)
     assert base not in Path("/proc/self/mounts").read_text()
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import STANDINS
 from support import Outcome, Project
+from waiting import until
 
 from nemo_runspec.backends.slurm.containers.names import is_file, parse_image
 from nemo_runspec.backends.slurm.containers.squash import squash_recipe
@@ -133,7 +133,7 @@ class Bench:
 
     def run(self, *words: str, uri: str = URI) -> tuple[int, str]:
         process = self.start(*words, uri=uri)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=120)
         return process.returncode, said
 
     def imports(self) -> list[list[str]]:
@@ -141,19 +141,14 @@ class Bench:
         return [json.loads(line)["argv"] for line in lines]
 
     def files(self) -> list[str]:
+        if not self.cache.exists():
+            return []
         return sorted(file.name for file in self.cache.iterdir() if not file.name.endswith(".lock"))
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
-
-
-def until(there: Callable[[], object], what: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def test_made_once_and_again_when_forced(bench):
@@ -180,14 +175,14 @@ def test_an_image_that_is_not_there(bench):
 def test_two_at_the_same_time_make_it_once(bench, force):
     bench.hold.touch()
     first = bench.start(*force, job="1")
-    until(bench.imports, "the first import has begun")
+    until(bench.files, "what the first import writes")
     second = bench.start(*force, job="2")
     assert second.stdout is not None
     assert second.stdout.readline() == "another job makes nemo.sqsh now; waiting for it\n"
     assert bench.files() == [".nemo.sqsh.1.part.growing"], "nobody sees a half"
     bench.hold.unlink()
     for process in (first, second):
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=120)
         assert process.returncode == 0, said
     assert (bench.files(), len(bench.imports())) == (["nemo.sqsh"], 1)
 
@@ -196,13 +191,12 @@ def test_two_at_the_same_time_make_it_once(bench, force):
 def test_one_that_is_ended_leaves_nothing_for_the_next(bench, number):
     bench.hold.touch()
     process = bench.start()
-    until(lambda: bench.cache.exists() and bench.files(), "the import writes")
+    until(bench.files, "what the import writes")
     process.send_signal(number)
-    if number == signal.SIGTERM:
-        process.wait(60)
-        assert process.returncode == 143
+    process.wait(120)  # a process that was killed is not gone yet
+    assert process.returncode == {signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     bench.hold.unlink()
-    process.communicate(timeout=60)  # the pipe ends with the last process
+    process.communicate(timeout=120)  # the pipe ends with the last process
     assert not bench.file.exists()
     code, said = bench.run()
     assert (code, bench.files()) == (0, ["nemo.sqsh"]), said

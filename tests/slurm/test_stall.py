@@ -1,4 +1,7 @@
-"""A job that hangs is ended on a real Slurm, with the stacks of every rank in its log."""
+"""A job that hangs is ended on a real Slurm, with the stacks of every rank in its log.
+
+The timeouts are long enough for a Python to start on a busy machine: until it has, it makes no progress either.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ def without_py_spy(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("py_spy", [True, False], ids=["py-spy", "abort"])
 def test_both_ranks_of_a_hanging_job_say_where_they_are(host: LabHost, tmp_path: Path, py_spy: bool):
     env = {} if py_spy else without_py_spy(tmp_path / "tools")
-    plan = slurm_plan(tmp_path, HANGS, {"stall_timeout": "4s", "retries": 2}, nodes=2, env=env)
+    plan = slurm_plan(tmp_path, HANGS, {"stall_timeout": "20s", "retries": 2}, nodes=2, env=env)
     job = start(host, plan)
     seen = wait(host, job)
     said = tasks_said(plan, job)
     assert (seen.state, seen.exit_code, seen.restarts) == ("failed", 124, 0), said
-    assert "no progress for 4 s (stall_timeout)" in seen.reason
+    assert "no progress for 20 s (stall_timeout)" in seen.reason
     stacks = {line.split()[0] for line in said.splitlines() if "waits_for_ever" in line}
     assert stacks == {"[rank0]", "[rank1]"}, said
     assert ("Fatal Python error: Aborted" in said) != py_spy, said
@@ -54,9 +57,9 @@ def test_it_may_be_requeued(host: LabHost, tmp_path: Path):
     if os.environ["NEMOTRON_ATTEMPT"] == "0":
         time.sleep(600)
     """
-    plan = slurm_plan(tmp_path, script, {"stall_timeout": "3s", "stall_action": "requeue"})
+    plan = slurm_plan(tmp_path, script, {"stall_timeout": "20s", "stall_action": "requeue"})
     job = start(host, plan)
-    seen = wait(host, job, seconds=90)
+    seen = wait(host, job)
     assert (seen.state, seen.restarts) == ("succeeded", 1)
     assert tasks_said(plan, job, 1) == "nemotron: attempt 2\n[rank0] attempt 1\n"
 
@@ -64,13 +67,13 @@ def test_it_may_be_requeued(host: LabHost, tmp_path: Path):
 def test_who_only_writes_metrics_is_not_stalled(host: LabHost, tmp_path: Path):
     script = """
     import os, time
-    for step in range(16):
+    for step in range(50):
         with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as file:
             print('{"step": %d}' % step, file=file)
         time.sleep(0.5)
     print("done")
     """
-    plan = slurm_plan(tmp_path, script, {"stall_timeout": "5s"})
+    plan = slurm_plan(tmp_path, script, {"stall_timeout": "20s"})
     job = start(host, plan)
     assert wait(host, job).state == "succeeded"
     assert tasks_said(plan, job) == "[rank0] done\n"

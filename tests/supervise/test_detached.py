@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 import support
+from jobkit import alive, kill, pause
+from waiting import until
 
 from nemo_runspec.backends.local import processes
 from nemo_runspec.jobs import JobStore
@@ -21,7 +21,7 @@ import os, sys, time
 from pathlib import Path
 print("begun", os.getpid(), flush=True)
 Path("begun").write_text(str(os.getpid()))
-end = time.monotonic() + 60
+end = time.monotonic() + 600
 while not Path("go").exists() and time.monotonic() < end:
     time.sleep(0.02)
 print("over", flush=True)
@@ -53,35 +53,24 @@ class Box:
         return self.store.list()[0].name
 
     def begun(self) -> int:
-        return int(until(lambda: self.text("begun")))
+        """The process id of the newest job's command, once that runs and the job's record says so too."""
+        pid = int(until(lambda: self.text("begun"), "the command"))
+        until(lambda: self.store.list()[0].state, "the record", good=lambda state: state == "running")
+        return pid
 
     def text(self, name: str) -> str:
         path = self.project.folder / name
         return path.read_text() if path.exists() else ""
 
     def go(self, code: int = 0) -> None:
-        self.project.write("go", str(code))
+        """Lets it end. The file appears with what is in it: the job may look at any moment."""
+        self.project.write("go.new", str(code)).replace(self.project.folder / "go")
 
-    def ended(self, name: str, seconds: float = 30.0):
-        return until(lambda: r if (r := self.store.get(name)).ended else None, seconds)
+    def ended(self, name: str):
+        return until(lambda: self.store.get(name), "its end", good=lambda record: record.ended)
 
     def log(self, name: str) -> str:
         return (self.store.folder(name) / "logs" / "job.log").read_text()
-
-
-def until(look, seconds: float = 30.0):
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-    return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_it_returns_at_once_and_the_job_goes_on(box):
@@ -108,7 +97,7 @@ def test_the_launchers_streams_are_let_go(box):
     """A pipe that the job held would never end: `nemotron … --batch local | cat` would hang."""
     box.project.write("nap.py", NAP)
     child = support.start(box.project, "run", "./nap.py", "--batch", "local")
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == 0
     box.begun()
     box.go()
@@ -129,7 +118,7 @@ def test_it_outlives_its_terminal_and_its_shell(box):
     os.close(controller)
     os.killpg(shell.pid, signal.SIGHUP)
     os.killpg(shell.pid, signal.SIGKILL)
-    shell.wait(timeout=30)
+    shell.wait(timeout=120)
     assert alive(pid)
     box.go(5)
     assert box.ended(box.store.list()[0].name).exit_code == 5
@@ -156,7 +145,7 @@ def test_a_job_that_cannot_be_recorded_is_said_to_whoever_started_it(box):
 def test_an_environment_that_cannot_be_made_is_a_failed_job(box):
     header = '# /// script\n# dependencies = ["no-such-package-of-nemotron==0.0.1"]\n# ///\n'
     name = box.start(header + NAP)
-    record = box.ended(name, 60)
+    record = box.ended(name)
     assert (record.state, record.exit_code) == ("failed", 2)
     said = box.store.folder(name) / "supervisor.log"  # which its supervisor writes after the record
     until(lambda: "no-such-package-of-nemotron" in said.read_text())
@@ -166,7 +155,7 @@ def test_an_environment_that_cannot_be_made_is_a_failed_job(box):
 def test_cancel_ends_the_whole_tree(box, script):
     name = box.start(script)
     pid = box.begun()
-    done = box.nemotron("jobs", "cancel", name).succeeds()
+    done = box.nemotron("jobs", "cancel", name, "--grace", "60").succeeds()
     record = box.store.get(name)
     assert (record.state, record.exit_code) == ("cancelled", 143), done.err
     assert "nemotron jobs cancel" in record.cause
@@ -187,7 +176,7 @@ def test_cancel_of_an_attached_job_from_another_terminal(box):
     child = support.start(box.project, "run", "./nap.py")
     box.begun()
     box.nemotron("jobs", "cancel", "last").succeeds()
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=120)
     assert child.returncode == 143
     assert "nemotron jobs cancel" in errors
 
@@ -203,9 +192,9 @@ def test_a_killed_supervisor_is_found_out(box):
     """The job's own processes are told to stop by the kernel then; what it left says how it ended."""
     name = box.start()
     pid = box.begun()
-    os.kill(box.store.get(name).launcher.pid, signal.SIGKILL)
+    kill(box.store.get(name).launcher.pid)
     until(lambda: not alive(pid))
-    record = until(lambda: r if (r := box.store.get(name)).state != "running" else None)
+    record = until(lambda: box.store.get(name), good=lambda record: record.state != "running")
     assert record.state == "lost"
     listed = box.nemotron("jobs", "list", "--json").succeeds().json
     assert listed[0]["state"] == "lost"
@@ -215,8 +204,8 @@ def test_a_job_that_goes_on_without_its_supervisor_can_be_cancelled(box):
     name = box.start(STUBBORN)
     pid = box.begun()
     script = box.store.get(name).process.pid
-    os.kill(script, signal.SIGSTOP)  # so that the job script cannot end the rest when its supervisor dies
-    os.kill(box.store.get(name).launcher.pid, signal.SIGKILL)
+    pause(script)  # so that the job script cannot end the rest when its supervisor dies
+    kill(box.store.get(name).launcher.pid)
     assert box.nemotron("jobs", "show", name, "--json").succeeds().json["state"] == "running"
     box.nemotron("jobs", "cancel", name, "--grace", "1").succeeds()
     assert not alive(pid)
@@ -228,10 +217,8 @@ def test_a_restarted_machine_is_found_out(box):
     """The record of a job that was running says another boot: as if the machine had been switched off under it."""
     name = box.start()
     box.begun()
-    supervisor = box.store.get(name).launcher.pid
-    os.kill(supervisor, signal.SIGKILL)
-    processes.kill_all(str(box.store.folder(name)), 0)
-    until(lambda: not alive(supervisor))
+    kill(box.store.get(name).launcher.pid)
+    assert processes.kill_all(str(box.store.folder(name)), 0, seconds=120)
     file = box.store.folder(name) / "record.json"
     data = json.loads(file.read_text())
     boot, _, rest = data["launcher"]["machine"].partition(" ")
@@ -249,16 +236,17 @@ def test_a_restarted_machine_is_found_out(box):
 def test_ctrl_c_before_it_is_recorded_leaves_nothing_that_goes_on(box):
     """A sweep of many plans is made ready by the process that will be detached; Ctrl-C must still reach that one."""
     box.project.recipe("toy/train", body="print(1)\n", default="lr: 0.1\n")
-    words = ["toy", "train", "--batch", "local", "-m", f"lr=range(0,{400})"]
+    # As many as there may be, so that the plans take longer to make than this test may take to look.
+    words = ["toy", "train", "--batch", "local", "-m", "lr=range(0,1000)"]
     child = subprocess.Popen(
         [sys.executable, "-m", "nemotron", *words], cwd=box.project.folder, env=box.project.environment(),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    group = until(lambda: [p for p in processes_of(child.pid) if p != child.pid])
+    until(lambda: [p for p in processes_of(child.pid) if p != child.pid])
     os.killpg(child.pid, signal.SIGINT)
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == 130
-    until(lambda: not any(alive(pid) for pid in group))
+    until(lambda: not any(alive(pid) for pid in processes_of(child.pid)))
     assert not (box.project.state / "sweeps").exists()
     assert box.store.list() == []
 

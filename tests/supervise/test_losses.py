@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 import support
+from jobkit import alive, pause
+from waiting import until
 
+from nemo_runspec.backends.local import processes
 from nemo_runspec.jobs import JobStore
+from nemo_runspec.jobs.lock import locked
 
 CANARY = "hf_canary_5f1c9e7d"
-NAP = "import os, time\nfrom pathlib import Path\nPath('begun').write_text(str(os.getpid()))\ntime.sleep(60)\n"
+NAP = "import os, time\nfrom pathlib import Path\nPath('begun').write_text(str(os.getpid()))\ntime.sleep(600)\n"
 
 
-def until(look, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-    return found
+@pytest.fixture
+def nap(project, nemotron_process):
+    """A detached job that naps, as its record says too: its name and its command's process id. It ends with the test.
+
+    Its supervisor holds no lock and writes nothing any more.
+    """
+    project.write("nap.py", NAP)
+    words = ["run", "./nap.py", "--batch", "local", f"+run.env.env_vars.HF_TOKEN={CANARY}"]
+    name = nemotron_process(*words).succeeds().out.strip()
+    begun, store = project.folder / "begun", JobStore(project.state / "jobs")
+    pid = int(until(lambda: begun.exists() and begun.read_text(), "the command"))
+    until(lambda: store.get(name).state, "the record", good=lambda state: state == "running")
+    with locked(store.folder(name)):
+        pass
+    yield name, pid
+    processes.kill_all(str(store.folder(name)), 0)
 
 
 @pytest.fixture
@@ -52,20 +65,15 @@ def test_a_full_disk_does_not_change_how_a_job_ended(project, nemotron_process, 
     assert (record.state, record.exit_code) == ("failed" if code else "succeeded", code)
 
 
-def test_a_job_whose_folder_is_removed_does_not_run_on_unseen(project, nemotron_process):
-    project.write("nap.py", NAP)
-    name = nemotron_process("run", "./nap.py", "--batch", "local").succeeds().out.strip()
-    pid = int(until(lambda: (p := project.folder / "begun").exists() and p.read_text()))
+def test_a_job_whose_folder_is_removed_does_not_run_on_unseen(project, nap):
+    name, pid = nap
     folder = project.state / "jobs" / name
     subprocess.run(["rm", "-rf", str(folder)], check=True)
-    until(lambda: not Path(f"/proc/{pid}").exists())
+    until(lambda: not alive(pid))
 
 
-def test_the_process_list_shows_no_secret_of_a_detached_job(project, nemotron_process):
-    project.write("nap.py", NAP)
-    override = f"+run.env.env_vars.HF_TOKEN={CANARY}"
-    name = nemotron_process("run", "./nap.py", "--batch", "local", override).succeeds().out.strip()
-    until((project.folder / "begun").exists)
+def test_the_process_list_shows_no_secret_of_a_detached_job(nap, nemotron_process):
+    name, _ = nap
     shown = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert CANARY not in shown
     assert f"nemotron: supervises {name}" in shown
@@ -101,18 +109,16 @@ def test_local_needs_no_env_file(project, nemotron_process):
     nemotron_process("run", "./train.py", "--run", "locl").refuses("locl")
 
 
-def test_a_stopped_supervisor_is_not_said_to_be_gone(project, nemotron_process):
-    project.write("nap.py", NAP)
-    name = nemotron_process("run", "./nap.py", "--batch", "local").succeeds().out.strip()
-    until((project.folder / "begun").exists)
+def test_a_stopped_supervisor_is_not_said_to_be_gone(project, nap, nemotron_process):
+    name, _ = nap
     store = JobStore(project.state / "jobs")
     supervisor = store.get(name).launcher.pid
-    os.kill(supervisor, 19)
+    pause(supervisor)
     try:
         nemotron_process("jobs", "cancel", name, "--grace", "0.5").succeeds()
         assert "did not answer" in store.get(name).cause
     finally:
-        os.kill(supervisor, 18)
-    until(lambda: not Path(f"/proc/{supervisor}").exists())
+        os.kill(supervisor, signal.SIGCONT)
+    until(lambda: not alive(supervisor))
     assert store.get(name).state == "cancelled"
     assert support.process(project, "jobs", "wait", name).code == 143

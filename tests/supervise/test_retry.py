@@ -60,7 +60,7 @@ def test_a_local_job_runs_where_it_ran(project, nemotron_process, store, tmp_pat
 
 
 def test_a_job_that_goes_on_is_not_retried(project, nemotron_process, store):
-    project.write("nap.py", "import time\ntime.sleep(60)")
+    project.write("nap.py", "import time\ntime.sleep(600)")
     nemotron_process("run", "./nap.py", "--batch", "local").succeeds()
     nemotron_process("jobs", "retry", "last").refuses("jobs cancel")
     nemotron_process("jobs", "cancel", "last").succeeds()

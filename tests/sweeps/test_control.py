@@ -5,19 +5,26 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 
 import pytest
+from waiting import until
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.sweeps.store import SweepStore
 
 BODY = """\
-import json, os, time
+import json, os, sys, time
 with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as file:
     print(json.dumps({"step": 1, "loss": 0.5}), file=file)
-time.sleep(float(os.environ.get("NAP", "0.2")))
+config = open(sys.argv[sys.argv.index("--config") + 1]).read()
+if "lr: 1" not in config.splitlines() or "ALL_NAP" in os.environ:
+    time.sleep(float(os.environ.get("NAP", "0.2")))
 """
+"""The run of `lr=1` naps only where all do."""
+
+FOR_LONG = "600"
+PATIENT = ("--grace", "60")
+"""A sweep has this long, and some more, to write down its end."""
 
 
 @pytest.fixture
@@ -25,14 +32,6 @@ def sweeps(project):
     project.write("env.toml", '[local]\nexecutor = "local"\n')
     project.recipe("toy/train", body=BODY, default="lr: 0.1\n")
     return SweepStore(project.state / "sweeps")
-
-
-def until(look, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
-    return found
 
 
 def start(nemotron_process, sweeps, **environment):
@@ -52,11 +51,11 @@ def test_a_detached_sweep_is_waited_for_and_shown(project, nemotron_process, swe
 
 
 def test_cancel_ends_what_runs_and_starts_no_more(project, nemotron_process, sweeps):
-    name = start(nemotron_process, sweeps, NAP="60")
+    name = start(nemotron_process, sweeps, NAP=FOR_LONG, ALL_NAP="1")
     store = JobStore(project.state / "jobs")
-    until(lambda: any(r.state == "running" for r in store.list()))
+    until(lambda: any(r.state == "running" for r in store.list()), "its first run")
     nemotron_process("jobs", "rm", name).refuses("jobs cancel")
-    nemotron_process("jobs", "cancel", name).succeeds()
+    nemotron_process("jobs", "cancel", name, *PATIENT).succeeds()
     sweep = sweeps.get(name)
     assert (sweep.verdict, sweep.exit_code, sweep.cause) == ("cancelled", 143, "cancelled by nemotron jobs cancel")
     assert [member.state for member in sweep.members] == ["cancelled", "not run", "not run"]
@@ -65,14 +64,14 @@ def test_cancel_ends_what_runs_and_starts_no_more(project, nemotron_process, swe
 
 def test_a_sweep_that_was_killed_is_lost(project, nemotron_process, sweeps):
     """Its one job has succeeded, and nobody may take that for a sweep that has."""
-    name = start(nemotron_process, sweeps, NAP="0.5")
+    name = start(nemotron_process, sweeps, NAP=FOR_LONG)
     store = JobStore(project.state / "jobs")
-    until(lambda: any(r.state == "succeeded" for r in store.list()))
+    until(lambda: any(r.state == "succeeded" for r in store.list()), "the end of its first run")
     os.kill(sweeps.get(name).launcher.pid, signal.SIGKILL)
     done = nemotron_process("jobs", "wait", name)
     assert done.code == 1
     assert re.search(rf"{name}: lost, exit code 1: its process was killed", done.out)
-    until(lambda: all(r.over for r in store.list()))
+    until(lambda: all(r.over for r in store.list()), "the end of its second run")
     assert re.search(rf"{name} +lost .*its process was killed", nemotron_process("jobs", "list").out)
     lost = nemotron_process("jobs", "list", "--state", "lost", "--json").json
     assert [each["name"] for each in lost if each["kind"] == "sweep"] == [name]
@@ -98,9 +97,9 @@ def test_a_sweeper_that_fails_leaves_word(project, nemotron_process, sweeps):
 
 def test_cancelled_at_once(project, nemotron_process, sweeps):
     """A sweep is `last` from the moment it was submitted, and may be ended from then on."""
-    earlier = nemotron_process("toy", "train", "--batch", "local", NAP="60").succeeds().out.strip()
-    name = start(nemotron_process, sweeps, NAP="60")
-    nemotron_process("jobs", "cancel", "last").succeeds()
+    earlier = nemotron_process("toy", "train", "--batch", "local", NAP=FOR_LONG).succeeds().out.strip()
+    name = start(nemotron_process, sweeps, NAP=FOR_LONG, ALL_NAP="1")
+    nemotron_process("jobs", "cancel", "last", *PATIENT).succeeds()
     assert sweeps.get(name).verdict == "cancelled"
     store = JobStore(project.state / "jobs")
     assert not store.get(earlier).over

@@ -6,10 +6,10 @@ import csv
 import json
 import signal
 import stat
-import time
 
 import pytest
 from support import HEADER, start
+from waiting import LONG, until
 
 SECRET = "hf_sweptsecretvalue"
 TRAIN = ("mine", "train")
@@ -116,12 +116,9 @@ def test_a_signal_ends_what_runs_and_starts_nothing_more(trains, number, code):
     wait = trains.folder / "wait"
     wait.mkdir()
     child = start(trains, *TRAIN, "-m", "seed=1,2,3,4", f"wait={wait}", "run.env.max_parallel=2")
-    deadline = time.monotonic() + 60
-    while len(list(wait.glob("started-*"))) < 2:
-        assert time.monotonic() < deadline and child.poll() is None
-        time.sleep(0.05)
+    until(lambda: child.poll() is not None or len(list(wait.glob("started-*"))) == 2, "two runs")
     child.send_signal(number)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=LONG)
     assert child.returncode == code, err
     states = [r["states"][-1]["state"] for r in records_of(trains)]
     assert states == ["cancelled", "cancelled"]

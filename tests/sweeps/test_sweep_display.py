@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 from sweepkit import member, sweep_of
 
+from nemotron.cli import sweep_display
 from nemotron.cli.sweep_display import Display, LiveDisplay
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Time stands still, however long a test takes."""
+    monkeypatch.setattr(sweep_display, "time", SimpleNamespace(monotonic=lambda: 1000.0))
 
 
 def running(tmp_path, size, steps=True):
@@ -45,7 +53,7 @@ def test_one_line_for_each_that_runs(tmp_path, columns):
         assert f"lr={number + 1}e-4" in row
         assert "75/150" in row
         assert "loss 2.5124" in row
-    assert rows[3].startswith("3 running   4 done   1 failed   12 left   0:00:0")
+    assert rows[3].startswith("3 running   4 done   1 failed   12 left   0:00:00")
 
 
 def test_cancelled_runs_have_not_failed():

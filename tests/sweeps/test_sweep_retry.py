@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from support import HEADER, Outcome
+from waiting import until
 
 BODY = """
 import json, os, pathlib, sys
@@ -98,17 +98,14 @@ def detached(project, nemotron_process):
     return name
 
 
-def until(look):
-    end = time.monotonic() + 120
-    while not look():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
+def two_run(project):
+    until(lambda: len(list(project.home.glob("saw-*"))) == 2, "two runs at a time")
 
 
 def test_a_detached_sweep_is_detached_again_and_keeps_its_bound(project, detached, nemotron, nemotron_process):
     done = nemotron_process("jobs", "retry", detached).succeeds()
     assert done.out.strip() == detached
-    until(lambda: len(list(project.home.glob("saw-*"))) == 2)
+    two_run(project)
     shown = nemotron("jobs", "show", detached, "--json").json
     assert shown["state"] == "running"
     assert sum(member["state"] == "failed" for member in shown["members"]) == 3, "those not reached stay as they were"
@@ -124,8 +121,8 @@ def test_a_detached_sweep_is_detached_again_and_keeps_its_bound(project, detache
 
 def test_a_retry_is_cancelled_as_a_whole_and_taken_up_again(project, detached, nemotron, nemotron_process):
     nemotron_process("jobs", "retry", detached).succeeds()
-    until(lambda: len(list(project.home.glob("saw-*"))) == 2)
-    nemotron_process("jobs", "cancel", detached).succeeds()
+    two_run(project)
+    nemotron_process("jobs", "cancel", detached, "--grace", "60").succeeds()
     sweep = json.loads((project.state / "sweeps" / detached / "sweep.json").read_text())
     assert (sweep["verdict"], sweep["ended"] is not None) == ("cancelled", True)
     assert counted(nemotron, detached) == {"cancelled": 2, "failed": 3}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from recordkit import record
 from sweepkit import ENDS, member
+from waiting import LONG, until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.request import read_request
@@ -66,7 +66,7 @@ def test_no_more_than_allowed_at_a_time_and_no_fewer(parallel):
         with lock:
             together.add(planned)
             most.append(len(together))
-        meet.wait(timeout=30)  # passes only where as many run as may
+        meet.wait(timeout=LONG)  # passes only where as many run as may
         with lock:
             together.discard(planned)
         return ended(planned)
@@ -94,14 +94,10 @@ def test_unless_that_was_asked_for(tmp_path):
         if planned == "job-0":
             failed.set()
             return ended(planned, "failed")
-        assert failed.wait(30)
+        assert failed.wait(LONG)
         folder = tmp_path / planned
         folder.mkdir()
-        deadline = time.monotonic() + 30
-        while (wish := read_request(folder)) is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        wishes.append(wish.by)
+        wishes.append(until(lambda: read_request(folder), "the sweep's wish").by)
         return ended(planned, "cancelled")
 
     members, _, runner = run(run_member, 5, top=tmp_path, max_parallel=2, stop_on_failure=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import subprocess
 import threading
 
 import pytest
-from labs.slurm.process import until
 from labs.sshd import needs_ssh, plain_sshd, running
+from waiting import until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport import ssh
@@ -50,12 +51,12 @@ def test_a_connection_that_shall_not_linger_ends_when_it_is_given_back(server, r
     assert follower.poll() is None, "what still runs over it is not disturbed"
     follower.kill()
     follower.wait()
-    until(lambda: not running(str(sockets)), "the client's process ended", 20)
+    until(lambda: not running(str(sockets)), "the end of the client's process")
 
 
 def test_fifty_commands_wait_their_turn(server, reach):
     host = reach()
-    answers = in_threads(50, lambda number: host.run(f"sleep 0.02; echo {number}").text)
+    answers = in_threads(50, lambda number: host.run(f"sleep 0.02; echo {number}", timeout=300).text)
     assert answers == [f"{number}\n" for number in range(50)]
     assert server.accepted() == 1
 
@@ -64,18 +65,20 @@ def test_fifty_commands_wait_their_turn(server, reach):
 def test_a_server_that_allows_few_sessions_makes_them_wait(sockets, sessions):
     with plain_sshd(more=f"MaxSessions {sessions}") as server:
         host = SshHost("cluster", config=server.client_config(), folder=sockets)
-        answers = in_threads(8, lambda number: host.run(f"sleep 0.02; echo {number}").text)
+        answers = in_threads(8, lambda number: host.run(f"sleep 0.02; echo {number}", timeout=300).text)
         assert answers == [f"{number}\n" for number in range(8)]
         assert server.accepted() == 1
 
 
-def test_sessions_that_are_all_taken_are_told(sockets):
+def test_sessions_that_are_all_taken_are_told(sockets, impatient):
+    """Once it has asked again, and the time is up."""
     with plain_sshd(more="MaxSessions 1") as server:
         host = SshHost("cluster", config=server.client_config(), folder=sockets)
         follower = host.start("echo up; sleep 60")
         assert follower.stdout.readline() == b"up\n"
-        with pytest.raises(Unreachable, match=r"allows no further session .* nothing was run"):
-            host.run("true", timeout=2)
+        with impatient() as clock, pytest.raises(Unreachable, match=r"allows no further session .* nothing was run"):
+            host.run("true")
+        assert clock.ahead > 0, "it was asked again"
         follower.kill()
         follower.wait()
         assert host.run("echo free").text == "free\n"
@@ -159,7 +162,7 @@ def test_a_machine_without_bash_is_told(sockets, tmp_path):
 
 
 def test_data_is_in_no_command_line_and_no_environment(reach, tmp_path, monkeypatch):
-    secret = "canary-5f0c9e77"
+    secret = f"canary-{secrets.token_hex(8)}"
     host = reach()
     found: dict[str, list[int]] = {}
 
@@ -183,7 +186,7 @@ def test_data_is_in_no_command_line_and_no_environment(reach, tmp_path, monkeypa
     follower.kill()
     assert found == {"data": [], "follower": [], "script": []}
     visible = host.start(f"exec env CANARY={secret} sleep 60")
-    until(lambda: bool(running(secret)), "the check can see such a thing", 20)
+    until(lambda: running(secret), "what the check is to see")
     visible.kill()
 
 

@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 import pytest
-from labs.sshd import free_port, needs_ssh, plain_sshd
+from labs.sshd import needs_ssh, plain_sshd
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Broken, Unreachable
@@ -38,8 +38,8 @@ def test_a_name_that_nobody_knows(reach, server):
     assert "check the profile's host" in error.remedy
 
 
-def test_nothing_listens(reach, server):
-    error = refusal(reach(port=free_port()))
+def test_nothing_listens(reach, closed_port):
+    error = refusal(reach(port=closed_port))
     assert isinstance(error, Unreachable)
     assert error.transient
     assert "refused the connection" in error.what
@@ -98,7 +98,7 @@ def test_the_line_to_type_leads_to_the_same_host(reach, server):
     server.known_hosts.unlink()
     line = next(line for line in refusal(reach(port=server.port, user="root")).remedy.splitlines() if "ssh -F" in line)
     command = line[line.index("ssh -F") :].split()
-    subprocess.run([*command[:1], "-o", "StrictHostKeyChecking=accept-new", *command[1:]], check=True, timeout=30)
+    subprocess.run([*command[:1], "-o", "StrictHostKeyChecking=accept-new", *command[1:]], check=True, timeout=120)
     assert reach().run("echo in").text == "in\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 
 import pytest
-from labs.slurm.process import until
+from waiting import until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
@@ -127,7 +127,7 @@ def test_a_transfer_that_ends_early_leaves_what_was_there(host, tmp_path):
     source.write_bytes(b"x" * 3_000_000)
     with pytest.raises(Unreachable):
         put_file(_Slow(host), source, str(there))
-    until(lambda: names_below(tmp_path) == ["far", "new"], "nothing half is left", 20)
+    until(lambda: names_below(tmp_path), "the end of what is half there", lambda names: names == ["far", "new"])
     assert there.read_bytes() == b"before"
 
 
@@ -192,7 +192,8 @@ def test_what_is_there_is_known_in_one_round_trip(host, tmp_path):
     assert host.calls == 2
 
 
-def test_home_is_the_one_over_there(host):
+def test_home_is_the_one_over_there(host, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     home = host.run("echo $HOME").text.strip()
     folder = f"~/.nemotron-test-{host.key.partition(':')[0]} of ours"
     put(host, {"a": (b"1", 0o600)}, folder)

@@ -16,11 +16,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from labs.web import Answer, HttpError, Request, WebLab, route
+from labs.web import Answer, Fault, HttpError, Request, WebLab, route
+from waiting import LONG, until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import NotKnown, Refused, Web
+
+SHORT = 0.5
+"""Seconds for an answer that never comes."""
 
 
 class Shop(WebLab):
@@ -72,16 +76,29 @@ def waits() -> list[float]:
 @pytest.fixture
 def web(shop: Shop, waits: list[float]) -> Callable[..., Web]:
     def make(**options) -> Web:
-        asked = {"timeout": 0.5, "patience": 30.0, "sleep": waits.append, **options}
+        asked = {"timeout": LONG, "patience": LONG, "sleep": waits.append, **options}
         return Web(f"{shop.origin}/api", "the shop", headers=lambda: {"Authorization": "Bearer t0ken"}, **asked)
 
     return make
 
 
+def struck(fault: Fault, times: int) -> None:
+    """Waits until so many calls have had it: a client that gives up may do so before the server has seen its call."""
+    until(lambda: fault.times == times, "calls that had the fault")
+
+
 @pytest.mark.parametrize("kind", ["429", "500", "502", "503", "reset", "timeout", "cut"])
 def test_what_passes_is_asked_again(shop, web, waits, kind):
-    shop.fault("GET /things", kind, times=2, seconds=5)
-    assert web().get("/things") == {"made": [], "who": "Bearer t0ken"}
+    fault = shop.fault("GET /things", kind, times=2)
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        struck(fault, 2 - len(waits))
+        if fault.times == 0:
+            client._timeout = LONG  # what is answered may take its time
+
+    client = web(timeout=SHORT if kind == "timeout" else LONG, sleep=wait)
+    assert client.get("/things") == {"made": [], "who": "Bearer t0ken"}
     assert len(shop.calls_of("GET /things")) == 3
     assert len(waits) == 2
     assert waits[0] < waits[1]
@@ -121,10 +138,12 @@ def test_patience_ends(shop, web):
 )
 def test_what_may_have_been_done_is_not_done_again(shop, web, kind):
     """The client cannot tell `reset` from `reset_after`: both are not known, and asked only once."""
-    shop.fault("POST /things", kind, times=1, seconds=5, retry_after=1 if kind == "503" else None)
+    fault = shop.fault("POST /things", kind, times=1, retry_after=1 if kind == "503" else None)
     with pytest.raises(NotKnown):
-        web().post("/things", {"name": "x"})
-    assert shop.made == ([{"name": "x"}] if kind not in ("reset", "500", "503") else [])
+        web(timeout=SHORT if kind == "timeout_after" else LONG).post("/things", {"name": "x"})
+    struck(fault, 0)
+    wanted = [{"name": "x"}] if kind not in ("reset", "500", "503") else []
+    until(lambda: shop.made, "what was made", lambda made: made == wanted)
     assert len(shop.calls_of("POST /things")) == 1
 
 
@@ -150,9 +169,8 @@ def test_a_change_never_follows_a_redirect(shop, web, status):
     assert web().get(f"/moved/{status}")["made"] == [], "a question follows it"
 
 
-def test_nobody_there(shop, web):
-    client = web(patience=0.0)
-    shop.close()
+def test_nobody_there(closed_port):
+    client = Web(f"http://127.0.0.1:{closed_port}/api", "the shop", headers=dict, patience=0.0)
     with pytest.raises(Unreachable) as caught:
         client.post("/things", {"name": "x"})
     assert not isinstance(caught.value, NotKnown), "a connection that was never made has done nothing"
@@ -200,7 +218,7 @@ def secret_shop(tmp_path: Path) -> Iterator[tuple[int, Path, list[bytes]]]:
     yield listening.getsockname()[1], certificate, read
     listening.shutdown(socket.SHUT_RDWR)
     listening.close()
-    thread.join(10)
+    thread.join(LONG)
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:

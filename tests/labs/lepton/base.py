@@ -107,11 +107,12 @@ class LeptonBase(WebLab):
 
     def reset(self) -> None:
         """As new: no job, no process, no scenario, no fault, empty volumes. Returns when nothing is left."""
-        self._end_jobs()
-        for kept in ("volumes", "node-local", "pods"):
-            shutil.rmtree(self.folder / kept, ignore_errors=True)
-        self._renew()
-        super().reset()
+        with self.quiet():
+            self._end_jobs()
+            for kept in ("volumes", "node-local", "pods"):
+                shutil.rmtree(self.folder / kept, ignore_errors=True)
+            self._renew()
+            super().reset()
 
     def close(self) -> None:
         """Stops listening and ends everything; what is on the volumes stays."""
@@ -174,7 +175,7 @@ class LeptonBase(WebLab):
                 free[best] -= gpus
                 chosen.append(best)
             for each, id in zip(attempt.replicas, chosen, strict=True):
-                each.node, each.group = id, groups[id]
+                each.group, each.node = groups[id], id
         return True
 
     def workloads(self, node: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from labs.lepton.job import Attempt, Job, Replica
 from labs.lepton.scenario import Issue
+from labs.pods import Pod, kill_together, stop_together
 
 if TYPE_CHECKING:
     from labs.lepton.base import LeptonBase
@@ -31,9 +32,7 @@ def evict(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     for replica in attempt.replicas:
         _hit(job, replica, Issue("SystemError", "Evicted", (("Warning", "Preempted", message),)))
     job.analysis = _analysis(attempt, "ERR_INFRA", "The job was evicted: submit it again", "Evicted", message)
-    for replica in attempt.replicas:
-        if replica.pod:
-            replica.pod.stop(min(1.0, lab.timings.grace))
+    stop_together(_pods(attempt), min(1.0, lab.timings.grace))
 
 
 def node(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
@@ -51,9 +50,7 @@ def node(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
 def vanish(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     """The platform forgets the job."""
     job.deleted = True
-    for replica in attempt.replicas:
-        if replica.pod:
-            replica.pod.kill()
+    kill_together(_pods(attempt))
 
 
 def expire(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
@@ -73,6 +70,10 @@ def analysis_of(replica: Replica) -> dict[str, Any]:
         "job_failure_by_node_event": [],
         "log_streams": [{"replica": replica.id, "lines": lines}],
     }
+
+
+def _pods(attempt: Attempt) -> list[Pod]:
+    return [replica.pod for replica in attempt.replicas if replica.pod]
 
 
 def _hit(job: Job, replica: Replica, issue: Issue) -> None:

@@ -70,8 +70,9 @@ class Attempt:
 
     @property
     def everyone(self) -> list[Replica]:
-        """All replicas, the replaced ones first."""
-        return [*self.replaced, *self.replicas]
+        """All replicas, the replaced ones first, each once: one that is being replaced is among both."""
+        now = list(self.replicas)
+        return [*(old for old in list(self.replaced) if old not in now), *now]
 
     def close(self) -> None:
         """It is over: `Failed` where a replica failed, or the scenario says so."""
@@ -80,27 +81,19 @@ class Attempt:
         self.ended, self.state = time.time(), "Failed" if failed else "Completed"
 
     @property
-    def failed(self) -> int:
-        """How many replicas failed, as it is told."""
-        codes = [code for each in self.replicas if (code := each.code) is not None]
+    def counts(self) -> dict[str, int]:
+        """How many run, are wanted or run, failed and succeeded, as it is told; all of one moment."""
+        seen = [(each.code, each) for each in list(self.replicas)]
+        codes = [code for code, _ in seen if code is not None]
+        failed = sum(code != 0 for code in codes)
         if self.scenario.failed is not None and self.state in ("Failed", "Completed"):
-            return len(codes) if self.scenario.failed else 0
-        return sum(code != 0 for code in codes)
-
-    @property
-    def succeeded(self) -> int:
-        """How many succeeded, as it is told."""
-        return len([each for each in self.replicas if each.code is not None]) - self.failed
-
-    @property
-    def active(self) -> int:
-        """How many are wanted or run."""
-        return sum(each.code is None and not each.gone for each in self.replicas)
-
-    @property
-    def ready(self) -> int:
-        """How many run."""
-        return sum(each.ready and each.code is None for each in self.replicas)
+            failed = len(codes) if self.scenario.failed else 0
+        return {
+            "ready": sum(code is None and each.ready for code, each in seen),
+            "active": sum(code is None and not each.gone for code, each in seen),
+            "failed": failed,
+            "succeeded": len(codes) - failed,
+        }
 
 
 @dataclass

@@ -89,7 +89,7 @@ class LeptonLab(JobRoutes):
     def secrets(self, request: Request) -> Any:
         """Their names; values are never told."""
         known(request)
-        return [{"name": name} for name in self.world.secrets]
+        return [{"name": name} for name in list(self.world.secrets)]
 
     @route("POST", "/usersecrets")
     def make_secrets(self, request: Request) -> Answer:
@@ -115,7 +115,7 @@ class LeptonLab(JobRoutes):
         known(request)
         return [
             {"metadata": {"id": name, "name": name}, "spec": {**spec, "password": ""}}
-            for name, spec in self.world.registries.items()
+            for name, spec in list(self.world.registries.items())
         ]
 
     @route("POST", "/imagepullsecrets")

@@ -13,6 +13,7 @@ from labs.lepton.endings import ENDINGS, analysis_of
 from labs.lepton.job import Attempt, Job, Replica, suffix
 from labs.lepton.rules import needs
 from labs.lepton.scenario import DENIED, FOR_EVER, MOUNT_MISSING, NO_CAPACITY, Issue
+from labs.pods import stop_together
 
 if TYPE_CHECKING:
     from labs.lepton.base import LeptonBase
@@ -53,7 +54,8 @@ class Life:
     def join(self) -> None:
         """Waits until the thread has ended."""
         if self.thread is not None:
-            self.thread.join(60)
+            self.thread.join(300)
+            assert not self.thread.is_alive(), f"{self.job.id} does not end"
 
     def _live(self) -> None:
         try:
@@ -88,7 +90,11 @@ class Life:
         name = self.job.id if number == 0 else f"{self.job.id}-{number}"
         scenario = self.lab.scenario_for(self.job)
         attempt = Attempt(name, number, scenario)
-        attempt.replicas = [Replica(f"{self.job.id}-{index}-{suffix(5)}", index) for index in range(self.job.workers)]
+        # None is ever seen without a word on why it does not run.
+        attempt.replicas = [
+            Replica(f"{self.job.id}-{index}-{suffix(5)}", index, issue=scenario.waiting)
+            for index in range(self.job.workers)
+        ]
         self.job.analysis = None
         self.job.attempts.append(attempt)
         return attempt
@@ -105,15 +111,15 @@ class Life:
         if not self._placed(attempt):
             self._say(attempt, NO_CAPACITY)
             self._until(lambda: self._placed(attempt))
-        self._say(attempt, _SCHEDULED)
+        self._note(attempt, _SCHEDULED)
 
     def _placed(self, attempt: Attempt) -> bool:
         return self.lab.place(self.job, attempt, needs(self.lab.world.shape(self.job.spec["resource_shape"])))
 
     def _start(self, attempt: Attempt) -> None:
         scenario, timings = attempt.scenario, self.lab.timings
-        self.job.state = "Starting"
         self._say(attempt, _PULLING)
+        self.job.state = "Starting"
         self._pause(timings.pulling if scenario.pulling is None else scenario.pulling)
         held = FOR_EVER
         for replica in attempt.replicas:
@@ -124,7 +130,6 @@ class Life:
         elif scenario.issue:
             held = FOR_EVER if scenario.starting is None else scenario.starting
         self._pause(held)
-        self._say(attempt, _PULLED)
 
     def _trouble(self, attempt: Attempt, replica: Replica) -> Issue | None:
         """What keeps a replica from starting."""
@@ -138,8 +143,9 @@ class Life:
     def _run(self, attempt: Attempt) -> None:
         scenario = attempt.scenario
         for replica in attempt.replicas:
-            replica.says(None)
             replica.pod = start_replica(self.lab, self.job, attempt, replica)
+            replica.says(None)
+            self.job.note(_PULLED, replica.id)
         if scenario.visible:
             self.job.state = scenario.word or "Running"
             self._pause(self.lab.timings.settling, lambda: self._done(attempt))
@@ -183,12 +189,7 @@ class Life:
         self._end_pods(self.lab.timings.grace)
 
     def _end_pods(self, grace: float) -> None:
-        running = [replica.pod for replica in self.job.replicas if replica.pod and replica.running]
-        threads = [threading.Thread(target=pod.stop, args=(grace,)) for pod in running]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        stop_together([replica.pod for replica in self.job.replicas if replica.pod and replica.running], grace)
 
     def _over(self, state: str) -> None:
         for replica in self.job.replicas:
@@ -202,7 +203,11 @@ class Life:
 
     def _say(self, attempt: Attempt, issue: Issue) -> None:
         for replica in attempt.replicas:
-            replica.says(issue if issue.reason else None)
+            replica.says(issue)
+        self._note(attempt, issue)
+
+    def _note(self, attempt: Attempt, issue: Issue) -> None:
+        for replica in attempt.replicas:
             self.job.note(issue, replica.id)
 
     def _until(self, condition: Callable[[], bool]) -> None:

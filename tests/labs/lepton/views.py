@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from labs.lepton.job import Attempt, Event, Job, Replica
+from labs.lepton.job import OVER, Attempt, Event, Job, Replica
 from labs.lepton.world import Shape
 
 MOST_LINES = 5000
@@ -44,23 +44,22 @@ def job_json(job: Job, workspace: str) -> dict[str, Any]:
 
 
 def _status(job: Job) -> dict[str, Any]:
-    latest = job.latest
-    if latest is not None and not latest.scenario.counted and job.archived:
-        return {"job_name": latest.name, "state": job.state}
+    # The state is read first, as it is written last: what goes with it is there by then.
+    state, attempts = job.state, list(job.attempts)
+    latest = attempts[-1] if attempts else None
+    if latest is not None and not latest.scenario.counted and state == "Archived":
+        return {"job_name": latest.name, "state": state}
     status = _counts(latest, job.id) if latest else {"job_name": job.id}
-    history = [{**_counts(each, each.name), "state": each.state} for each in job.attempts[:-1]]
-    ended = {"completion_time": int(job.ended)} if job.ended else {}
-    return {**status, "state": job.state, "creation_time": int(job.created), **ended, "job_history": history}
+    history = [{**_counts(each, each.name), "state": each.state} for each in attempts[:-1]]
+    ended = {"completion_time": int(job.ended)} if job.ended and state in OVER else {}
+    return {**status, "state": state, "creation_time": int(job.created), **ended, "job_history": history}
 
 
 def _counts(attempt: Attempt, name: str) -> dict[str, Any]:
     ended = {"completion_time": int(attempt.ended)} if attempt.ended else {}
     return {
         "job_name": name,
-        "ready": attempt.ready,
-        "active": attempt.active,
-        "failed": attempt.failed,
-        "succeeded": attempt.succeeded,
+        **attempt.counts,
         "creation_time": int(attempt.began),
         **ended,
     }
@@ -82,10 +81,10 @@ def replica_json(replica: Replica, shape: Shape | None) -> dict[str, Any]:
         status["public_ip"] = "127.0.0.1"
     if shape:
         status |= {"cpu": shape.cpu, "memory_in_mb": shape.memory_in_mb}
-    if replica.issue is not None:
+    issue = replica.issue
+    if issue is not None:
         when = _iso(replica.since)
-        issue = {"reason": replica.issue.reason, "message": replica.issue.message, "creationTimestamp": when}
-        status["readiness_issue"] = issue
+        status["readiness_issue"] = {"reason": issue.reason, "message": issue.message, "creationTimestamp": when}
     return {"id": replica.id, "metadata": {"id": replica.id, "name": replica.id}, "status": status}
 
 

@@ -65,7 +65,7 @@ class Assets(Store):
     @route("GET", "/asset/datasource/pvc")
     def list_claims(self, request: Request) -> Any:
         """All claims as assets; no paging."""
-        entries = [self._claim_json(name) for name in self.claims]
+        entries = [self._claim_json(name) for name in list(self.claims)]
         return {"entries": self._assets(entries, request)}
 
     @route("GET", "/asset/credentials")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,6 @@ if TYPE_CHECKING:
 
 class Unconfigured(Exception):
     """The container cannot be made: its secret or key does not exist."""
-
-
-def free_port() -> int:
-    """A port for MASTER_PORT. Kubeflow's is always 23456, but the containers of this lab share one network."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def spec_of(workload: Workload, pod: LabPod) -> Mapping[str, Any]:

@@ -77,7 +77,7 @@ class KubeLab(WebLab):
         if process is None:
             why = f"is waiting to start: {pod.waiting[0] or 'ContainerCreating'}"
             raise HttpError(400, f'container "{pod.container}" in pod "{pod.name}" {why}')
-        lines = self._lines(workload, pod, process, params)
+        lines = self._lines(workload, process, params)
         return Answer(200, _limited(lines, params), {"Content-Type": "text/plain"})
 
     @route("GET", "/api/v1/namespaces/{namespace}/events")
@@ -94,7 +94,7 @@ class KubeLab(WebLab):
                     items.append(_event_json(event))
         return {"kind": "EventList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
 
-    def _lines(self, workload: Workload, pod: LabPod, process: Pod, params: Mapping[str, str]) -> Iterator[bytes]:
+    def _lines(self, workload: Workload, process: Pod, params: Mapping[str, str]) -> Iterator[bytes]:
         stamped = params.get("timestamps") == "true"
         since = _since(params)
         taken, first = 0, True
@@ -109,8 +109,8 @@ class KubeLab(WebLab):
             first = False
             for moment, line in fresh:
                 yield (f"{stamp(moment)} ".encode() if stamped else b"") + line + b"\n"
-            if over or params.get("follow") != "true" or pod not in workload.pods:
-                return
+            if over or params.get("follow") != "true":
+                return  # not before: a pod is taken away once it has ended, and its last words are still wanted
             time.sleep(_POLL)
 
     def _pods(self, request: Request) -> Iterator[tuple[Workload, LabPod]]:
@@ -229,12 +229,14 @@ def _event_json(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _state(pod: LabPod) -> dict[str, Any]:
-    if pod.process is None:
+    process = pod.process  # it may be another one the next moment
+    if process is None:
         reason, message = pod.waiting
         return {"waiting": {"reason": reason or "ContainerCreating", "message": message}}
-    times = {"startedAt": iso(pod.started)}
-    if pod.exit_code is None:
+    times = {"startedAt": iso(process.started)}
+    code = process.exit_code
+    if code is None:
         return {"running": times}
-    oom = "OOMKilled" if pod.process.oom_killed else ""
-    reason = oom or pod.reason or ("Completed" if pod.exit_code == 0 else "Error")
-    return {"terminated": {"exitCode": pod.exit_code, "reason": reason, **times, "finishedAt": iso(pod.finished)}}
+    oom = "OOMKilled" if process.oom_killed else ""
+    reason = oom or pod.reason or ("Completed" if code == 0 else "Error")
+    return {"terminated": {"exitCode": code, "reason": reason, **times, "finishedAt": iso(process.ended)}}

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from labs.pods import stop_together
+from labs.ports import free_port
 from labs.runai import container, scenes
 from labs.runai.model import LabPod, Scenario, Workload, pods_of
 
@@ -45,6 +47,7 @@ class Life:
         self.lab, self.workload = lab, workload
         self._halt = threading.Event()
         self._struck = False
+        workload.over.clear()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -54,11 +57,11 @@ class Life:
 
     def join(self) -> None:
         """Waits until nothing of it is left."""
-        self._thread.join()
+        self._thread.join(300)
+        assert not self._thread.is_alive(), f"{self.workload.name} does not end"
 
     def _run(self) -> None:
         workload = self.workload
-        workload.over.clear()
         workload.pods = pods_of(workload)
         try:
             self._start()
@@ -70,11 +73,12 @@ class Life:
             self._finish(success)
         except _Halted:
             self._end_pods(workload.pods)
-        if workload.desired != "Running":
-            self._remove(workload.pods)
-        if workload.desired == "Stopped":
-            workload.enter("Stopped")
-        workload.over.set()
+        with self.lab.guard:  # one that is suspended or deleted now is so before this, or after all of it
+            if workload.desired != "Running":
+                self._remove(workload.pods)
+            if workload.desired == "Stopped":
+                workload.enter("Stopped")
+            workload.over.set()
 
     # Until it runs
 
@@ -119,7 +123,7 @@ class Life:
         workload.scenario = workload.scenario or self.lab.scenario_for(workload.name, nodes[: len(workload.pods)])
 
     def _launch(self) -> None:
-        port = container.free_port()
+        port = free_port()  # Kubeflow's is always 23456, but the containers of this lab share one network
         for pod in self.workload.pods:
             self._launch_pod(pod, port)
 
@@ -134,8 +138,7 @@ class Life:
         if self._scenario.kind == "quickfail":
             pod.reason = "StartError"
             words = ["/bin/sh", "-c", self._scenario.get("script", f"exit {self._scenario.get('exit_code', 128)}")]
-        pod.previous, pod.waiting, pod.started, pod.finished = pod.process, ("", ""), time.time(), None
-        pod.process = self.lab.pods.start(
+        process = self.lab.pods.start(
             pod.name,
             words,
             variables,
@@ -143,6 +146,8 @@ class Life:
             [other.name for other in workload.pods if other is not pod],
             workdir=container.spec_of(workload, pod).get("workingDir") or "/",
         )
+        pod.previous, pod.waiting, pod.started, pod.finished = pod.process, ("", ""), process.started, None
+        pod.process = process
         self._ports = port
         workload.tell("Started", f"Started container {pod.container}", pod)
 
@@ -216,11 +221,7 @@ class Life:
         grace = self.workload.spec.get("terminationGracePeriodSeconds")
         seconds = self.lab.timing.grace if grace is None else min(float(grace), self.lab.timing.grace)
         processes = [pod.process for pod in pods if pod.process and pod.exit_code is None]
-        ending = [threading.Thread(target=process.stop, args=(seconds,)) for process in processes]
-        for thread in ending:
-            thread.start()
-        for thread in ending:
-            thread.join()
+        stop_together(processes, seconds)
         for pod in pods:
             pod.finished = pod.finished or time.time()
 

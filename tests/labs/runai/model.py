@@ -105,11 +105,13 @@ class LabPod:
     @property
     def phase(self) -> str:
         """As Kubernetes has it."""
-        if self.process is None:
+        process = self.process  # it may be another one the next moment
+        if process is None:
             return "Pending"
-        if self.exit_code is None:
+        code = process.exit_code
+        if code is None:
             return "Running"
-        return "Succeeded" if self.exit_code == 0 else "Failed"
+        return "Succeeded" if code == 0 else "Failed"
 
 
 @dataclass
@@ -147,20 +149,24 @@ class Workload:
     @property
     def shown(self) -> str:
         """The phase as the API tells it."""
-        if self.phase == "Running" and self.scenario and self.scenario.kind in ("unknown_phase", "degraded"):
-            return str(
-                self.scenario.get("phase", "Hibernating" if self.scenario.kind == "unknown_phase" else "Degraded")
-            )
-        return self.phase
+        return self._shown(self.phase)
+
+    def _shown(self, phase: str) -> str:
+        told = {"unknown_phase": "Hibernating", "degraded": "Degraded"}
+        if phase == "Running" and self.scenario and self.scenario.kind in told:
+            return str(self.scenario.get("phase", told[self.scenario.kind]))
+        return phase
 
     def enter(self, phase: str, message: str = "") -> None:
         """Changes its phase, and takes that down."""
-        self.phase, self.message, self.changed = phase, message, time.time()
+        # The phase itself comes last: who sees it sees all that goes with it.
+        self.message, self.changed = message, time.time()
         if phase in OVER:
             self.completed = self.changed
-        update = {"phase": self.shown, "phaseMessage": message}
+        update = {"phase": self._shown(phase), "phaseMessage": message}
         meta = {"creationTimestamp": iso(self.changed), "type": "PhaseUpdate"}
         self.history.append({"meta": meta, "spec": {"phaseUpdate": update}})
+        self.phase = phase
 
     def tell(self, reason: str, message: str, pod: LabPod | None = None, *, kind: str = "Normal") -> None:
         """Adds an event, of a pod or of the workload."""

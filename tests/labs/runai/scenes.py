@@ -44,9 +44,9 @@ def strike(life: Life, workload: Workload, scenario: Scenario) -> None:
 
 
 def _oom(life: Life, workload: Workload, pod: LabPod, scenario: Scenario) -> None:
+    workload.tell("OOMKilling", f"Memory cgroup out of memory: Killed process in {pod.container}", pod, kind="Warning")
     if pod.process:
         pod.process.oom(whole=bool(scenario.get("whole", True)))
-    workload.tell("OOMKilling", f"Memory cgroup out of memory: Killed process in {pod.container}", pod, kind="Warning")
 
 
 def _evicted(life: Life, workload: Workload, pod: LabPod, scenario: Scenario) -> None:
@@ -99,10 +99,11 @@ def unpullable(workload: Workload, scenario: Scenario) -> None:
     """Tells that the image cannot be pulled."""
     for pod in workload.pods:
         why = f'Failed to pull image "{pod.image}": {scenario.get("message", _PULL)}'
+        pod.waiting = ("ImagePullBackOff", f'Back-off pulling image "{pod.image}": {why}')
         workload.tell("Failed", why, pod, kind="Warning")
         workload.tell("Failed", "Error: ErrImagePull", pod, kind="Warning")
+    for pod in workload.pods:
         workload.tell("BackOff", f'Back-off pulling image "{pod.image}"', pod, kind="Warning")
-        pod.waiting = ("ImagePullBackOff", f'Back-off pulling image "{pod.image}": {why}')
 
 
 def unconfigured(workload: Workload, pod: LabPod, why: str) -> None:

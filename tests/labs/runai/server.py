@@ -57,7 +57,7 @@ class RunaiLab(Assets):
     @property
     def jobs(self) -> list[Workload]:
         """The workloads of the lab's project, deleted ones too, oldest first."""
-        return [workload for workload in self.workloads.values() if workload.project.name == self.project]
+        return [workload for workload in list(self.workloads.values()) if workload.project.name == self.project]
 
     def workload(self, name: str) -> Workload:
         """The newest workload of this name. Raises: KeyError."""
@@ -79,11 +79,12 @@ class RunaiLab(Assets):
 
     def reset(self) -> None:
         """Ends everything that runs, and makes everything as it was at first; claims are new and empty."""
-        self._end_all()
-        super().reset()
-        self.kube.reset()
-        shutil.rmtree(self.root, ignore_errors=True)
-        self.set_up()
+        with self.quiet(), self.kube.quiet():
+            self._end_all()
+            super().reset()
+            self.kube.reset()
+            shutil.rmtree(self.root, ignore_errors=True)
+            self.set_up()
 
     def tidy(self) -> None:
         """Raises AssertionError where a call was not documented or a route broke, here or in Kubernetes."""
@@ -166,31 +167,34 @@ class RunaiLab(Assets):
     def delete(self, request: Request) -> Any:
         """Ends it and takes it away."""
         workload = self._own(request)
-        workload.desired, workload.deleted = "Deleted", time.time()
-        workload.enter("Deleting")
-        if workload.over.is_set():
-            workload.removed, workload.pods = [*workload.removed, *workload.pods], []
-        self._halt(workload)
+        with self.guard:
+            workload.desired, workload.deleted = "Deleted", time.time()
+            workload.enter("Deleting")
+            if workload.over.is_set():
+                workload.removed, workload.pods = [*workload.removed, *workload.pods], []
+            self._halt(workload)
         return Answer(202, _ACCEPTED)
 
     @route("POST", f"/workloads/{_KIND}/{{id}}/suspend")
     def suspend(self, request: Request) -> Any:
         """Ends its pods; nothing happens where it is over."""
         workload = self._own(request)
-        if workload.phase not in OVER:
-            workload.desired = "Stopped"
-            workload.enter("Stopping")
-            self._halt(workload)
+        with self.guard:
+            if workload.phase not in OVER:
+                workload.desired = "Stopped"
+                workload.enter("Stopping")
+                self._halt(workload)
         return Answer(202, _ACCEPTED)
 
     @route("POST", f"/workloads/{_KIND}/{{id}}/resume")
     def resume(self, request: Request) -> Any:
         """Starts it anew where it was suspended."""
         workload = self._own(request)
-        if workload.phase == "Stopped":
-            workload.desired = "Running"
-            workload.enter("Resuming")
-            self.lives[workload.id] = Life(self, workload)
+        with self.guard:
+            if workload.phase == "Stopped":
+                workload.desired = "Running"
+                workload.enter("Resuming")
+                self.lives[workload.id] = Life(self, workload)
         return Answer(202, _ACCEPTED)
 
     def _halt(self, workload: Workload) -> None:
@@ -244,7 +248,7 @@ class RunaiLab(Assets):
         name = str(body["name"])
         if body.get("useGivenNameAsPrefix"):
             return f"{name[:46]}-{secrets.token_hex(2)}"
-        for other in self.workloads.values():
+        for other in list(self.workloads.values()):
             if other.name == name and other.project == project and other.deleted is None:
                 raise HttpError(409, f"A workload named {name} already exists in project {project.name}")
         return name

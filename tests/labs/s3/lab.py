@@ -113,12 +113,13 @@ class S3Lab(WebLab):
         return [url for key in self.store.keys(bucket) if (url := f"s3://{bucket}/{key}").startswith(prefix)]
 
     def reset(self) -> None:
-        super().reset()
         import shutil
 
-        for each in self.root.iterdir():
-            shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink(missing_ok=True)
-        self._as_new()
+        with self.quiet():
+            super().reset()
+            for each in self.root.iterdir():
+                shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink(missing_ok=True)
+            self._as_new()
 
     def admit(self, request: Request) -> None:
         now = datetime.now(timezone.utc) + self.ahead
@@ -136,14 +137,15 @@ class S3Lab(WebLab):
         bucket, key = self._place(request)
         if not key:
             return self._listing(request, bucket)
-        return _part_of(self._found(request, bucket, key), request.headers.get("Range", ""))
+        found, content = self.store.read(bucket, key) or (None, b"")
+        return _part_of(_wanted(request, found), content, request.headers.get("Range", ""))
 
     @route("HEAD", "/{bucket}/{key:path}")
     def head(self, request: Request) -> Answer:
         bucket, key = self._place(request)
         if not key:
             return Answer(200)
-        found = self._found(request, bucket, key)
+        found = _wanted(request, self.store.find(bucket, key))
         return Answer(200, None, {**_headers(found), "Content-Length": str(found.size)})
 
     @route("PUT", "/{bucket}/{key:path}")
@@ -176,7 +178,7 @@ class S3Lab(WebLab):
         bucket, key = self._place(request)
         if "uploadId" in request.params:
             self._upload(request, bucket, key)
-            del self.uploads[request.params["uploadId"]]
+            self.uploads.pop(request.params["uploadId"], None)
         else:
             self.store.remove(bucket, key)
         return Answer(204)
@@ -195,8 +197,9 @@ class S3Lab(WebLab):
             raise refused(400, "EntityTooSmall")
         digests = b"".join(bytes.fromhex(tag) for _, tag in wanted)
         etag = f"{hashlib.md5(digests).hexdigest()}-{len(wanted)}"
-        del self.uploads[request.params["uploadId"]]
         made = self.store.put(upload.bucket, upload.key, b"".join(bodies), upload.metadata, etag)
+        # Not `del`: the same may be asked once more while the first is being done.
+        self.uploads.pop(request.params["uploadId"], None)
         return _xml("CompleteMultipartUploadResult", f"<Key>{escape(made.key)}</Key><ETag>&quot;{etag}&quot;</ETag>")
 
     def _listing(self, request: Request, bucket: str) -> Answer:
@@ -233,15 +236,6 @@ class S3Lab(WebLab):
             raise refused(400, "KeyTooLongError")
         return bucket, key
 
-    def _found(self, request: Request, bucket: str, key: str) -> Stored:
-        found = self.store.find(bucket, key)
-        if found is None:
-            raise refused(404, "NoSuchKey")
-        wanted = request.headers.get("If-Match")
-        if wanted and wanted.strip('"') not in (found.etag, "*"):
-            raise refused(412, "PreconditionFailed")
-        return found
-
     def _upload(self, request: Request, bucket: str, key: str) -> Upload:
         found = self.uploads.get(request.params.get("uploadId", ""))
         if found is None or (found.bucket, found.key) != (bucket, key):
@@ -261,9 +255,18 @@ def _origin_form(request: Request) -> str:
     return re.sub(r"^http://[^/]*", "", request.target)
 
 
-def _part_of(found: Stored, wanted: str) -> Answer:
+def _wanted(request: Request, found: Stored | None) -> Stored:
+    if found is None:
+        raise refused(404, "NoSuchKey")
+    wanted = request.headers.get("If-Match")
+    if wanted and wanted.strip('"') not in (found.etag, "*"):
+        raise refused(412, "PreconditionFailed")
+    return found
+
+
+def _part_of(found: Stored, content: bytes, wanted: str) -> Answer:
     """The object, or the range of it that is asked for (RFC 9110 §14)."""
-    content, headers = found.path.read_bytes(), _headers(found)
+    headers = _headers(found)
     if not wanted:
         return Answer(200, content, headers)
     hit = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)

@@ -40,13 +40,21 @@ class Store:
         return self.root.joinpath(bucket, *map(_escaped, key.split("/")))
 
     def find(self, bucket: str, key: str) -> Stored | None:
-        path = self.path(bucket, key)
-        return self._stored(bucket, key, path) if path.is_file() else None
+        with self._lock:
+            path = self.path(bucket, key)
+            return self._stored(bucket, key, path) if path.is_file() else None
+
+    def read(self, bucket: str, key: str) -> tuple[Stored, bytes] | None:
+        """An object and its content, of one moment."""
+        with self._lock:
+            path = self.path(bucket, key)
+            return (self._stored(bucket, key, path), path.read_bytes()) if path.is_file() else None
 
     def keys(self, bucket: str) -> list[str]:
         """All keys, in S3's order: that of their bytes."""
         folder = self.root / bucket
-        files = [each for each in folder.rglob("*") if each.is_file()]
+        with self._lock:
+            files = [each for each in folder.rglob("*") if each.is_file()]
         keys = ["/".join(unquote(part) for part in each.relative_to(folder).parts).replace("\0", "") for each in files]
         return sorted(keys, key=lambda key: key.encode())
 
@@ -63,21 +71,21 @@ class Store:
             stat = path.stat()
             mark = {"metadata": metadata or {}, "etag": etag, "mtime": stat.st_mtime_ns, "size": stat.st_size}
             self._meta(bucket, key).write_text(json.dumps(mark))
-        return self._stored(bucket, key, path)
+            return self._stored(bucket, key, path)
 
     def remove(self, bucket: str, key: str) -> None:
-        self.path(bucket, key).unlink(missing_ok=True)
+        with self._lock:
+            self.path(bucket, key).unlink(missing_ok=True)
 
     def _stored(self, bucket: str, key: str, path: Path) -> Stored:
-        with self._lock:
-            stat, meta = path.stat(), self._meta(bucket, key)
-            known = json.loads(meta.read_text()) if meta.is_file() else {}
-            if (known.get("mtime"), known.get("size")) != (stat.st_mtime_ns, stat.st_size):
-                known = {"metadata": {}, "etag": "", "mtime": stat.st_mtime_ns, "size": stat.st_size}
-            if not known["etag"]:
-                known["etag"] = hashlib.md5(path.read_bytes()).hexdigest()
-                meta.write_text(json.dumps(known))
-            return Stored(key, path, stat.st_size, known["etag"], int(stat.st_mtime), known["metadata"])
+        stat, meta = path.stat(), self._meta(bucket, key)
+        known = json.loads(meta.read_text()) if meta.is_file() else {}
+        if (known.get("mtime"), known.get("size")) != (stat.st_mtime_ns, stat.st_size):
+            known = {"metadata": {}, "etag": "", "mtime": stat.st_mtime_ns, "size": stat.st_size}
+        if not known["etag"]:
+            known["etag"] = hashlib.md5(path.read_bytes()).hexdigest()
+            meta.write_text(json.dumps(known))
+        return Stored(key, path, stat.st_size, known["etag"], int(stat.st_mtime), known["metadata"])
 
     def _meta(self, bucket: str, key: str) -> Path:
         folder = self.root / ".meta"

@@ -27,7 +27,7 @@ class Client:
         return {"SLURM_CONF": str(self.base / "etc" / "slurm.conf"), "PATH": path}
 
     def run(
-        self, *words: str, check: bool = True, timeout: float = 60, cwd: Path | None = None, text: str | None = None
+        self, *words: str, check: bool = True, timeout: float = 120, cwd: Path | None = None, text: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command of Slurm's from this machine, as root.
 
@@ -57,16 +57,16 @@ class Client:
         return ",".join(sorted(set(told)))
 
     def answers(self, *command: str) -> bool:
-        """True where a command succeeds, within 5 s."""
+        """True where a command succeeds, within 20 s."""
         with suppress(subprocess.TimeoutExpired):
-            return self.run(*command, check=False, timeout=5).returncode == 0
+            return self.run(*command, check=False, timeout=20).returncode == 0
         return False
 
     def usable(self, *nodes: str, states: Sequence[str] = ("idle", "mixed", "allocated")) -> int:
         """How many of these nodes are in one of these states, with no flag such as `*` (does not answer) behind it."""
         asked = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(nodes)}", "--partition=batch", "--format=%T")
         with suppress(subprocess.TimeoutExpired):
-            return sum(state in states for state in self.run(*asked, check=False, timeout=5).stdout.split())
+            return sum(state in states for state in self.run(*asked, check=False, timeout=20).stdout.split())
         return 0
 
     def accounted(self, job: str) -> str:

@@ -52,7 +52,7 @@ class SlurmLab(Client):
         """
         try:
             self._services.start()
-            self._wait_for_idle_nodes(90)
+            self._wait_for_idle_nodes()
         except BaseException:
             self.stop()
             raise
@@ -73,7 +73,7 @@ class SlurmLab(Client):
 
     # Use
 
-    def wait_for(self, job: str, *states: str, seconds: float = 60) -> str:
+    def wait_for(self, job: str, *states: str, seconds: float = 120) -> str:
         """Waits until a job is in one of these states, such as COMPLETED; which one.
 
         Raises:
@@ -195,7 +195,7 @@ class SlurmLab(Client):
     def reset(self) -> None:
         """Mends every fault and ends every job, so that the next test finds an idle cluster."""
         self.sshd.thaw()
-        for name in sorted(self._hurt, key=lambda name: name in NODES):
+        for name in [name for name in self._services.daemons if name in self._hurt]:  # as they need each other
             self._mend(name)
         jobs = self.run("squeue", "--noheader", "--format=%A").stdout.split()
         if jobs:
@@ -203,7 +203,7 @@ class SlurmLab(Client):
             # A job whose task heeds no TERM ends after KillWait; one of a node that was away, when that is heard of.
             self.run("scancel", "--signal=KILL", "--full", *sorted(set(jobs)), check=False)
         if jobs or self._idle_nodes() < len(NODES):
-            self._wait_for_idle_nodes(60)
+            self._wait_for_idle_nodes()
 
     def _mend(self, name: str) -> None:
         if name in NODES:
@@ -233,5 +233,5 @@ class SlurmLab(Client):
     def _idle_nodes(self) -> int:
         return self.usable(*NODES, states=("idle",))
 
-    def _wait_for_idle_nodes(self, seconds: float) -> None:
-        until(lambda: self._idle_nodes() == len(NODES), "all nodes idle", seconds, self.diagnose)
+    def _wait_for_idle_nodes(self) -> None:
+        until(lambda: self._idle_nodes() == len(NODES), "all nodes idle", 180, self.diagnose)

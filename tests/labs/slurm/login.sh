@@ -7,7 +7,11 @@ set -euo pipefail
 base=$1 host_net=$2
 
 end() {
-    kill -KILL -1 2>/dev/null || true
+    # One that is only dying still writes, and its folder cannot be removed.
+    while others=(/proc/[0-9]*) && ((${#others[@]} > 1)); do
+        kill -KILL -1 2>/dev/null || true
+        sleep 0.05
+    done
     umount --lazy "$base/small" "$base/run/login.net" 2>/dev/null || true
     rm -rf --one-file-system "$base"
 }

@@ -152,6 +152,6 @@ class Machines:
             return
         assert self.login.first.stdin is not None
         self.login.first.stdin.close()
-        self.login.first.wait(60)
+        self.login.first.wait(120)
         for machine in self.up.values():
-            machine.first.wait(60)
+            machine.first.wait(120)

@@ -8,6 +8,8 @@ base=$1 name=$2 address=$3 gateway=$4
 hostname "$name"
 mount --bind "$base/nodes/$name/local" "$base/local"
 ip link set lo up
+# After a power cut the kernel takes the old cable away when it gets round to it.
+nsenter --net="$base/run/login.net" ip link delete "$name" 2>/dev/null || true
 ip link add eth0 type veth peer name "$name" netns "$base/run/login.net"
 nsenter --net="$base/run/login.net" ip link set "$name" master br0 up
 ip address add "$address/24" dev eth0

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ class LabError(RuntimeError):
     """A part of the lab did not do what it was told."""
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 60, why: Callable[[], str] = str) -> None:
+def until(condition: Callable[[], bool], what: str, seconds: float = 120, why: Callable[[], str] = str) -> None:
     """Waits until the condition holds.
 
     Args:
@@ -38,9 +38,11 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 60, why: Ca
 
 def children(pid: int) -> list[int]:
     """The process ids of the children that are alive."""
-    with suppress(OSError):
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*"):  # each has children of its own
+        with suppress(OSError):
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -71,6 +73,35 @@ def name_of(pid: int) -> str:
     """The name of a process, empty once it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def strike(victims: Callable[[], Iterable[int]], number: int, *, later: bool = False) -> int:
+    """Sends a signal to processes; how many they were.
+
+    Returns when SIGKILL and SIGSTOP have done their work: until then one may go on, for seconds on a busy machine.
+
+    Args:
+        later: those too that have come meanwhile, as children of the others.
+    """
+    struck: set[int] = set()
+    states = {signal.SIGKILL: "ZX", signal.SIGSTOP: "TtZX"}.get(signal.Signals(number), "")
+    while new := [pid for pid in victims() if pid not in struck and state_of(pid) not in ("", "Z", "X")]:
+        for pid in new:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        for pid in new if states else ():
+            until(lambda pid=pid: state_of(pid) in states, f"signal {number} to {pid}")  # type: ignore[misc]
+        struck.update(new)
+        if not later:
+            break
+    return len(struck)
+
+
+def state_of(pid: int) -> str:
+    """The letter of /proc/PID/stat, such as `T` for stopped; empty once it has gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return ""
 
 
@@ -138,8 +169,8 @@ class Daemon:
             with suppress(LabError, ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def stop(self, seconds: float = 20) -> None:
-        """Ends it: asked first, killed after this many seconds."""
+    def stop(self, seconds: float = 60) -> None:
+        """Ends it: asked first, killed after this many seconds, which costs it what it had to save."""
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         if self._process is None:
@@ -148,9 +179,9 @@ class Daemon:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGKILL)
-            self._process.wait(seconds)
+            self._process.wait(120)
 
-    def wait_for(self, ready: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_for(self, ready: Callable[[], bool], seconds: float = 120) -> None:
         """Waits until it is ready.
 
         Raises:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from labs.slurm import database
@@ -18,6 +20,8 @@ NODES = ("n1", "n2", "n3", "n4")
 USER = "ana"
 """A user without rights, who exists on the cluster's machines only."""
 
+SLURMD_PORT = 6818
+_LISTEN = "0A"
 _FOLDERS = ("etc", "log", "run/munge", "state", "dev", "local", "small", "registry", "images", "containers", "home")
 
 
@@ -84,8 +88,8 @@ class Services:
                 database.make(data)
                 self._start_database()
                 self._client.run("sacctmgr", "--immediate", text=ACCOUNTS)
-                self.daemons["slurmdbd"].stop()
-                self.daemons["mariadbd"].stop()
+                for daemon in ("slurmdbd", "mariadbd"):
+                    self.daemons[daemon].stop(300)
                 database.pack(data, tar)
             else:
                 database.unpack(tar, data)
@@ -109,19 +113,34 @@ class Services:
 
     def wait_until_ready(self, name: str) -> None:
         """Waits until a daemon answers; a slurmd, until its node can be used."""
-        self.daemons[name].wait_for(lambda: self._ready(name), 60)
+        self.daemons[name].wait_for(lambda: self._ready(name))
 
     def _ready(self, name: str) -> bool:
         if name in NODES:
-            return bool(self._client.usable(name))
+            # The controller takes a slurmd that was only restarted for well from the start.
+            return listens(self.machines.up[name].pid, SLURMD_PORT) and bool(self._client.usable(name))
         checks: dict[str, Callable[[], bool]] = {
-            "munged": lambda: (self._base / "run" / "munge" / "munge.socket.2").exists(),
+            "munged": lambda: answers_at(self._base / "run" / "munge" / "munge.socket.2"),
             "sshd": self.sshd.ready,
             "mariadbd": lambda: database.ready(self._base),
             "slurmdbd": lambda: self._client.answers("sacctmgr", "--noheader", "show", "cluster"),
             "slurmctld": lambda: self._client.answers("scontrol", "ping"),
         }
         return checks[name]()
+
+
+def answers_at(path: Path) -> bool:
+    """True once somebody takes connections at a socket; one that was killed has left its own."""
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        return True
+    return False
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether somebody listens at a TCP port of the network that a process is in."""
+    rows = [row.split() for row in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return any(row[1].endswith(f":{port:04X}") and row[3] == _LISTEN for row in rows)
 
 
 def lay_out(base: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
@@ -11,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labs.ports import free_port
 from labs.slurm.machine import Machine
-from labs.slurm.process import Daemon, descendants, name_of
+from labs.slurm.process import Daemon, descendants, name_of, strike
 
 _CONFIG = """\
 Port {port}
@@ -75,7 +75,7 @@ class Sshd:
             make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"lab {name}", "-f", f"{self._folder}/{name}"]
             subprocess.run(make, check=True)
         config = self._folder / "sshd_config"
-        self._port = _free_port()
+        self._port = free_port()
         config.write_text(_CONFIG.format(port=self._port, folder=self._folder, base=base))
         (self._folder / "known_hosts").write_text(f"[127.0.0.1]:{self._port} {self._key('host_key')}\n")
         command = ["/usr/sbin/sshd", "-D", "-e", "-f", str(config)]
@@ -127,14 +127,4 @@ class Sshd:
     def _each_connection(self, number: int) -> int:
         # Connections outlive the daemon: the login node's first process is their parent then.
         tops = [self._login.pid, *([self.daemon.pid] if self.daemon.alive() else [])]
-        found = [pid for top in tops for pid in descendants(top) if name_of(pid) == "sshd"]
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-        return len(found)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        return strike(lambda: [pid for top in tops for pid in descendants(top) if name_of(pid) == "sshd"], number)

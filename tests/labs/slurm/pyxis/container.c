@@ -71,7 +71,8 @@ static char *image_of(const char *scratch, int known)
 		return NOTHING("error: a container with name \"pyxis_%s\" does not exist, and --container-image is "
 			       "not set", value[NAME]);
 	image = find_image();
-	if (image && value[NAME] && symlink(image, link))
+	/* Another task of the node may have made it meanwhile. */
+	if (image && value[NAME] && symlink(image, link) && errno != EEXIST)
 		return NOTHING("couldn't keep %s: %m", link);
 	return image;
 }

@@ -111,6 +111,16 @@ def test_one_that_is_over_is_left(host: LabHost, tmp_path: Path):
     assert cancel(host, [Asked("424242")], "a test", grace=0)["424242"].state == "lost"
 
 
+def test_one_that_has_ended_since_slurm_was_asked_is_left(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
+    """The others' answers of the same round trip are not lost by it."""
+    job = start(host, slurm_plan(tmp_path / "job", ""))
+    assert wait(host, job).state == "succeeded"
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho RUNNING\n")  # what it said a moment ago
+    (tmp_path / "squeue").chmod(0o755)
+    ask_to_stop(LabHost(slurm_lab_plain, str(tmp_path)), [job], "a test")
+    assert see(host, job).state == "succeeded"
+
+
 def test_one_that_succeeded_before_the_signal_came_has_succeeded(host: LabHost, tmp_path: Path):
     plan = slurm_plan(tmp_path, "")
     job = start(host, plan)

@@ -7,6 +7,7 @@ import json
 import stat
 
 import pytest
+import support
 from recordkit import record, stored
 from sweepkit import member, sweep_of
 
@@ -16,6 +17,7 @@ from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.names import MAX_LENGTH
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
 from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
+from nemotron.cli.sweep_life import SweepLife
 
 WRONG = json.dumps({**json.loads(to_json(sweep_of())), "created": 3})
 
@@ -111,3 +113,22 @@ def test_one_that_cannot_be_read_is_listed(store):
     with pytest.raises(UserError, match="it has no record") as error:
         store.read("sweep-x")
     assert "rm --force sweep-x" in error.value.remedy
+
+
+def test_that_a_sweep_has_ended_is_written_once_its_results_are_there(project, monkeypatch, capsys):
+    """Who waited for it reads them at once, and who removes it then removes all of it."""
+    support.enter(project, monkeypatch)
+    life = SweepLife(
+        sweep_of(member(0, {"lr": "1"}, {"loss": 2.0}), metric="loss"), [], lambda *_: None, lambda _: None
+    )
+    life.store.write(life.sweep)
+    write, there = life.store.write, []
+
+    def look_and_write(sweep):
+        there.append((life.folder / "results.csv").exists())
+        write(sweep)
+
+    monkeypatch.setattr(life.store, "write", look_and_write)
+    life._conclude(None)
+    assert there == [True] and life.store.get(life.sweep.group).ended
+    assert "loss" in capsys.readouterr().out

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,3 +119,23 @@ def test_a_cluster_that_shows_no_logs_is_named_and_asked_no_more(
     assert b"cannot be read from here: the cluster's API server" in b"".join(piece.content for piece in found)
     assert len(runai_lab.kube.calls) <= 3
     assert len(runai_lab.calls_of("POST /token")) <= 2
+
+
+@pytest.mark.parametrize(("code", "sent"), [(0, True), (1, True), (2, False)])
+def test_a_log_that_another_node_still_writes_to_is_packed_as_it_is(tmp_path, code, sent):
+    """GNU tar ends with 1 where a file has changed while it was read, and with 2 where one could not be."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "node-0.log").write_text("the last words\n")
+    tools, there = tmp_path / "bin", tmp_path / "there.tar.gz"
+    tools.mkdir()
+    (tools / "tar").write_text(f'#!/bin/sh\n/usr/bin/env PATH=/usr/bin:/bin tar "$@"\nexit {code}\n')
+    (tools / "curl").write_text(f'#!/bin/sh\ncat > /dev/null\ncp "$5" {there}\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    program = saved._PROGRAM.replace("/tmp/nemotron-logs.tar.gz", str(tmp_path / "packed.tar.gz"))
+    given = {"PATH": f"{tools}:/usr/bin:/bin", "NEMOTRON_JOB_DIR": str(tmp_path), "NEMOTRON_PUT": "https://nowhere"}
+    done = subprocess.run(["bash", "-c", program], env=given, capture_output=True, timeout=LONG)
+    assert (done.returncode == 0, there.exists()) == (sent, sent), done.stderr
+    if sent:
+        with tarfile.open(there) as archive:
+            assert archive.extractfile("logs/node-0.log").read() == b"the last words\n"

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import stat
+import subprocess
+import sys
 
 import pytest
 import support
 from recordkit import record, stored
 from sweepkit import member, sweep_of
+from waiting import LONG
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.jobs.process import process_of, this_process
+from nemo_runspec.jobs.request import CancelRequest
 from nemo_runspec.planning.names import MAX_LENGTH
+from nemo_runspec.sweeps.control import stop
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
 from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
 from nemotron.cli.sweep_life import SweepLife
@@ -132,3 +138,22 @@ def test_that_a_sweep_has_ended_is_written_once_its_results_are_there(project, m
     life._conclude(None)
     assert there == [True] and life.store.get(life.sweep.group).ended
     assert "loss" in capsys.readouterr().out
+
+
+def test_members_have_a_wish_before_their_process_has_the_signal(store, tmp_path):
+    """They hear it too, and it must be no second one to them."""
+    program = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(15, lambda *_: sys.exit(pathlib.Path(sys.argv[1], 'cancel.json').read_text()))\n"
+        "print('up', flush=True); time.sleep(600)"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout.readline() == "up\n"
+    sweep = dataclasses.replace(
+        sweep_of(member(0, {"lr": "1"}, state="running")), launcher=process_of(running.pid), host=os.uname().nodename
+    )
+    store.write(sweep)
+    stop(store, sweep.group, CancelRequest(5.0, "me"), [tmp_path])
+    assert json.loads(running.communicate(timeout=LONG)[1]) == {"grace": 5.0, "by": "me", "announced": True}

@@ -24,7 +24,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import PythonEnv
-from nemo_runspec.processes import signals_held
+from nemo_runspec.signals import signals_held
 
 Progress = Callable[[str], None]
 

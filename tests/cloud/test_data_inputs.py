@@ -175,7 +175,7 @@ def test_one_that_was_taken_for_dead_does_no_harm_when_it_goes_on(pod, s3_lab, t
     until(lambda: gets(s3_lab) and pod.parts())
     first.send_signal(signal.SIGSTOP)
     assert pod.get(tmp_path / "y", URL, lock_seconds=1).code == 0
-    s3_lab._released.set()
+    s3_lab.released.set()
     first.send_signal(signal.SIGCONT)
     assert ended(first, s3_lab).code == 0
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes() == content
@@ -211,7 +211,7 @@ def test_an_object_that_changes_while_it_is_fetched_is_fetched_as_it_is_then(pod
     running = pod.start("get", inputs={str(tmp_path / "x"): URL})
     until(lambda: gets(s3_lab))
     s3_lab.put(URL, b"newer")
-    s3_lab._released.set()
+    s3_lab.released.set()
     assert ended(running, s3_lab).code == 0
     assert (tmp_path / "x").read_bytes() == b"newer"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -111,13 +111,16 @@ def test_one_that_is_over_is_left(host: LabHost, tmp_path: Path):
     assert cancel(host, [Asked("424242")], "a test", grace=0)["424242"].state == "lost"
 
 
-def test_one_that_has_ended_since_slurm_was_asked_is_left(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path):
+@pytest.mark.parametrize("ask", [ask_to_stop, end])
+def test_one_that_has_ended_since_slurm_was_asked_is_left(
+    host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path, ask: Callable[..., None]
+):
     """The others' answers of the same round trip are not lost by it."""
     job = start(host, slurm_plan(tmp_path / "job", ""))
     assert wait(host, job).state == "succeeded"
     (tmp_path / "squeue").write_text("#!/bin/sh\necho RUNNING\n")  # what it said a moment ago
     (tmp_path / "squeue").chmod(0o755)
-    ask_to_stop(LabHost(slurm_lab_plain, str(tmp_path)), [job], "a test")
+    ask(LabHost(slurm_lab_plain, str(tmp_path)), [job], "a test")
     assert see(host, job).state == "succeeded"
 
 

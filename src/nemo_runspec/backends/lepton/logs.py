@@ -148,7 +148,7 @@ def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) ->
         until = min(at + max(1, width), end)
         settled = max(written, time.time_ns() - _BEFORE)
         lines = read_lines(api.logs(id, at, until, replica=replica))
-        written = max([written, *(line[0] for line in lines[-1:])])
+        written = max(written, lines[-1][0]) if lines else written
         if len(lines) >= LOG_LINES and until - at > 1:
             # Only the newest came. As many lines as these fit into one answer: that is how long the next time may be.
             width = max(1, min((until - at) // 2, (until - lines[0][0]) * 3 // 4))
@@ -158,7 +158,7 @@ def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) ->
                 skip -= 1
             else:
                 yield line
-        if until > settled and until < end:  # lines of this very time may be written still: the next one begins in it
+        if settled < until < end:  # lines of this very time may be written still: the next one begins in it
             yield None
             return
         at, width = until, (width if len(lines) > LOG_LINES // 2 else min(2 * width, _WIDEST))

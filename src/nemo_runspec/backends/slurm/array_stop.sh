@@ -4,14 +4,13 @@
 listed() { local IFS=,; echo "[$*]"; }
 
 # WORD...: scancel. Seen with 22.05: while tasks of the array wait, a signal to one that runs is sent and yet answered by
-# "Job can not be altered now, try again later"; scancel tries again after 5 s, and a task that has ended meanwhile makes
-# it end with 229, which is 2021 (already done) in eight bits, or with 1 and "Invalid job id specified".
+# "Job can not be altered now, try again later"; scancel tries again after 5 s, and a task may have ended meanwhile.
 cancel() {
   local said status
   said=$(timeout 60 scancel "${where[@]}" "$@" 2>&1 < /dev/null)
   status=$?
   [ "$status" -ne 0 ] || return 0
-  [[ $status -eq 229 || $said == *'Invalid job id specified'* || $said == *'already completing'* ]] || code=$status
+  has_ended_since "$status" "$said" || code=$status
   words+=${words:+; }$said
 }
 

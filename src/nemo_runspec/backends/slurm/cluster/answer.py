@@ -37,6 +37,9 @@ is_elsewhere() {
   [ -n "$2" ] && [ -n "$here" ] && [ "$2" != "$here" ] || return 1
   section "$1" 1 "this is cluster $here, and the job was submitted to $2"
 }
+# STATUS SAID: whether scancel refused only because the job has ended since squeue was asked. Seen with 22.05; 229 is
+# 2021 (already done) in eight bits.
+has_ended_since() { [[ $1 -eq 229 || $2 == *'Invalid job id specified'* || $2 == *'already completing'* ]]; }
 # FOLDER: leaves in a job's folder who wants it to stop. With that its batch shell does not have it requeued.
 leave_wish() {
   if [ -d "$1" ] && [ ! -e "$1/status/cancelled" ]; then

@@ -20,16 +20,14 @@ while IFS=$'\037' read -r id cluster folder _ slurm; do
   if [ "$code" -ne 0 ] || [ -z "$alive" ]; then section "$id;$cluster" 0 over; continue; fi
   leave_wish "$folder"
   begun=("$folder"/status/gates-*)
-  if [ -n "$hard" ] || [ -z "$running" ] || [ "${#begun[@]}" -eq 0 ]; then
-    said=$(timeout "$seconds" scancel "${where[@]}" "$id" 2>&1 < /dev/null)
-    section "$id;$cluster" $? "${said:-ended}"
-    continue
+  signal=() done=ended
+  if [ -z "$hard" ] && [ -n "$running" ] && [ "${#begun[@]}" -gt 0 ]; then
+    signal=(--batch --signal=TERM) done=asked
+    # On a full disk there is no wish to be read: without this, a command that ends with a failure would be tried again.
+    timeout "$seconds" scontrol "${where[@]}" update "JobId=$id" Requeue=0 > /dev/null 2>&1 < /dev/null
   fi
-  # On a full disk there is no wish to be read: without this, a command that ends with a failure would be tried again.
-  timeout "$seconds" scontrol "${where[@]}" update "JobId=$id" Requeue=0 > /dev/null 2>&1 < /dev/null
-  said=$(timeout "$seconds" scancel "${where[@]}" --batch --signal=TERM "$id" 2>&1 < /dev/null)
+  said=$(timeout "$seconds" scancel "${where[@]}" "${signal[@]}" "$id" 2>&1 < /dev/null)
   code=$?
-  # It has ended since squeue was asked.
-  [[ $said != *'Invalid job id specified'* && $said != *'already completing'* ]] || code=0
-  section "$id;$cluster" "$code" "${said:-asked}"
+  ! has_ended_since "$code" "$said" || code=0
+  section "$id;$cluster" "$code" "${said:-$done}"
 done

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from labs.cache import CACHE
 
 from nemo_runspec.envs import ensure_env
 from nemo_runspec.planning.model import PythonEnv
@@ -27,9 +28,8 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def torch_bin() -> Path:
     """The `bin` folder of an environment with torch, made as a recipe's is: once, in the tests' cache, for all."""
-    cache = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NEMOTRON_HOME", str(cache))
+        patch.setenv("NEMOTRON_HOME", str(CACHE))
         made = ensure_env(WITH_TORCH, print)
     assert made is not None
     return made

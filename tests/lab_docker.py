@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labs.cache import CACHE
 from waiting import until
 
 BASE = "lab/python:latest"
@@ -33,8 +34,6 @@ WITH_ENTRYPOINT = "lab/entrypoint:latest"
 """The same with an ENTRYPOINT that runs nothing it is given, and a CMD and USER of its own."""
 WITHOUT_BASH = "lab/busybox:latest"
 
-CACHE = Path(os.environ.get("NEMOTRON_TESTCACHE", Path.home() / ".cache" / "nemotron-tests"))
-"""Found when this module is imported: a test may have set another HOME later."""
 _SECONDS_TO_START, _SECONDS_TO_STOP = 300.0, 900.0
 """How long an engine may take, on a machine where several are started at once."""
 

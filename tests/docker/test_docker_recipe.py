@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import support
-from lab_docker import CACHE, needs_docker
+from lab_docker import needs_docker
+from labs.cache import CACHE
 from support import REPOSITORY, Project
 
 RECIPE = REPOSITORY / "recipes" / "nano3" / "pretrain"

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from labs.cache import CACHE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -114,10 +115,9 @@ def _lines(text: str) -> list[str]:
 
 def _environment(name: str, wanted: list[str], create: Callable[[Path, list[str]], None]) -> Path:
     """A folder in the cache for what is wanted, made once; two test processes do not make it together."""
-    cache = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
     key = hashlib.sha256(json.dumps([sorted(wanted), sys.version_info[:2]]).encode()).hexdigest()[:16]
-    folder = cache / f"{name}-{key}"
-    with _locked(cache / f"{name}-{key}.lock"):
+    folder = CACHE / f"{name}-{key}"
+    with _locked(CACHE / f"{name}-{key}.lock"):
         if not (folder / ".complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
             create(folder, wanted)

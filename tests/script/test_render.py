@@ -635,6 +635,18 @@ def test_a_signal_between_the_start_of_the_command_and_the_note_of_it_reaches_it
     assert (process.returncode, marker(plan).phase) == (7, "command"), output
 
 
+def test_how_it_ended_is_recorded_though_every_process_of_the_job_is_signalled(tmp_path):
+    """As Slurm does, and at a time limit twice: the command may have ended by the first."""
+    mv = tmp_path / "shim" / "mv"
+    mv.parent.mkdir()
+    mv.write_text('#!/bin/bash\ncase ${!#} in */rank-0 | */node-0) kill -TERM $$ ;; esac\nexec /bin/mv "$@"\n')
+    mv.chmod(0o755)
+    plan = plan_for(tmp_path, "import sys; sys.exit(7)")
+    code, output = run_script(plan, tmp_path, PATH=f"{mv.parent}:{os.environ['PATH']}")
+    assert (code, marker(plan).exit_code, marker(plan).rank) == (7, 7, 0), output
+    assert "exit_code=7" in (Path(JobLayout(plan.job_dir).status) / "rank-0").read_text()
+
+
 def test_an_attempt_is_said_and_recorded(tmp_path):
     plan = plan_for(tmp_path, "import os; print('try', os.environ['NEMOTRON_ATTEMPT'])", executor="slurm")
     code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7", SLURM_RESTART_COUNT="2", NEMOTRON_ATTEMPTS="4")

@@ -197,6 +197,38 @@ def test_a_command_that_ends_with_0_is_not_always_done(host: LabHost, lab: Slurm
     assert [attempts(plan) for plan in plans.values()] == [["over"], ["continued", "over"], ["over"]]
 
 
+def test_a_job_is_put_back_though_the_call_for_it_is_struck(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """At their time limit, three at once for its clock. Slurm sends TERM to every process of a job, and twice."""
+    strikes = {
+        "ended": 'kill -TERM $$; exec /usr/bin/scontrol "$@"',
+        "unanswered": '/usr/bin/scontrol "$@"; exit 1',
+        "refused": 'mkdir "$0.1" || mkdir "$0.2" || exec /usr/bin/scontrol "$@"; exit 1',
+    }
+    plans = {}
+    for name, strike in strikes.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        _command(folder / "scontrol", f'[ "$1" = requeue ] || exec /usr/bin/scontrol "$@"; {strike}')
+        if name == "ended":
+            _command(folder / "squeue", 'mkdir "$0.1" 2> /dev/null && kill -TERM $$; exec /usr/bin/squeue "$@"')
+        profile = {"resume": True, "setup_lines": f"PATH={folder}:$PATH"}
+        plans[name] = counting(folder, profile, pause=600)
+    jobs = {name: start(host, plan, secrets=SECRETS) for name, plan in plans.items()}
+    for name, job in jobs.items():
+        begun(tmp_path / name)
+        end_at(lab, job, 1)
+    for name, job in jobs.items():
+        until(lambda job=job: see(host, job).restarts == 1, f"{name} in the queue again")
+        assert attempts(plans[name]) == ["continued"]
+        assert secrets_of(plans[name]).exists()
+    assert (tmp_path / "ended" / "squeue.1").exists()
+
+
+def _command(file: Path, line: str) -> None:
+    file.write_text(f"#!/bin/bash\n{line}\n")
+    file.chmod(0o755)
+
+
 def test_setup_lines_that_end_the_batch_script(host: LabHost, tmp_path: Path):
     plans = {code: slurm_plan(tmp_path / str(code), "", {"setup_lines": f"exit {code}"}) for code in (5, 0)}
     jobs = {code: start(host, plan) for code, plan in plans.items()}

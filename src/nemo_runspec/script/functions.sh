@@ -64,6 +64,8 @@ nemotron_rank() {
     nemotron_command
   ); } 2>> "$nemotron_said"
   nemotron_code=$?
+  # Slurm sends TERM to every process of a step, and twice: the second would end what writes the record.
+  trap '' TERM INT HUP USR1 USR2
   if [ -f "$nemotron_said" ]; then
     [ ! -s "$nemotron_said" ] || nemotron_signal=$(nemotron_signal_of "$nemotron_code")
     rm -f "$nemotron_said"
@@ -213,6 +215,7 @@ nemotron_first_failure() {
 # STATUS FIRST COUNT: ends the script with the status of the rank that failed first: torchrun's own is always 1.
 nemotron_finish() {
   local code=$1
+  trap '' TERM INT HUP USR1 USR2 # nobody is left to hear one
   nemotron_finished=1
   if [ "$code" -ne 0 ]; then
     [ ! -f "$nemotron_gates/stalled" ] || nemotron_stall_finish

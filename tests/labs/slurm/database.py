@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labs.slurm.process import CLEAN
+from labs.cache import CACHE
+from labs.slurm.process import CLEAN, LabError
 
 _USERS = """\
 CREATE DATABASE IF NOT EXISTS slurm_acct_db;
@@ -29,7 +29,7 @@ def command(base: Path) -> list[str]:
     (base / "etc" / "users.sql").write_text(_USERS)
     return [
         "mariadbd", "--no-defaults", "--user=root", f"--datadir={base}/database", f"--socket={base}/run/database",
-        f"--pid-file={base}/run/mariadbd.pid", "--bind-address=127.0.0.1", "--port=3306",
+        f"--pid-file={base}/run/mariadbd.pid", _own_temporary(base), "--bind-address=127.0.0.1", "--port=3306",
         "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0",
         "--innodb-lock-wait-timeout=900", "--skip-log-bin", "--performance-schema=OFF",
         f"--init-file={base}/etc/users.sql",
@@ -45,22 +45,34 @@ def ready(base: Path) -> bool:
 @contextmanager
 def kept(accounts: str) -> Iterator[Path]:
     """The tar of a database with these accounts, which may not exist yet; locked until the end."""
-    cache = Path(os.environ.get("NEMOTRON_TEST_CACHE", Path.home() / ".cache" / "nemotron-tests"))
-    cache.mkdir(parents=True, exist_ok=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
     versions = subprocess.check_output(["dpkg-query", "--show", "mariadb-server", "slurmdbd"])
     digest = hashlib.sha256(versions + accounts.encode() + _USERS.encode()).hexdigest()[:12]
-    with (cache / "slurm-database.lock").open("w") as lock:
+    with (CACHE / "slurm-database.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield cache / f"slurm-database-{digest}.tar"
+        yield CACHE / f"slurm-database-{digest}.tar"
 
 
-def make(data: Path) -> None:
-    """Makes an empty database."""
-    subprocess.run(
-        ["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}", "--skip-test-db",
-         "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M"],
-        check=True, capture_output=True, env=CLEAN,
+def make(base: Path) -> None:
+    """Makes an empty database.
+
+    Raises:
+        LabError: it could not be made, with what was said.
+    """
+    done = subprocess.run(
+        ["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={base}/database", "--skip-test-db",
+         "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M", _own_temporary(base)],
+        capture_output=True, env=CLEAN, text=True, check=False,
     )  # fmt: skip
+    if done.returncode != 0:
+        raise LabError(f"mariadb-install-db ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def _own_temporary(base: Path) -> str:
+    """A server that starts deletes every `#sql*` in its temporary folder: in /tmp, other labs' servers lost theirs."""
+    folder = base / "database.tmp"
+    folder.mkdir(exist_ok=True)
+    return f"--tmpdir={folder}"
 
 
 def pack(data: Path, tar: Path) -> None:

@@ -85,7 +85,7 @@ class Services:
         data = self._base / "database"
         with database.kept(ACCOUNTS) as tar:
             if not tar.exists():
-                database.make(data)
+                database.make(self._base)
                 self._start_database()
                 self._client.run("sacctmgr", "--immediate", text=ACCOUNTS)
                 for daemon in ("slurmdbd", "mariadbd"):

@@ -9,18 +9,22 @@ nemotron_note() { printf 'nemotron: %s\n' "$*"; }
 nemotron_put() {
   local file=$1
   shift
-  (umask 077 && mkdir -p "${file%/*}" && printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file")
+  (trap '' TERM && umask 077 && mkdir -p "${file%/*}" && printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file")
 }
 
 # What Slurm says of this job. Of a job that it ends, the state is COMPLETING whatever the cause; the cause is in the
 # reason (TimeLimit), the time of preemption, or the count of restarts, which is higher once it is to start again.
 nemotron_look() {
-  local fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
-  IFS='|' read -r nemotron_state nemotron_why nemotron_preempted nemotron_starts nemotron_ends <<< "$(
-    unset ${!SQUEUE_@}
-    SLURM_TIME_FORMAT=%s timeout 20 squeue --noheader --states=all --jobs="$nemotron_id" --Format="$fields" \
-      2> /dev/null < /dev/null
-  )"
+  local told fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
+  for _ in 1 2 3; do
+    told=$(
+      unset ${!SQUEUE_@}
+      SLURM_TIME_FORMAT=%s timeout 20 squeue --noheader --states=all --jobs="$nemotron_id" --Format="$fields" \
+        2> /dev/null < /dev/null
+    ) && break
+    [ $? -gt 128 ] || break # above it a signal ended squeue: the one that this is about came twice
+  done
+  IFS='|' read -r nemotron_state nemotron_why nemotron_preempted nemotron_starts nemotron_ends <<< "$told"
 }
 
 # NAME: has the job script hand a signal to the command, on every node, also one that is not there yet.
@@ -68,15 +72,23 @@ nemotron_is_ending() {
 # Whether this attempt is, not one before.
 nemotron_is_preempted() { [[ $nemotron_preempted =~ ^[0-9]+$ ]] && [ "$nemotron_preempted" -ge "$nemotron_began" ]; }
 
+# Whether the job has been put back into the queue since this attempt began.
+nemotron_is_put_back() { [[ $nemotron_starts == *[0-9] ]] && [ "$nemotron_starts" -gt "$nemotron_restarts" ]; }
+
+# No signal changes anything from here on. Slurm sends TERM to every process of the job, and at the time limit twice:
+# the second would end the very scontrol that puts the job back. What is ignored here is so in what is called from here.
+nemotron_be_deaf() { trap '' TERM INT HUP USR1 USR2; }
+
 # CODE: decides what becomes of the job after this attempt, and does it. Once.
 nemotron_settle() {
   [ -z "$nemotron_fate" ] || return 0
+  nemotron_be_deaf
   nemotron_decide "$1"
   nemotron_tell_fate "$1"
   case $nemotron_fate in
     over | slurm) ;;
     *)
-      if ! scontrol requeue "$nemotron_id"; then
+      if ! nemotron_requeue; then
         nemotron_unfinished=124
         nemotron_set over "$nemotron_reason, but it cannot be requeued"
         nemotron_tell_fate "$1"
@@ -84,6 +96,25 @@ nemotron_settle() {
       ;;
   esac
   [ "$nemotron_fate" != over ] || nemotron_forget
+}
+
+nemotron_requeue() { nemotron_insist requeue "$nemotron_id"; }
+
+# WORD...: of scontrol, three times where it must be: a busy controller does not answer at once, and what it has not
+# answered it may have done.
+nemotron_insist() {
+  local try
+  for try in 1 2 3; do
+    [ "$try" -eq 1 ] || sleep 2
+    scontrol "$@" && return 0
+    case $1 in
+      requeue*)
+        nemotron_look
+        ! nemotron_is_put_back || return 0
+        ;;
+    esac
+  done
+  return 1
 }
 
 # CODE: of this attempt.
@@ -107,7 +138,7 @@ nemotron_decide() {
   if [ -e "$nemotron_job/status/cancelled" ]; then
     read -r by < "$nemotron_job/status/cancelled"
     nemotron_set over "cancelled by $by"
-  elif [[ $nemotron_starts == *[0-9] ]] && [ "$nemotron_starts" -gt "$nemotron_restarts" ]; then
+  elif nemotron_is_put_back; then
     nemotron_set slurm 'Slurm starts the job again'
   elif [ -n "$verdict" ]; then
     nemotron_by_verdict "${verdict%% *}" "${verdict#* }"
@@ -277,7 +308,7 @@ nemotron_batch_end() {
   local code=$1 zero=0
   set +e
   trap - EXIT
-  trap '' TERM INT HUP USR1 USR2
+  nemotron_be_deaf
   # A success that nothing came before needs no question.
   [ "$code$nemotron_resume" = 0 ] || nemotron_look
   nemotron_settle "$code"

@@ -273,22 +273,12 @@ nemotron_health_others() {
 nemotron_health_requeue() {
   local held=$nemotron_job/status/held
   nemotron_put "$held" "$nemotron_health_list" || return
-  if ! nemotron_health_insist requeuehold "$nemotron_id"; then
+  if ! nemotron_insist requeuehold "$nemotron_id"; then
     rm -f "$held"
     return 1
   fi
-  nemotron_health_insist update "JobId=$nemotron_id" "ExcNodeList=$nemotron_health_list"
-  nemotron_health_insist release "$nemotron_id" && rm -f "$held"
-}
-
-# WORD...: of scontrol, three times where it must be: a busy controller does not answer at once.
-nemotron_health_insist() {
-  local try
-  for try in 1 2 3; do
-    [ "$try" -eq 1 ] || sleep 2
-    command scontrol "$@" && return 0
-  done
-  return 1
+  nemotron_insist update "JobId=$nemotron_id" "ExcNodeList=$nemotron_health_list"
+  nemotron_insist release "$nemotron_id" && rm -f "$held"
 }
 
 # WHY: an exit marker for each bad node, as the job script would have left it.
@@ -305,9 +295,9 @@ nemotron_health_fail() {
   nemotron_verdict stop "health check: $1"
 }
 
-# Instead of Slurm's own command, for a job that is put back because of bad nodes.
-scontrol() {
-  if [ "${1-}" = requeue ] && [ -n "$nemotron_health_list" ]; then nemotron_health_requeue; else command scontrol "$@"; fi
+# Instead of the plain one, for a job that is put back because of bad nodes.
+nemotron_requeue() {
+  if [ -n "$nemotron_health_list" ]; then nemotron_health_requeue; else nemotron_insist requeue "$nemotron_id"; fi
 }
 
 nemotron_health_list=''

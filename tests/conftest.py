@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,18 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("nemotron")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nemo_run_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """NeMo-Run's home is not the user's: where nobody has set it nemotron does, for the rest of this process's life.
+
+    Nor does its path hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("runs")
+        patch.setenv("NEMORUN_HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from labs.slurm.process import threads
 from waiting import until
 
 from nemo_runspec.backends.local.fields import LocalTarget
@@ -134,8 +135,8 @@ def pause(pid: int) -> None:
 
 def _thread_states(pid: int) -> set[str]:
     """The letters of proc(5) for what the threads of a process do; nothing where it is no more."""
-    found = set()
-    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+    found: set[str] = set()
+    for thread in threads(pid):
         with suppress(OSError):
-            found.add(stat.read_text().rpartition(")")[2].split()[0])
+            found.add((thread / "stat").read_text().rpartition(")")[2].split()[0])
     return found

@@ -37,6 +37,7 @@ WITHOUT_BASH = "lab/busybox:latest"
 _SECONDS_TO_START, _SECONDS_TO_STOP = 300.0, 900.0
 """How long an engine may take, on a machine where several are started at once."""
 
+_RUNNING: list[Engine] = []
 _TRIES = 3
 _INCLUDE = "python3,procps,libstdc++6"
 _RUNC = """\
@@ -75,9 +76,17 @@ needs_docker = pytest.mark.lab("docker", how="bash .ci/lab, then REQUIRE_LAB=1 u
 
 @pytest.fixture(scope="session")
 def docker_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """The engine of this test run; a suite takes the fixture by importing it into its `conftest.py`."""
+    """The engine of this test process; a suite takes the fixture by importing it into its `conftest.py`.
+
+    pytest takes each import for a fixture of its own: one engine serves all.
+    """
+    if _RUNNING:
+        yield _RUNNING[0]
+        return
     with kept_engine(tmp_path_factory.mktemp("docker-lab")) as engine:
+        _RUNNING.append(engine)
         yield engine
+        _RUNNING.clear()
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,12 @@ class Engine:
         for container in client.containers(all=True):
             _remove(client, container["Id"])
         until(lambda: not client.containers(all=True), "the end of the last container")
-        client.prune_networks()
+
+        def without_networks() -> set[str]:
+            client.prune_networks()  # leaves, and does not say so, those that an ended container still counts in
+            return self.networks()
+
+        until(without_networks, "the end of the last network", lambda left: not left)
         client.close()
 
     def run(self, *words: str, image: str = BASE, binds: tuple[str, ...] = ()) -> str:
@@ -282,11 +296,24 @@ def _terminate(folder: Path, process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
     _end_shims(folder)
+    _delete_bridges(folder)
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         place = line.split()[1]
         if place.startswith(f"{folder}/"):
             subprocess.run(["umount", "--lazy", place], check=False)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _delete_bridges(folder: Path) -> None:
+    """Those of networks that an engine still had: they would stay in this machine's network for ever.
+
+    The engine's own notes of its networks name the ids, which the bridges are called after.
+    """
+    notes = folder / "data" / "network" / "files" / "local-kv.db"
+    known = notes.read_bytes() if notes.exists() else b""
+    for bridge in Path("/sys/class/net").glob("br-*"):
+        if bridge.name.removeprefix("br-").encode() in known:
+            subprocess.run(["ip", "link", "delete", bridge.name], check=False)
 
 
 def _end_shims(folder: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -240,4 +240,16 @@ def snapshot(*folders: Path) -> dict[str, tuple[float, int, bytes]]:
             status = path.lstat()
             content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
             found[str(path)] = (status.st_mtime, status.st_mode, content)
+    return found
+
+
+def contents(*folders: Path) -> dict[Path, bytes]:
+    """Every file below the folders that can be read, and what is in it. Jobs may write and remove meanwhile."""
+    found = {}
+    for folder in folders:
+        for top, _, names in os.walk(folder):  # passes over a folder that has gone, as Path.rglob does not
+            for path in (Path(top, name) for name in names):
+                with suppress(FileNotFoundError, PermissionError):
+                    if path.is_file() and not path.is_symlink():
+                        found[path] = path.read_bytes()
     return found

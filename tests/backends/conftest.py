@@ -89,15 +89,3 @@ def make_target():
 def own_state(monkeypatch, tmp_path_factory):
     """nemotron's state is not the user's own."""
     monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path_factory.getbasetemp() / "backends-home"))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def own_home(tmp_path_factory):
-    """Nor is NeMo-Run's, which reads its home once, at import, and replaces `/nemo_run` in it where a job has no
-    container: so this stays set for other suites too.
-    """
-    patch = pytest.MonkeyPatch()
-    folder = tmp_path_factory.mktemp("home")
-    patch.setenv("NEMORUN_HOME", str(folder / "runs"))
-    yield folder
-    patch.undo()

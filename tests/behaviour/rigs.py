@@ -135,7 +135,6 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     All projects' jobs lie in one folder, so that their batch scripts are equal and NeMo-Run is asked once, for seconds.
     """
     lab: SlurmLab = request.getfixturevalue("slurm_lab")
-    request.addfinalizer(lab.reset)
     _remember_comparisons(project.state / "cache" / "compared", lab.base / "compared")
 
     def view(name: str) -> str:

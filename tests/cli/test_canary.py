@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from support import ENV_TOML, HEADER, Project, start
+from support import ENV_TOML, HEADER, Project, contents, start
 from waiting import until
 
 CANARY = "canary"
@@ -83,16 +83,8 @@ def leaks(data: bytes) -> list[str]:
 
 def leaks_in_files(project: Project) -> dict[str, list[str]]:
     written = {project.home / ".netrc", project.home / ".cache" / "huggingface" / "token", project.env_file}
-    files = [f for top in (project.home, project.folder) for f in top.rglob("*") if f.is_file() and f not in written]
-    return {str(f): found for f in files if (found := leaks(_content(f)) or leaks(str(f).encode()))}
-
-
-def _content(file: Path) -> bytes:
-    """What is in a file; nothing in one that the running job has taken away meanwhile."""
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return b""
+    files = {f: content for f, content in contents(project.home, project.folder).items() if f not in written}
+    return {str(f): found for f, content in files.items() if (found := leaks(content) or leaks(str(f).encode()))}
 
 
 def clean(outcome) -> None:

@@ -109,11 +109,14 @@ def test_a_cloud_without_a_login(project, nemotron, profile, missing, option):
 
 
 @pytest.mark.parametrize("option", ["--run", "--batch"])
-def test_a_login_node_that_cannot_be_reached(project, nemotron, option):
-    """The job is on record as failed, so that nobody waits for it; nothing was sent."""
+def test_a_login_node_that_cannot_be_reached(project, nemotron, nemotron_process, option):
+    """The job is on record as failed, so that nobody waits for it; nothing was sent.
+
+    In a process of its own, because a submission imports NeMo-Run in a thread that would outlive this test.
+    """
     project.write("env.toml", '[far]\nexecutor = "slurm"\ntunnel = "ssh"\nhost = "127.0.0.1"\nport = 9\n')
     project.write("train.py", "print(1)")
-    nemotron("run", "./train.py", option, "far").refuses("127.0.0.1:9")
+    nemotron_process("run", "./train.py", option, "far").refuses("127.0.0.1:9")
     [record] = nemotron("jobs", "list", "--json").succeeds().json
     assert record["state"] == "failed"
     assert record["cause"].startswith("not submitted: ")

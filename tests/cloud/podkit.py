@@ -170,6 +170,34 @@ def without(folder: Path, *missing: str) -> str:
     return str(programs)
 
 
+class HeldUpload:
+    """An upload that begins, and goes on only once it is let go.
+
+    Attributes:
+        path: the PATH of pods whose upload it is.
+    """
+
+    def __init__(self, folder: Path, index: int = 0) -> None:
+        programs = folder / "held"
+        programs.mkdir()
+        self.path = f"{programs}:{path_of_tests()}"
+        self._begun, self._free = programs / "begun", programs / "free"
+        (programs / "python3").write_text(
+            f'#!/bin/sh\ncase "$*" in *" put "*" --node {index} "*)\n'
+            f"  touch {self._begun}; until [ -e {self._free} ]; do sleep 0.05; done ;;\nesac\n"
+            f'exec {sys.executable} "$@"\n'
+        )
+        (programs / "python3").chmod(0o755)
+
+    def wait_for(self, pod: PodProcess) -> None:
+        """Until it has begun, in this pod."""
+        until(lambda: pod.text, "an upload", lambda _: self._begun.exists())
+
+    def let_go(self) -> None:
+        """It goes on."""
+        self._free.touch()
+
+
 def _signal(pids: Sequence[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from podkit import cloud_plan, loaded, name_service, node, start, without
+from podkit import HeldUpload, cloud_plan, loaded, name_service, node, start, without
 
 COPY = """
     import os, pathlib, sys
@@ -68,6 +68,23 @@ def test_outputs_that_cannot_be_copied_are_a_failure(with_data, s3_lab):
     assert pod.wait() == 1
     assert pod.end.phase == "command" and pod.end.reason.startswith("outputs: ")
     assert s3_lab.secret_key not in pod.text
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_stop_does_not_end_an_upload_that_has_begun(with_data, s3_lab, tmp_path, code):
+    cargo, env = with_data(env={"NEMOTRON_STOP_SECONDS": "0"})
+    upload = HeldUpload(tmp_path)
+    pod = start(cargo, CODE=str(code), PATH=upload.path, **env)
+    try:
+        upload.wait_for(pod)
+        pod.term()
+        pod.wait_for("still ran 0 s later")  # the signal has been heeded by now
+    finally:
+        upload.let_go()
+    assert pod.wait() == code, pod.text
+    (url,) = s3_lab.urls("s3://bucket/out/")
+    assert s3_lab.get(url) == b"hello\n"
+    assert (pod.end.exit_code, pod.end.received, pod.end.reason) == (code, "TERM", "")
 
 
 def test_image_without_python_is_said(with_data, tmp_path):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from podkit import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
+from podkit import HeldUpload, cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 from waiting import until
 
 from nemo_runspec.cloud.pod.marker import decisive, read_ends
@@ -132,6 +132,22 @@ def test_outputs_that_another_node_cannot_copy_are_the_jobs_failure(begin, s3_la
     end = decisive(read_ends(b"".join(pod.out for pod in job.pods)))
     assert end is not None and end.node == 1 and end.reason.startswith("outputs: ")
     assert not job.latest.is_symlink()
+
+
+def test_stop_does_not_end_the_wait_for_uploads_of_others(begin, s3_lab, own, tmp_path):
+    upload = HeldUpload(tmp_path, 1)
+    job = begin("dgxcloud", own, LATER="0", PATH=upload.path, NEMOTRON_STOP_SECONDS="0")
+    try:
+        upload.wait_for(job.pods[1])
+        job.pods[0].wait_for("nemotron: outputs: ")
+        for pod in job.pods:
+            pod.term()
+            pod.wait_for("still ran 0 s later")
+    finally:
+        upload.let_go()
+    assert job.wait() == [0, 0], job.text
+    assert {"made/1", "node-1/made/1"} <= {name.replace(own.name, "made") for name in names(s3_lab)}
+    assert job.latest.is_symlink()
 
 
 def test_stop_is_heeded_while_others_are_waited_for(begin, s3_lab):

@@ -19,7 +19,7 @@ from labs.runai.server import RunaiLab
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import job_folder, profile, said
-from support import Outcome, Project, make_repository
+from support import Outcome, Project, contents, make_repository
 from waiting import LONG, until
 
 __all__ = ["s3_lab"]
@@ -245,11 +245,7 @@ def test_secrets_are_nowhere(runai_lab: RunaiLab, project: Project, nemotron_pro
     assert "WANDB_API_KEY was found here and does not travel" in done.err
     assert "it is ******" in done.out
     secrets = [*environment.values(), runai_lab.client_secret, "hf-0123456789"]
-    kept = [
-        path.read_bytes()
-        for path in (*project.state.rglob("*"), *runai_lab.claims["data"].rglob("*"))
-        if path.is_file()
-    ]
+    kept = contents(project.state, runai_lab.claims["data"]).values()
     told = [json.dumps(call.body) for call in runai_lab.calls if not call.path.endswith("/token")]
     for secret in secrets:
         assert not any(secret.encode() in text for text in kept), secret

@@ -11,6 +11,7 @@ from labs.lepton.world import Volume
 from labs.pods import needs_mounts
 from labs.s3.lab import S3Lab
 from leptonsite import Site, make_site, var
+from support import contents
 from waiting import until
 
 pytestmark = needs_mounts
@@ -117,9 +118,8 @@ def test_secrets_are_nowhere_but_in_the_workspace(site):
     assert (registry["username"], registry["password"]) == ("$oauthtoken", SECRETS["NGC_KEY"])
     for job in site.lab.jobs:
         assert not set(found_in(json.dumps(job.body), job.text))
-    files = [*site.project.state.rglob("*"), *site.lab.volumes["lustre"].rglob("*")]
-    for file in (each for each in files if each.is_file()):
-        assert not set(found_in(file.read_bytes().decode(errors="replace"))), file
+    for file, content in contents(site.project.state, site.lab.volumes["lustre"]).items():
+        assert not set(found_in(content.decode(errors="replace"))), file
 
 
 def found_in(*texts: str) -> list[str]:

@@ -18,7 +18,7 @@ from nemo_runspec.planning import model
 from nemo_runspec.planning.codec import load_plan, plan_from_json, plan_to_dict, plan_to_json
 from nemo_runspec.planning.diff import diff_plans
 from nemo_runspec.planning.rename import rename
-from nemo_runspec.source import Source
+from nemo_runspec.source import Layer, Source
 
 
 def a(kind: type) -> st.SearchStrategy[Any]:
@@ -68,6 +68,12 @@ def test_real_plans_survive_json(project, profile):
     again = plan_from_json(plan_to_json(plan), "plan.json")
     assert again == plan
     assert next(iter(plan_to_dict(plan))) == "schema"
+
+
+def test_a_number_is_not_taken_for_false(project):
+    plan = nemo_runspec.plan("nano3/pretrain", config="tiny")
+    plan = replace(plan, sources={**plan.sources, "a": Source(Layer.DEFAULT, line=0)})
+    assert plan_from_json(plan_to_json(plan), "plan.json") == plan
 
 
 @pytest.fixture

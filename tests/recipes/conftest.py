@@ -100,13 +100,17 @@ def tiny_data(run_recipe: Callable[..., Any], tmp_path_factory: pytest.TempPathF
 
 
 def recipe_environment(**extra: str) -> dict[str, str]:
-    """The environment of a job: nothing of a surrounding torchrun or job, and no access to the Hugging Face hub."""
+    """The environment of a job: nothing of a surrounding torchrun or job, and no access to the Hugging Face hub.
+
+    matplotlib locks its folder while it writes the list of fonts there: each test process has one of its own.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
         if name not in {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NEMOTRON_METRICS_FILE", "PYTHONPATH"}
     }
-    return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", **extra}
+    fonts = str(CACHE / "matplotlib" / os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": fonts, **extra}
 
 
 def _lines(text: str) -> list[str]:

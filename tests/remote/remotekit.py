@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from labs.slurm.cluster import SlurmLab
-from support import Outcome, Project, make_project
+from support import Outcome, Project, contents, make_project
 from waiting import LONG, until
 
 _ENV = """\
@@ -200,6 +199,4 @@ def ranks(lines: Iterable[str]) -> list[str]:
 
 def holding(folder: Path, text: str) -> list[str]:
     """Files below a folder that hold a text."""
-    wanted = text.encode()
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return [str(path) for path in files if os.access(path, os.R_OK) and wanted in path.read_bytes()]
+    return [str(path) for path, content in contents(folder).items() if text.encode() in content]

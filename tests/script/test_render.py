@@ -542,6 +542,20 @@ def test_a_signal_during_setup_ends_the_job(tmp_path):
     assert marker(plan).exit_code == 143
 
 
+def test_a_second_signal_does_not_keep_the_script_from_saying_how_it_ended(tmp_path):
+    """Slurm sends TERM twice."""
+    layout = lay_out(plan_for(tmp_path, TELL, setup=("kill -TERM $$",)))
+    script = Path(layout.job_script)
+    text, begins = script.read_text(), "  local code=${1-$?} oom=0 host reason\n"
+    assert text.count(begins) == 1
+    script.write_text(text.replace(begins, f"{begins}  kill -TERM $$\n"))
+    process = start_script(layout, tmp_path)
+    output, _ = process.communicate(timeout=120)
+    found = decisive(read_markers(Path(layout.status)))
+    assert found is not None, output
+    assert (process.returncode, found.exit_code, found.received) == (143, 143, "TERM"), output
+
+
 def programs_of(session: int) -> list[str]:
     """The names of the programs that run in a session."""
     return subprocess.run(["ps", "-o", "comm=", "--sid", str(session)], capture_output=True, text=True).stdout.split()

@@ -14,7 +14,7 @@ from clusterkit import slurm_plan
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
-from support import HEADER, Outcome, Project
+from support import HEADER, Outcome, Project, contents
 from waiting import until
 
 from nemo_runspec.jobs import JobStore
@@ -136,11 +136,23 @@ def test_one_run_is_cancelled_by_itself_and_the_whole_sweep_with_those_that_wait
     assert "4 cancelled" in cluster("jobs", "show", group).succeeds().out
 
 
-def test_a_failure_ends_the_sweep_where_that_is_wanted(cluster):
+def test_a_failure_ends_the_sweep_where_that_is_wanted(cluster, tmp_path):
+    """Also where the calls for that are struck: by a signal that Slurm sends to all, and by a busy controller."""
+    struck = 'mkdir "$0.1" 2> /dev/null'
+    lines = {
+        "squeue": f'case $* in *%K*) {struck} && kill -TERM $PPID ;; esac; exec /usr/bin/squeue "$@"',
+        "scancel": f'{struck} && exit 1; exec /usr/bin/scancel "$@"',
+    }
+    for command, line in lines.items():
+        (tmp_path / command).write_text(f"#!/bin/bash\n{line}\n")
+        (tmp_path / command).chmod(0o755)
+    settings = (cluster.project.folder / "env.toml").read_text()
+    cluster.project.write("env.toml", f'{settings}setup_lines = "PATH={tmp_path}:$PATH"\n')
     overrides = ("-m", "sleep=600,1,601", "fail=3", "run.env.stop_on_failure=true")
     cluster(*HELLO, "--batch", "lab", *overrides).succeeds()
     assert cluster("jobs", "wait", cluster.sweep).code == 3
     assert states(cluster, cluster.sweep) == ["cancelled", "cancelled", "failed"]
+    assert all((tmp_path / f"{command}.1").exists() for command in lines)
 
 
 def test_retries_are_per_task(cluster):
@@ -254,9 +266,9 @@ def ended(record: dict) -> tuple[str, int | None]:
 
 
 def nothing_is_left_of_the_secret(cluster: Cluster) -> None:
-    files = [file for top in (cluster.top, cluster.project.state) for file in top.rglob("*") if file.is_file()]
+    files = contents(cluster.top, cluster.project.state)
     assert len(files) > 20
-    assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
+    assert [file for file, content in files.items() if SECRET.encode() in content] == []
     sent = [file for file in files if file.name in ("train.yaml", "job.yaml") or file.suffix == ".sh"]
     assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in sent)
 

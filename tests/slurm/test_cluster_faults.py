@@ -56,7 +56,7 @@ def login(lab: SlurmLab) -> Iterator[Login]:
 def behind(action: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     """An action that goes on in a thread, and a list that gets its result."""
     results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(action()))
+    thread = threading.Thread(target=lambda: results.append(action()), daemon=True)
     thread.start()
     return thread, results
 

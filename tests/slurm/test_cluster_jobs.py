@@ -8,6 +8,7 @@ import pytest
 from clusterkit import LabHost, put, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from support import contents
 
 from nemo_runspec.backends.slurm.cluster.stage import ask
 
@@ -79,8 +80,7 @@ def test_secrets_arrive_and_are_gone_afterwards(host: LabHost, tmp_path: Path):
     assert wait(host, job).state == "succeeded"
     assert sorted(tasks_said(plan, job).splitlines()) == [f"[rank{rank}] {len(value)} q'" for rank in (0, 1)]
     assert not file.exists()
-    holders = [path for path in Path(plan.job_dir).rglob("*") if path.is_file() and b"s3cr3t" in path.read_bytes()]
-    assert holders == []
+    assert [path for path, content in contents(Path(plan.job_dir)).items() if b"s3cr3t" in content] == []
 
 
 def test_in_a_container(host: LabHost, lab: SlurmLab, tmp_path: Path):

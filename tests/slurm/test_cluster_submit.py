@@ -100,7 +100,8 @@ def test_to_look_is_not_to_submit(slurm_lab: SlurmLab, host: LabHost, plan: Plan
 def test_two_at_once(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
     found: list[str] = []
     callers = [
-        threading.Thread(target=lambda: found.append(submit(LabHost(slurm_lab), job_of(plan)).id)) for _ in range(5)
+        threading.Thread(target=lambda: found.append(submit(LabHost(slurm_lab), job_of(plan)).id), daemon=True)
+        for _ in range(5)
     ]
     for caller in callers:
         caller.start()

@@ -9,6 +9,7 @@ import pytest
 from clusterkit import LabHost, configured, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import NODES, SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.health.release import exclude_and_release
@@ -121,6 +122,30 @@ def test_nodes_that_hang_or_lack_a_gpu_until_too_few_are_left(host: LabHost, lab
     ]
     assert "bad node n2: no answer" in seen.reason
     assert "its partition has 2 node(s) without the bad ones, and 3 are needed" in seen.reason
+
+
+def test_a_check_that_slurm_ends_blames_no_node(host: LabHost, lab: SlurmLab, tmp_path: Path):
+    """The nodes have not answered then. Nor does what stands after setup_lines begin that Slurm has ended."""
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/bash\ntouch {tmp_path}/asked-$(uname -n)\nsleep 600\n")
+    program.chmod(0o755)
+    setup = {
+        "check": f"export PATH={program.parent}:$PATH NEMOTRON_HEALTH_SECONDS=600",
+        "setup": f"touch {tmp_path}/asked-setup; sleep 600",
+    }
+    plans = {
+        name: slurm_plan(tmp_path / name, WHERE, {**CHECKED, "gpus_per_node": 8, "setup_lines": lines}, nodes=2)
+        for name, lines in setup.items()
+    }
+    jobs = {name: start(host, plan) for name, plan in plans.items()}
+    until(lambda: len(list(tmp_path.glob("asked-*"))) == 3, "the check on two nodes, and the setup")
+    lab.run("scancel", *(job.id for job in jobs.values()))
+    for name, job in jobs.items():
+        assert wait(host, job).state == "cancelled"
+        assert not [line for line in batch_said(plans[name], job) if "bad node" in line]
+        assert not (Path(plans[name].job_dir) / "status" / "bad-nodes").exists()
+    assert batch_said(plans["setup"], jobs["setup"]) == []
 
 
 def test_what_a_killed_batch_script_leaves_held_is_released(host: LabHost, lab: SlurmLab, tmp_path: Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from labs.slurm.cluster import NODES, USER, SlurmLab
-from labs.slurm.fixtures import needs_slurm
+from labs.slurm.fixtures import labs_of, needs_slurm
 from waiting import until
 
 pytestmark = needs_slurm
@@ -21,6 +21,10 @@ def output(lab: SlurmLab, *words: str) -> list[str]:
 @pytest.fixture(params=["slurm_lab", "slurm_lab_plain"], ids=["accounting", "plain"])
 def lab(request: pytest.FixtureRequest) -> SlurmLab:
     return request.getfixturevalue(request.param)
+
+
+def test_a_lab_got_by_its_name_is_mended_and_shown_too(lab: SlurmLab, request: pytest.FixtureRequest):
+    assert labs_of(request.node) == [lab]
 
 
 class TestScheduling:

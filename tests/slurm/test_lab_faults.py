@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,12 @@ def test_a_restarted_slurmd_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: P
     assert slurm_lab_plain.wait_for(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
 
 
+def test_a_slurmd_that_ends_by_itself_is_back_after_the_test(slurm_lab_plain: SlurmLab):
+    slurm_lab_plain.run("srun", "--nodelist=n4", "pkill", "-KILL", "slurmd", check=False)
+    slurm_lab_plain.reset()
+    assert slurm_lab_plain.run("srun", "--nodelist=n4", "hostname").stdout == "n4\n"
+
+
 def test_a_node_that_is_cut_off_for_a_moment_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
     with configured(slurm_lab_plain, SlurmdTimeout=300):  # what a moment is
         job = slurm_lab_plain.submit(f"{held(tmp_path)}; touch {tmp_path}/end", "--nodelist=n2")
@@ -125,10 +132,11 @@ def test_a_lab_ends_with_the_process_that_made_it():
     )
     assert owner.stdout is not None
     base, subnet = owner.stdout.readline().split()
+    index = socket.if_nametoindex(f"slurm-lab{subnet}")  # another lab may have the name at once, but never the index
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     until(lambda: not Path(base).exists(), "its folder gone")
-    until(lambda: not Path(f"/sys/class/net/slurm-lab{subnet}").exists(), "its network gone")
+    until(lambda: index not in dict(socket.if_nameindex()), "its network gone")
     until(lambda: named(base), "the end of its processes", lambda left: not left)
     assert base not in Path("/proc/self/mounts").read_text()
 

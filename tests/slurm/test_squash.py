@@ -115,13 +115,20 @@ class Bench:
         self.file = self.cache / "nemo.sqsh"
         self.calls = top / "calls.jsonl"
         self.hold = top / "hold"
+        self.commands = top / "bin"
+        self.strike = top / "strike"
+        self.commands.mkdir()
+        # A signal that comes to every process of the job, once `strike` is there.
+        lines = ("#!/bin/bash", f"[ ! -e {self.strike} ] || kill -TERM $$", 'exec /bin/rm "$@"', "")
+        (self.commands / "rm").write_text("\n".join(lines))
+        (self.commands / "rm").chmod(0o755)
 
     def environment(self) -> dict[str, str]:
         return {
             "STANDIN_REGISTRY": str(self.registry),
             "STANDIN_CALLS": str(self.calls),
             "STANDIN_HOLD": str(self.hold),
-            "PATH": f"{STANDINS}:{os.environ['PATH']}",
+            "PATH": f"{self.commands}:{STANDINS}:{os.environ['PATH']}",
         }
 
     def start(self, *words: str, job: str = "1", uri: str = URI) -> subprocess.Popen[str]:
@@ -179,7 +186,7 @@ def test_two_at_the_same_time_make_it_once(bench, force):
     second = bench.start(*force, job="2")
     assert second.stdout is not None
     assert second.stdout.readline() == "another job makes nemo.sqsh now; waiting for it\n"
-    assert bench.files() == [".nemo.sqsh.1.part.growing"], "nobody sees a half"
+    assert bench.files() == [".nemo.sqsh.1.part"], "nobody sees a half"
     bench.hold.unlink()
     for process in (first, second):
         said, _ = process.communicate(timeout=120)
@@ -192,8 +199,11 @@ def test_one_that_is_ended_leaves_nothing_for_the_next(bench, number):
     bench.hold.touch()
     process = bench.start()
     until(bench.files, "what the import writes")
+    bench.strike.touch()
     process.send_signal(number)
     process.wait(120)  # a process that was killed is not gone yet
+    bench.strike.unlink()
+    assert number == signal.SIGKILL or bench.files() == []
     assert process.returncode == {signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     bench.hold.unlink()
     process.communicate(timeout=120)  # the pipe ends with the last process

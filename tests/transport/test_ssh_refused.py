@@ -151,7 +151,7 @@ def test_settings_that_ssh_cannot_read(reach, server):
 def test_a_server_that_closes_at_once(reach):
     """What one says that has too many connections."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=lambda: listener.accept()[0].close()).start()
+        threading.Thread(target=lambda: listener.accept()[0].close(), daemon=True).start()
         error = refusal(reach(port=listener.getsockname()[1]))
     assert isinstance(error, Unreachable)
     assert error.transient

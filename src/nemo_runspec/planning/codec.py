@@ -69,7 +69,8 @@ def load_plan(path: Path) -> Plan:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Source):
-        return {k: _plain(v) for k, v in _fields(value) if v not in (None, False)}
+        # Not `v not in (None, False)`: 0 is equal to False.
+        return {k: _plain(v) for k, v in _fields(value) if v is not None and v is not False}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {k: _plain(v) for k, v in _fields(value)}
     if isinstance(value, Enum):

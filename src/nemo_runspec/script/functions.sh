@@ -91,15 +91,16 @@ nemotron_on_signal() {
   if [ -n "$nemotron_child" ]; then
     [ -n "$nemotron_signals_all" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
   else
+    trap '' TERM INT HUP USR1 USR2
     nemotron_reason="the job was told to stop (SIG$1)"
-    exit $((128 + $2))
+    nemotron_end $((128 + $2)) # an `exit` within the EXIT trap would end the script without its marker
   fi
 }
 
 # COMMAND...: runs it in a process group of its own and returns its status, whatever signals come meanwhile.
 # Here and in nemotron_rank even locals have our prefix: bash exports a local whose name is a variable of the job.
 nemotron_launch() {
-  local nemotron_code nemotron_result=127 nemotron_before nemotron_watcher='' nemotron_stall=''
+  local nemotron_watcher='' nemotron_stall=''
   set -m
   nemotron_launching=${!:-none}
   "$@" < /dev/null &
@@ -115,15 +116,9 @@ nemotron_launch() {
     nemotron_stall=$!
     disown "$nemotron_stall"
   fi
-  while :; do
-    nemotron_before=$nemotron_signals
-    nemotron_code=0
-    wait "$nemotron_child" 2> /dev/null || nemotron_code=$?
-    [ "$nemotron_code" -eq 127 ] || nemotron_result=$nemotron_code # 127: its status has been read before
-    [ "$nemotron_before" -ne "$nemotron_signals" ] || break
-  done
+  nemotron_await "$nemotron_child" nemotron_signals
   [ -z "$nemotron_watcher$nemotron_stall" ] || kill -KILL $nemotron_watcher $nemotron_stall 2> /dev/null || :
-  return "$nemotron_result"
+  return "$nemotron_ended"
 }
 
 # GROUP: hands the command here what the job is told from outside, and ends it once it has failed elsewhere:
@@ -266,10 +261,11 @@ nemotron_say_attempt() {
   nemotron_say "attempt $number"
 }
 
+# [CODE]: ends the script, by default with the last status, and records how.
 nemotron_end() {
-  local code=$? oom=0 host reason
+  local code=${1-$?} oom=0 host reason
+  trap '' TERM INT HUP USR1 USR2 # first: Slurm sends TERM twice
   trap - EXIT
-  trap '' TERM INT HUP USR1 USR2
   set +e
   rm -f "$nemotron_spare"
   host=$(cat /proc/sys/kernel/hostname 2> /dev/null)

@@ -1,4 +1,25 @@
-# What a job script and a pod's own script (cloud/pod/) both read.
+# What a job script, a pod's own script (cloud/pod/) and Slurm's batch shell share.
+
+# PID COUNTER: waits for a child and sets nemotron_ended to its status, whatever signals come meanwhile. COUNTER: the name
+# of the variable in which their traps count them.
+nemotron_await() {
+  local nemotron_code nemotron_before
+  nemotron_ended=127
+  while :; do
+    nemotron_before=${!2} nemotron_code=0
+    wait "$1" 2> /dev/null || nemotron_code=$?
+    [ "$nemotron_code" -eq 127 ] || nemotron_ended=$nemotron_code # 127: its status has been read before
+    [ "$nemotron_before" -ne "${!2}" ] && ! nemotron_is_missed "$1" || return 0
+  done
+}
+
+# PID: whether a child has ended and bash takes it for running. Where a signal comes as it ends, bash's `wait` loses its
+# status (seen with 5.2: about one in seven, where the child sends the signal with its last breath), and the next `wait`
+# would never end.
+nemotron_is_missed() {
+  ! kill -0 "$1" 2> /dev/null || return 1
+  case $'\n'$(jobs -rp)$'\n' in *$'\n'"$1"$'\n'*) ;; *) return 1 ;; esac
+}
 
 # FILE KEY: one value of a file of key=value lines.
 nemotron_value() {

@@ -195,7 +195,9 @@ class SlurmLab(Client):
     def reset(self) -> None:
         """Mends every fault and ends every job, so that the next test finds an idle cluster."""
         self.sshd.thaw()
-        for name in [name for name in self._services.daemons if name in self._hurt]:  # as they need each other
+        # Seen with 22.05.8: a slurmd that launches several jobs at once ends by itself ("free(): unaligned chunk").
+        dead = {name for name, daemon in self._services.daemons.items() if not daemon.alive()}
+        for name in [name for name in self._services.daemons if name in self._hurt | dead]:  # as they need each other
             self._mend(name)
         jobs = self.run("squeue", "--noheader", "--format=%A").stdout.split()
         if jobs:

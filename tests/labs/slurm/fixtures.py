@@ -18,6 +18,7 @@ needs_slurm = pytest.mark.lab("slurm", how="bash .ci/lab, then REQUIRE_LAB=1 uv 
 
 _FIXTURES = ("slurm_lab", "slurm_lab_plain")
 _RUNNING: dict[str, SlurmLab] = {}
+_REQUEST = pytest.StashKey[pytest.FixtureRequest]()
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +36,9 @@ def slurm_lab_plain() -> Iterator[SlurmLab]:
 @pytest.fixture(autouse=True)
 def mended_slurm(request: pytest.FixtureRequest) -> Iterator[None]:
     """After a test that used a lab: no job and no fault of it is left."""
+    request.node.stash[_REQUEST] = request
     yield
-    for lab in _used(request.node):
+    for lab in labs_of(request.node):
         lab.reset()
 
 
@@ -46,8 +48,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None]:
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.failed:
-        for lab in _used(item):
+        for lab in labs_of(item):
             report.sections.append(("the Slurm lab", lab.diagnose()))
+
+
+def labs_of(item: pytest.Item) -> list[SlurmLab]:
+    """The labs that a test uses; its request knows also of those got by `getfixturevalue`."""
+    names = item.stash[_REQUEST].fixturenames if _REQUEST in item.stash else ()
+    return [_RUNNING[name] for name in _FIXTURES if name in names and name in _RUNNING]
 
 
 def _lab(name: str, *, accounting: bool) -> Iterator[SlurmLab]:
@@ -59,8 +67,3 @@ def _lab(name: str, *, accounting: bool) -> Iterator[SlurmLab]:
         _RUNNING[name] = lab
         yield lab
         del _RUNNING[name]
-
-
-def _used(item: pytest.Item) -> list[SlurmLab]:
-    names = getattr(item, "fixturenames", ())
-    return [_RUNNING[name] for name in _FIXTURES if name in names and name in _RUNNING]

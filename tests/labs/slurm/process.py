@@ -36,10 +36,17 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 120, why: C
         time.sleep(0.02)
 
 
+def threads(pid: int) -> list[Path]:
+    """The folders of a process's threads in /proc, which may be gone at once; none where it has ended."""
+    with suppress(OSError):
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    return []
+
+
 def children(pid: int) -> list[int]:
     """The process ids of the children that are alive."""
     found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*"):  # each has children of its own
+    for thread in threads(pid):  # each has children of its own
         with suppress(OSError):
             found += map(int, (thread / "children").read_text().split())
     return found

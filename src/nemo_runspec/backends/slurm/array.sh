@@ -38,18 +38,20 @@ nemotron_forget() {
 }
 
 nemotron_end_others() {
-  local task tasks
-  tasks=$(
-    unset ${!SQUEUE_@}
-    timeout 20 squeue --noheader --array --jobs="$SLURM_ARRAY_JOB_ID" --format=%K 2> /dev/null < /dev/null
-  )
+  local task tasks try
+  nemotron_ask --array --jobs="$SLURM_ARRAY_JOB_ID" --format=%K
+  tasks=$nemotron_answer
   for task in $tasks; do
     [ "$task" != "$SLURM_ARRAY_TASK_ID" ] || continue
     nemotron_put "$nemotron_array/members/$task/status/cancelled" \
       "the sweep, as task $SLURM_ARRAY_TASK_ID of its array has failed"
   done
   tasks=$(tr ' ' '\n' <<< "$tasks" | grep -v -x "$SLURM_ARRAY_TASK_ID" | paste -s -d ,)
-  [ -z "$tasks" ] || scancel "${SLURM_ARRAY_JOB_ID}_[$tasks]"
+  [ -n "$tasks" ] || return 0
+  for try in 1 2 3; do
+    scancel "${SLURM_ARRAY_JOB_ID}_[$tasks]" && break
+    sleep 1
+  done
 }
 
 # For whoever looks in the task's own directory; and the array's number, for whoever looks for it by name.

@@ -38,6 +38,7 @@ from nemo_runspec.backends.slurm.health import health_files, health_part
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.script.render import shared_functions
 
 NAME = "batch.sh"
 
@@ -59,7 +60,13 @@ def setup_lines(plan: Plan) -> str:
 
 
 def _text(plan: Plan) -> str:
-    parts = (_settings(plan), _own(), *(part(plan).strip() for part in PARTS), "nemotron_batch_begin")
+    parts = (
+        _settings(plan),
+        shared_functions(),
+        _own(),
+        *(part(plan).strip() for part in PARTS),
+        "nemotron_batch_begin",
+    )
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

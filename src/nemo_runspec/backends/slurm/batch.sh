@@ -9,22 +9,39 @@ nemotron_note() { printf 'nemotron: %s\n' "$*"; }
 nemotron_put() {
   local file=$1
   shift
-  (trap '' TERM && umask 077 && mkdir -p "${file%/*}" && printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file")
+  (
+    nemotron_be_deaf
+    umask 077 && mkdir -p "${file%/*}" && printf '%s\n' "$@" > "$file.$$.tmp" && mv -f "$file.$$.tmp" "$file"
+  )
+}
+
+# Slurm sends TERM to every process of a job that it ends, and at the time limit twice: the second would end the very
+# scontrol that puts the job back. What is ignored here is so in what is called from here.
+nemotron_be_deaf() { trap '' TERM INT HUP USR1 USR2; }
+
+# WORD...: of squeue; sets nemotron_answer. A signal to all may end it (`timeout` hears it though this shell is deaf), and
+# a busy controller refuse: it is asked again, unless it was silent.
+nemotron_ask() {
+  local code try
+  for try in 1 2 3; do
+    [ "$try" -eq 1 ] || sleep 1
+    code=0
+    nemotron_answer=$(
+      unset ${!SQUEUE_@}
+      SLURM_TIME_FORMAT=%s timeout 20 squeue --noheader "$@" 2> /dev/null < /dev/null
+    ) || code=$?
+    [ "$code" -ne 0 ] || return 0
+    nemotron_answer=''
+    [ "$code" -ne 124 ] || return 0
+  done
 }
 
 # What Slurm says of this job. Of a job that it ends, the state is COMPLETING whatever the cause; the cause is in the
 # reason (TimeLimit), the time of preemption, or the count of restarts, which is higher once it is to start again.
 nemotron_look() {
-  local told fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
-  for _ in 1 2 3; do
-    told=$(
-      unset ${!SQUEUE_@}
-      SLURM_TIME_FORMAT=%s timeout 20 squeue --noheader --states=all --jobs="$nemotron_id" --Format="$fields" \
-        2> /dev/null < /dev/null
-    ) && break
-    [ $? -gt 128 ] || break # above it a signal ended squeue: the one that this is about came twice
-  done
-  IFS='|' read -r nemotron_state nemotron_why nemotron_preempted nemotron_starts nemotron_ends <<< "$told"
+  local fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
+  nemotron_ask --states=all --jobs="$nemotron_id" --Format="$fields"
+  IFS='|' read -r nemotron_state nemotron_why nemotron_preempted nemotron_starts nemotron_ends <<< "$nemotron_answer"
 }
 
 # NAME: has the job script hand a signal to the command, on every node, also one that is not there yet.
@@ -69,20 +86,19 @@ nemotron_is_ending() {
   esac
 }
 
+# Whether what becomes of this attempt is settled already, or somebody wants it to be over.
+nemotron_is_told_to_end() { [ -n "$nemotron_fate" ] || [ -e "$nemotron_job/status/cancelled" ]; }
+
 # Whether this attempt is, not one before.
 nemotron_is_preempted() { [[ $nemotron_preempted =~ ^[0-9]+$ ]] && [ "$nemotron_preempted" -ge "$nemotron_began" ]; }
 
 # Whether the job has been put back into the queue since this attempt began.
 nemotron_is_put_back() { [[ $nemotron_starts == *[0-9] ]] && [ "$nemotron_starts" -gt "$nemotron_restarts" ]; }
 
-# No signal changes anything from here on. Slurm sends TERM to every process of the job, and at the time limit twice:
-# the second would end the very scontrol that puts the job back. What is ignored here is so in what is called from here.
-nemotron_be_deaf() { trap '' TERM INT HUP USR1 USR2; }
-
 # CODE: decides what becomes of the job after this attempt, and does it. Once.
 nemotron_settle() {
+  nemotron_be_deaf # first: a signal's handler may settle within another's
   [ -z "$nemotron_fate" ] || return 0
-  nemotron_be_deaf
   nemotron_decide "$1"
   nemotron_tell_fate "$1"
   case $nemotron_fate in
@@ -92,6 +108,8 @@ nemotron_settle() {
         nemotron_unfinished=124
         nemotron_set over "$nemotron_reason, but it cannot be requeued"
         nemotron_tell_fate "$1"
+        # Of a Slurm that is silent nobody knows what it has done: a job that is back needs its secrets.
+        [ -n "$nemotron_state" ] || return 0
       fi
       ;;
   esac
@@ -256,8 +274,10 @@ nemotron_step() {
   { set +vx; } 2> /dev/null
   nemotron_phase=step
   for hook in "${nemotron_before[@]}"; do
+    [ -z "$nemotron_fate" ] || break
     "$hook" "$@" || { code=$?; break; }
   done
+  [ -z "$nemotron_fate" ] || code=143 # Slurm has ended what stood before the step: nothing is begun any more
   if [ -z "${code-}" ]; then
     nemotron_separate "$@"
     (trap '' TERM && exec srun "${nemotron_words[@]}") &
@@ -266,8 +286,8 @@ nemotron_step() {
       "$hook" "$nemotron_child" &
       beside+=($!)
     done
-    nemotron_wait "$nemotron_child"
-    code=$?
+    nemotron_await "$nemotron_child" nemotron_signals
+    code=$nemotron_ended
     [ "${#beside[@]}" -eq 0 ] || kill -KILL "${beside[@]}" 2> /dev/null
   fi
   nemotron_phase=over
@@ -288,18 +308,6 @@ nemotron_separate() {
         ;;
     esac
     nemotron_words+=("$word")
-  done
-}
-
-# PID: its status, whatever signals come meanwhile.
-nemotron_wait() {
-  local code result=127 before
-  while :; do
-    before=$nemotron_signals
-    wait "$1" 2> /dev/null
-    code=$?
-    [ "$code" -eq 127 ] || result=$code # 127: its status has been read before
-    [ "$before" -ne "$nemotron_signals" ] || return "$result"
   done
 }
 

@@ -1,7 +1,7 @@
 # What pod.sh does, as process 1 of its container. Before this stand its constants and functions:
 #   nemotron_pod_dir, _count, _data (1 where there is data to fetch), _copies (1 where outputs are copied away), _outputs
 #   (NAME and PATH by turns), _versions (PATHs), nemotron_pod_prepare (the profile's commands), nemotron_pod_place (who and
-#   where this node is).
+#   where this node is), nemotron_pod_told (the signal that has come, which the first lines' traps note).
 
 nemotron_pod_say() { printf 'nemotron: %s\n' "$*"; }
 
@@ -11,7 +11,7 @@ nemotron_pod_begin() {
   case $given in '' | *[!0-9]*) given=0 ;; esac
   [ "$nemotron_pod_count" -gt 1 ] || given=0
   nemotron_pod_index=$given nemotron_pod_attempt=${NEMOTRON_POD_ATTEMPT:-0}
-  nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_told='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
+  nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
   nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
   nemotron_pod_status=$nemotron_pod_dir/status
   nemotron_pod_oom=$(nemotron_oom_kills)
@@ -21,8 +21,6 @@ nemotron_pod_begin() {
   (umask 077 && mkdir -p "$nemotron_pod_gates") || :
   rm -f "$nemotron_pod_status/node-$nemotron_pod_index"
   nemotron_pod_live
-  trap 'nemotron_pod_signal TERM' TERM
-  trap 'nemotron_pod_signal INT' INT
   exec 3>&1
   if { : >> "$nemotron_pod_log"; } 2> /dev/null; then
     nemotron_pod_before=$(wc -l < "$nemotron_pod_log")
@@ -33,6 +31,9 @@ nemotron_pod_begin() {
     exec 2>&1
     nemotron_pod_say "the log cannot be kept in $nemotron_pod_dir/logs: it is only what the platform has"
   fi
+  trap 'nemotron_pod_signal TERM' TERM
+  trap 'nemotron_pod_signal INT' INT
+  [ -z "$nemotron_pod_told" ] || nemotron_pod_signal "$nemotron_pod_told" # it came while all this was made
 }
 
 # A platform may run all pods of a job anew, such as after a preemption, and it is the same attempt. What the nodes told
@@ -44,12 +45,12 @@ nemotron_pod_count_lives() {
   [ "$nemotron_pod_life" -le 1 ] || NEMOTRON_POD_LIFE+=.$nemotron_pod_life
 }
 
-# NAME: passes a signal on: to the job script alone, which knows what to do, to all processes of other commands.
+# NAME: notes a signal and passes it on as nemotron_pod_run was told.
 nemotron_pod_signal() {
   nemotron_pod_told=$1
   nemotron_pod_signals=$((nemotron_pod_signals + 1))
   [ -n "$nemotron_pod_watch" ] || nemotron_pod_say_stopping
-  if [ -n "$nemotron_pod_child" ]; then
+  if [ -n "$nemotron_pod_child" ] && [ "$nemotron_pod_group" != none ]; then
     kill -TERM -- "$nemotron_pod_group$nemotron_pod_child" 2> /dev/null || :
   fi
 }
@@ -69,10 +70,10 @@ nemotron_pod_say_stopping() {
 }
 
 # GROUP COMMAND...: runs it in a process group of its own; its status, whatever signals come meanwhile.
-# GROUP: a - where signals go to the whole group, nothing where this one process passes them on itself.
+# GROUP: a - where signals go to the whole group, nothing where this one process passes them on itself, `none` where it
+# runs to its end, whether signals come meanwhile or have come before.
 nemotron_pod_run() {
-  local before code result=127
-  [ -z "$nemotron_pod_told" ] || return 143
+  [ -z "$nemotron_pod_told" ] || [ "$1" = none ] || return 143
   nemotron_pod_group=$1
   shift
   set -m
@@ -80,17 +81,12 @@ nemotron_pod_run() {
   nemotron_pod_child=$!
   set +m
   [ -z "$nemotron_pod_told" ] || nemotron_pod_signal "$nemotron_pod_told" # it came before there was a child
-  while :; do
-    before=$nemotron_pod_signals code=0
-    wait "$nemotron_pod_child" 2> /dev/null || code=$?
-    [ "$code" -eq 127 ] || result=$code # 127: its status has been read before
-    [ "$before" -ne "$nemotron_pod_signals" ] || break
-  done
+  nemotron_await "$nemotron_pod_child" nemotron_pod_signals
   nemotron_pod_child=''
-  return "$result"
+  return "$nemotron_ended"
 }
 
-# get|put OPTIONS: fetches inputs, or copies outputs away; its last words are kept as the reason.
+# GROUP get|put OPTIONS: fetches inputs, or copies outputs away; its last words are kept as the reason.
 nemotron_pod_move() {
   local code=0 said=$nemotron_pod_status/data-$nemotron_pod_index.said
   if ! type -P python3 > /dev/null; then
@@ -98,7 +94,7 @@ nemotron_pod_move() {
     nemotron_pod_say "$nemotron_pod_reason"
     return 1
   fi
-  nemotron_pod_run - nemotron_pod_data "$1" "$said" "${@:2}" || code=$?
+  nemotron_pod_run "$1" nemotron_pod_data "$2" "$said" "${@:3}" || code=$?
   if [ "$code" -ne 0 ]; then
     nemotron_pod_reason=$(tail -n 1 "$said" 2> /dev/null)
     nemotron_pod_reason=${nemotron_pod_reason#nemotron: }
@@ -206,17 +202,18 @@ nemotron_pod_main() {
   nemotron_pod_place
   nemotron_pod_run - nemotron_pod_prepare || nemotron_pod_fail "a command of pre_launch_commands failed" "$?"
   if [ -n "$nemotron_pod_data" ]; then
-    nemotron_pod_move get || nemotron_pod_fail "inputs: ${nemotron_pod_reason:-they could not be fetched}"
+    nemotron_pod_move - get || nemotron_pod_fail "inputs: ${nemotron_pod_reason:-they could not be fetched}"
   fi
   nemotron_pod_phase=command
   nemotron_pod_run '' bash "$nemotron_pod_dir/job.sh" || code=$?
   marker=$nemotron_pod_status/node-$nemotron_pod_index
   if [ -f "$marker" ]; then
     reason=$(nemotron_value "$marker" reason) phase=$(nemotron_value "$marker" phase)
-  elif [ -n "$nemotron_pod_told" ]; then
-    reason="the job was told to stop (SIG$nemotron_pod_told)"
+    # The status of its process may have been missed; where they are two, it was killed after it had said its end.
+    [ -z "$nemotron_pod_told" ] || code=$(nemotron_value "$marker" exit_code)
   elif [ "$code" -ne 0 ]; then
     reason="the job script ended without a word (status $code)"
+    [ -z "$nemotron_pod_told" ] || reason="the job was told to stop (SIG$nemotron_pod_told)"
     nemotron_pod_tell_failure "$code" "node $nemotron_pod_index failed: $reason"
   fi
   for step in 'nemotron_pod_others command' nemotron_pod_put 'nemotron_pod_others end'; do
@@ -228,13 +225,11 @@ nemotron_pod_main() {
   nemotron_pod_finish "$code" "$phase" "$reason"
 }
 
-# CODE: copies outputs, also when the job was told to stop, for as long as the platform lets it.
+# CODE: copies outputs, also when the job was told to stop, before or meanwhile, for as long as the platform lets it.
 nemotron_pod_put() {
-  local told=$nemotron_pod_told code=0
+  local code=0
   [ -n "$nemotron_pod_copies" ] || return 0
-  nemotron_pod_told=''
-  nemotron_pod_move put --status "$1" || code=1
-  nemotron_pod_told=${told:-$nemotron_pod_told}
+  nemotron_pod_move none put --status "$1" || code=1
   [ "$code" -eq 0 ] || nemotron_pod_reason="outputs: ${nemotron_pod_reason:-they could not be copied}"
   return "$code"
 }

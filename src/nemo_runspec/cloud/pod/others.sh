@@ -32,6 +32,7 @@ nemotron_pod_over() {
 # command|end CODE: node 0, which ends with CODE so far, waits until all others have ended their commands, or altogether.
 # Its status is CODE, else that of the first of them that has failed. After its own failure it waits only for the sake of
 # outputs: the others' commands are ended within 40 s then (nemotron_watch), and their outputs may be copied yet.
+# Told to stop it waits for no command any more, but for uploads as for its own, as long as the platform lets it.
 nemotron_pod_others() {
   local node code=$2 limit=''
   [ "$nemotron_pod_index" -eq 0 ] && [ "$nemotron_pod_count" -gt 1 ] || return "$code"
@@ -61,17 +62,19 @@ nemotron_pod_follow() {
   nemotron_pod_tell_failure 1 "$nemotron_pod_reason"
 }
 
-# QUESTION NODE LIMIT: asks until there is an answer, which is an exit code. None: this node was told to stop, the other
-# has shown no sign of life for long, or it is later than LIMIT (as SECONDS counts; '' for no such limit).
+# QUESTION NODE LIMIT: asks until there is an answer, which is an exit code. None: this node was told to stop while the
+# other's command runs, the other has shown no sign of life for long, or it is later than LIMIT (as SECONDS counts; ''
+# for no such limit). Such a node is not asked again.
 nemotron_pod_await() {
   local seen='' now since=$SECONDS alive=$nemotron_pod_gates/alive.$2
   while :; do
     ls "$nemotron_pod_status" "$nemotron_pod_gates" > /dev/null 2>&1 # a network file system looks again
     nemotron_pod_other=$("$1" "$2")
-    [ -z "$nemotron_pod_other" ] && [ -z "$nemotron_pod_told" ] || return 0
+    [ -z "$nemotron_pod_other" ] || return 0
     now=$({ : < "$alive" && stat -c %Y "$alive"; } 2> /dev/null) # reading it makes a network file system look at it
     if [ "$now" != "$seen" ]; then seen=$now since=$SECONDS; fi
-    if [ $((SECONDS - since)) -ge "$nemotron_pod_lost" ] || { [ -n "$3" ] && [ "$SECONDS" -ge "$3" ]; }; then
+    if { [ "$1" = nemotron_pod_command ] && [ -n "$nemotron_pod_told" ]; } ||
+      [ $((SECONDS - since)) -ge "$nemotron_pod_lost" ] || { [ -n "$3" ] && [ "$SECONDS" -ge "$3" ]; }; then
       nemotron_pod_missing+="$2 "
       return 0
     fi

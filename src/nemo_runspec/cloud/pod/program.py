@@ -80,6 +80,9 @@ def versions(plan: Plan) -> list[str]:
 def _head(plan: Plan, kind: str) -> Iterator[str]:
     yield "#!/usr/bin/env bash"
     yield f"# nemotron pod of {plan.name}: {plan.resources.nodes} on {kind}"
+    # The kernel drops a signal that process 1 has no trap for; nemotron_pod_begin acts on one that has come by then.
+    yield "nemotron_pod_told=''"
+    yield from (f"trap 'nemotron_pod_told={name}' {name}" for name in ("TERM", "INT"))
     yield "unset CDPATH"
 
 

@@ -42,9 +42,14 @@ is_elsewhere() {
 has_ended_since() { [[ $1 -eq 229 || $2 == *'Invalid job id specified'* || $2 == *'already completing'* ]]; }
 # FOLDER: leaves in a job's folder who wants it to stop. With that its batch shell does not have it requeued.
 leave_wish() {
-  if [ -d "$1" ] && [ ! -e "$1/status/cancelled" ]; then
-    (umask 077; mkdir -p "$1/status"; printf '%s\n' "$by" > "$1/status/cancelled") 2> /dev/null
-  fi
+  local file=$1/status/cancelled
+  [ -d "$1" ] && [ ! -e "$file" ] || return 0
+  (
+    umask 077
+    mkdir -p "$1/status"
+    # Whole, or where the disk is full without a name.
+    { printf '%s\n' "$by" > "$file.$$" && mv -f "$file.$$" "$file"; } || { rm -f "$file.$$"; : > "$file"; }
+  ) 2> /dev/null
 }
 """
 """Functions for the scripts that stop jobs; they come after `SLURM_NAME`."""

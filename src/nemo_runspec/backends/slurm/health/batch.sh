@@ -8,7 +8,7 @@
 # WORD...: of the job's own step, see batch.py.
 nemotron_health() {
   local started=$SECONDS
-  [ ! -e "$nemotron_job/status/cancelled" ] || return 1
+  ! nemotron_is_told_to_end || return 1
   nemotron_health_nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
   nemotron_health_folder=$nemotron_job/status/health-$SLURM_JOB_ID-$nemotron_restarts
   declare -gA nemotron_health_at=() nemotron_health_bad=() nemotron_health_done=() nemotron_health_has=()
@@ -23,7 +23,9 @@ nemotron_health() {
     nemotron_health_blame "${nemotron_health_nodes[0]}" "the job's directory cannot be written: $nemotron_job"
   fi
   rm -rf "$nemotron_health_folder"
-  [ ! -e "$nemotron_job/status/cancelled" ] || return 1
+  [ "${#nemotron_health_bad[@]}" -eq 0 ] || nemotron_look
+  # Where Slurm has ended the check, it is no node's fault that it did not answer.
+  if nemotron_is_told_to_end || nemotron_is_ending; then return 1; fi
   if [ "${#nemotron_health_bad[@]}" -gt 0 ]; then nemotron_health_leave; else
     nemotron_health_tell "${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
   fi

@@ -59,8 +59,8 @@ fi
 # What jobs that were killed have left; nobody else writes while the lock is held.
 if [ -n "$lock" ]; then rm -rf -- "$folder/.$name".*.part; fi
 rm -rf -- "$part"
-trap 'rm -rf -- "$part"' EXIT
-trap 'kill $(jobs -p) 2> /dev/null || :; wait || :; exit 143' TERM
+trap 'trap "" TERM INT HUP; rm -rf -- "$part"' EXIT # a second signal would end rm
+trap 'trap "" TERM INT HUP; kill $(jobs -p) 2> /dev/null || :; wait || :; exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
 

@@ -1,0 +1,71 @@
+"""A stop that comes while a pod makes itself ready, or between its steps, and that other nodes hear of it."""
+
+from __future__ import annotations
+
+import pytest
+from labs.pods import Pods, needs_mounts
+from podkit import cloud_plan, loaded, name_service, node, start
+
+from nemo_runspec.cloud.code.cargo import words
+from nemo_runspec.cloud.pod.marker import read_ends
+from nemo_runspec.cloud.pod.program import boot_program
+
+SIGNALS = {
+    "/usr/local/bin/mkdir": """#!/bin/sh
+/bin/mkdir "$@" || exit
+case "$*" in *"/logs "*) kill -TERM 1 ;; esac
+"""
+}
+"""A stop that comes while pod.sh makes its directories."""
+
+BEFORE = "the job was told to stop (SIGTERM) before it had started"
+
+
+@pytest.fixture
+def container(tmp_path):
+    """Starts a pod of a plan as process 1 of a container; `files` as for `Pods.start`."""
+    (tmp_path / "run").mkdir()
+    with Pods(tmp_path / "pods") as pods:
+
+        def make(plan, env, files):
+            command = ["/bin/bash", "-c", boot_program(), "nemotron", *words(loaded(plan))]
+            mounts, names = [(tmp_path / "run", str(tmp_path / "run"), False)], ["worker-0.my-job-ab12-job-svc"]
+            return pods.start("a-pod", command, env, mounts, names, files=files)
+
+        yield make
+
+
+def end_of(pod):
+    """What its last words say."""
+    (end,) = read_ends(pod.text.encode()).values()
+    return end
+
+
+@needs_mounts
+def test_stop_that_comes_before_all_is_ready_is_not_lost(tmp_path, container):
+    pod = container(cloud_plan(tmp_path, "print('ran')"), {}, SIGNALS)
+    assert pod.wait() == 143, pod.text
+    end = end_of(pod)
+    assert (end.exit_code, end.received, end.phase, end.reason) == (143, "TERM", "start", BEFORE)
+    assert "[rank0]" not in pod.text
+
+
+@needs_mounts
+def test_node_that_is_stopped_before_all_is_ready_ends_the_others(tmp_path, container):
+    plan = cloud_plan(tmp_path, "print('ran')", nodes=2)
+    pods = [container(plan, node(index), files) for index, files in ((0, {}), (1, SIGNALS))]
+    assert [pod.wait() for pod in pods] == [143, 143], pods[0].text + pods[1].text
+    assert [end_of(pod).reason for pod in pods] == [f"node 1 failed: {BEFORE}", BEFORE]
+    assert "[rank0]" not in pods[0].text
+
+
+def test_node_that_is_stopped_between_two_steps_ends_the_others(tmp_path):
+    last_moment = """[ "$LEPTON_JOB_WORKER_INDEX" = 0 ] || {
+        trap 'exit 0' TERM; kill -TERM $PPID; while :; do sleep 0.05 || :; done; }"""
+    target, env = {"pre_launch_commands": (last_moment,)}, {"NEMOTRON_BARRIER_SECONDS": "120"}
+    cargo = loaded(cloud_plan(tmp_path, "print('ran')", nodes=2, target=target, env=env))
+    path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
+    pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
+    assert [pod.wait() for pod in pods] == [143, 143], pods[0].text + pods[1].text
+    assert pods[1].end.reason == "the job was told to stop (SIGTERM)"
+    assert pods[0].end.reason == f"node 1 failed: {pods[1].end.reason}"

@@ -53,6 +53,13 @@ def told(output: str) -> dict:
     return json.loads(lines[0].removeprefix("[rank0] "))
 
 
+def change(layout, place, text):
+    """Puts a text into the job script instead of a place that is there once: a moment too short to meet."""
+    script = Path(layout.job_script)
+    assert script.read_text().count(place) == 1
+    script.write_text(script.read_text().replace(place, text))
+
+
 def marker(plan):
     found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
@@ -545,10 +552,8 @@ def test_a_signal_during_setup_ends_the_job(tmp_path):
 def test_a_second_signal_does_not_keep_the_script_from_saying_how_it_ended(tmp_path):
     """Slurm sends TERM twice."""
     layout = lay_out(plan_for(tmp_path, TELL, setup=("kill -TERM $$",)))
-    script = Path(layout.job_script)
-    text, begins = script.read_text(), "  local code=${1-$?} oom=0 host reason\n"
-    assert text.count(begins) == 1
-    script.write_text(text.replace(begins, f"{begins}  kill -TERM $$\n"))
+    begins = "  local code=${1-$?} oom=0 host reason\n"
+    change(layout, begins, f"{begins}  kill -TERM $$\n")
     process = start_script(layout, tmp_path)
     output, _ = process.communicate(timeout=120)
     found = decisive(read_markers(Path(layout.status)))
@@ -614,12 +619,9 @@ def test_out_of_memory_is_recorded(tmp_path):
 def test_a_signal_that_comes_before_the_command_is_not_lost(tmp_path):
     """It is sent once; the command must not run on for ever because it was not there yet."""
     layout = lay_out(plan_for(tmp_path, "import time\nprint('started', flush=True)\ntime.sleep(600)"))
-    script = Path(layout.job_script)
-    text = script.read_text()
     begins = '  nemotron_privately nemotron_write "$nemotron_said"'
-    assert text.count(begins) == 1
     waits = 'for _ in {1..2400}; do [ -z "$nemotron_told" ] || break; sleep 0.05; done'
-    script.write_text(text.replace(begins, f": > {tmp_path}/window; {waits}; {begins}"))
+    change(layout, begins, f": > {tmp_path}/window; {waits}; {begins}")
     process = start_script(layout, tmp_path)
     until((tmp_path / "window").exists, "the moment before the command")
     os.kill(process.pid, signal.SIGTERM)
@@ -640,10 +642,8 @@ def test_a_signal_between_the_start_of_the_command_and_the_note_of_it_reaches_it
         """,
     )
     layout = lay_out(plan)
-    script = Path(layout.job_script)
-    text, note = script.read_text(), "  nemotron_child=$! nemotron_launching=''\n"
-    assert text.count(note) == 1
-    script.write_text(text.replace(note, f"  until [ -e {begun} ]; do sleep 0.05; done; kill -TERM $$\n{note}"))
+    note = "  nemotron_child=$! nemotron_launching=''\n"
+    change(layout, note, f"  until [ -e {begun} ]; do sleep 0.05; done; kill -TERM $$\n{note}")
     process = start_script(layout, tmp_path)
     output, _ = process.communicate(timeout=300)
     assert (process.returncode, marker(plan).phase) == (7, "command"), output

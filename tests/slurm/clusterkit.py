@@ -166,6 +166,12 @@ def wait(host: Host, job: Asked, *states: str, seconds: float = LONG) -> Cluster
     return until(lambda: see(host, job), f"{' or '.join(states) or 'the end'} of job {job.id}", there, seconds)
 
 
+def command(file: Path, script: str) -> None:
+    """Makes a command out of a bash script, for a folder that comes first in `PATH`."""
+    file.write_text(f"#!/bin/bash\n{script}\n")
+    file.chmod(0o755)
+
+
 def shim(folder: Path, step: str) -> Path:
     """A folder for `PATH` whose squeue and sbatch are Slurm's own, but stop at a step until `go` is there.
 
@@ -173,15 +179,14 @@ def shim(folder: Path, step: str) -> Path:
         step: `before-squeue`, `after-squeue`, `before-sbatch` or `after-sbatch`; `at-STEP` is there once it is reached.
     """
     folder.mkdir()
-    for command in ("squeue", "sbatch"):
-        lines = ["#!/bin/bash"]
+    for program in ("squeue", "sbatch"):
+        lines = []
         for when in ("before", "after"):
-            if f"{when}-{command}" == step:
+            if f"{when}-{program}" == step:
                 lines.append(f"touch {folder}/at-{step}; until [ -e {folder}/go ]; do sleep 0.05; done")
             if when == "before":
-                lines.append(f'/usr/bin/{command} "$@"; code=$?')
-        (folder / command).write_text("\n".join([*lines, "exit $code", ""]))
-        (folder / command).chmod(0o755)
+                lines.append(f'/usr/bin/{program} "$@"; code=$?')
+        command(folder / program, "\n".join([*lines, "exit $code"]))
     return folder
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusterkit import slurm_plan
+from clusterkit import command, slurm_plan
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
@@ -143,16 +143,15 @@ def test_a_failure_ends_the_sweep_where_that_is_wanted(cluster, tmp_path):
         "squeue": f'case $* in *%K*) {struck} && kill -TERM $PPID ;; esac; exec /usr/bin/squeue "$@"',
         "scancel": f'{struck} && exit 1; exec /usr/bin/scancel "$@"',
     }
-    for command, line in lines.items():
-        (tmp_path / command).write_text(f"#!/bin/bash\n{line}\n")
-        (tmp_path / command).chmod(0o755)
+    for name, line in lines.items():
+        command(tmp_path / name, line)
     settings = (cluster.project.folder / "env.toml").read_text()
     cluster.project.write("env.toml", f'{settings}setup_lines = "PATH={tmp_path}:$PATH"\n')
     overrides = ("-m", "sleep=600,1,601", "fail=3", "run.env.stop_on_failure=true")
     cluster(*HELLO, "--batch", "lab", *overrides).succeeds()
     assert cluster("jobs", "wait", cluster.sweep).code == 3
     assert states(cluster, cluster.sweep) == ["cancelled", "cancelled", "failed"]
-    assert all((tmp_path / f"{command}.1").exists() for command in lines)
+    assert all((tmp_path / f"{name}.1").exists() for name in lines)
 
 
 def test_retries_are_per_task(cluster):

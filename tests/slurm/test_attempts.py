@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, closed, configured, see, slurm_plan, start, tasks_said, wait
+from clusterkit import LabHost, closed, command, configured, see, slurm_plan, start, tasks_said, wait
 from job_fixtures import torch_bin
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
@@ -180,9 +180,8 @@ def test_a_command_that_ends_with_0_is_not_always_done(host: LabHost, lab: Slurm
         lab.run(
             "scancel", "--batch", "--signal=TERM", job.id, check=False
         )  # Slurm may have done it, and the job be over
-    for command in ("squeue", "sacct"):
-        (tmp_path / command).write_text("#!/bin/sh\n")
-        (tmp_path / command).chmod(0o755)
+    for name in ("squeue", "sacct"):
+        command(tmp_path / name, "")
     seen = {name: wait(host, job) for name, job in jobs.items()}
     assert [job.slurm_state for job in seen.values()] == ["FAILED", "FAILED", "COMPLETED"]
     cut = "SIGTERM before the time limit"
@@ -208,9 +207,9 @@ def test_a_job_is_put_back_though_the_call_for_it_is_struck(host: LabHost, lab: 
     for name, strike in strikes.items():
         folder = tmp_path / name
         folder.mkdir()
-        _command(folder / "scontrol", f'[ "$1" = requeue ] || exec /usr/bin/scontrol "$@"; {strike}')
+        command(folder / "scontrol", f'[ "$1" = requeue ] || exec /usr/bin/scontrol "$@"; {strike}')
         if name == "ended":
-            _command(folder / "squeue", 'mkdir "$0.1" 2> /dev/null && kill -TERM $$; exec /usr/bin/squeue "$@"')
+            command(folder / "squeue", 'mkdir "$0.1" 2> /dev/null && kill -TERM $$; exec /usr/bin/squeue "$@"')
         profile = {"resume": True, "setup_lines": f"PATH={folder}:$PATH"}
         plans[name] = counting(folder, profile, pause=600)
     jobs = {name: start(host, plan, secrets=SECRETS) for name, plan in plans.items()}
@@ -222,11 +221,6 @@ def test_a_job_is_put_back_though_the_call_for_it_is_struck(host: LabHost, lab: 
         assert attempts(plans[name]) == ["continued"]
         assert secrets_of(plans[name]).exists()
     assert (tmp_path / "ended" / "squeue.1").exists()
-
-
-def _command(file: Path, line: str) -> None:
-    file.write_text(f"#!/bin/bash\n{line}\n")
-    file.chmod(0o755)
 
 
 def test_setup_lines_that_end_the_batch_script(host: LabHost, tmp_path: Path):

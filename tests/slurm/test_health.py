@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, configured, slurm_plan, start, tasks_said, wait
+from clusterkit import LabHost, command, configured, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import NODES, SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from waiting import until
@@ -128,8 +128,7 @@ def test_a_check_that_slurm_ends_blames_no_node(host: LabHost, lab: SlurmLab, tm
     """The nodes have not answered then. Nor does what stands after setup_lines begin that Slurm has ended."""
     program = tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/bash\ntouch {tmp_path}/asked-$(uname -n)\nsleep 600\n")
-    program.chmod(0o755)
+    command(program, f"touch {tmp_path}/asked-$(uname -n); sleep 600")
     setup = {
         "check": f"export PATH={program.parent}:$PATH NEMOTRON_HEALTH_SECONDS=600",
         "setup": f"touch {tmp_path}/asked-setup; sleep 600",

@@ -64,8 +64,7 @@ nemotron_rank() {
     nemotron_command
   ); } 2>> "$nemotron_said"
   nemotron_code=$?
-  # Slurm sends TERM to every process of a step, and twice: the second would end what writes the record.
-  trap '' TERM INT HUP USR1 USR2
+  nemotron_be_deaf
   if [ -f "$nemotron_said" ]; then
     [ ! -s "$nemotron_said" ] || nemotron_signal=$(nemotron_signal_of "$nemotron_code")
     rm -f "$nemotron_said"
@@ -91,7 +90,7 @@ nemotron_on_signal() {
   if [ -n "$nemotron_child" ]; then
     [ -n "$nemotron_signals_all" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
   else
-    trap '' TERM INT HUP USR1 USR2
+    nemotron_be_deaf
     nemotron_reason="the job was told to stop (SIG$1)"
     nemotron_end $((128 + $2)) # an `exit` within the EXIT trap would end the script without its marker
   fi
@@ -125,7 +124,7 @@ nemotron_launch() {
 # collectives and torchrun would wait for the others long.
 nemotron_watch() {
   local failed told=1
-  trap '' TERM INT HUP USR1 USR2
+  nemotron_be_deaf
   while sleep 2; do
     for failed in "$nemotron_gates"/told.*[0-9]; do
       [ -f "$nemotron_gates/told.$told" ] || continue
@@ -210,7 +209,7 @@ nemotron_first_failure() {
 # STATUS FIRST COUNT: ends the script with the status of the rank that failed first: torchrun's own is always 1.
 nemotron_finish() {
   local code=$1
-  trap '' TERM INT HUP USR1 USR2 # nobody is left to hear one
+  nemotron_be_deaf # nobody is left to hear one
   nemotron_finished=1
   if [ "$code" -ne 0 ]; then
     [ ! -f "$nemotron_gates/stalled" ] || nemotron_stall_finish
@@ -264,7 +263,7 @@ nemotron_say_attempt() {
 # [CODE]: ends the script, by default with the last status, and records how.
 nemotron_end() {
   local code=${1-$?} oom=0 host reason
-  trap '' TERM INT HUP USR1 USR2 # first: Slurm sends TERM twice
+  nemotron_be_deaf # first
   trap - EXIT
   set +e
   rm -f "$nemotron_spare"

@@ -1,5 +1,10 @@
 # What a job script, a pod's own script (cloud/pod/) and Slurm's batch shell share.
 
+# From here on no signal changes anything. Slurm sends TERM to every process of a job that it ends, and at the time limit
+# twice: the second would end the very mv or scontrol that says or does what the first one led to. What is ignored here
+# is so in what is called from here.
+nemotron_be_deaf() { trap '' TERM INT HUP USR1 USR2; }
+
 # PID COUNTER: waits for a child and sets nemotron_ended to its status, whatever signals come meanwhile. COUNTER: the name
 # of the variable in which their traps count them.
 nemotron_await() {

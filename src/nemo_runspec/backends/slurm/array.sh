@@ -38,7 +38,7 @@ nemotron_forget() {
 }
 
 nemotron_end_others() {
-  local task tasks try
+  local task tasks
   nemotron_ask --array --jobs="$SLURM_ARRAY_JOB_ID" --format=%K
   tasks=$nemotron_answer
   for task in $tasks; do
@@ -47,11 +47,7 @@ nemotron_end_others() {
       "the sweep, as task $SLURM_ARRAY_TASK_ID of its array has failed"
   done
   tasks=$(tr ' ' '\n' <<< "$tasks" | grep -v -x "$SLURM_ARRAY_TASK_ID" | paste -s -d ,)
-  [ -n "$tasks" ] || return 0
-  for try in 1 2 3; do
-    scancel "${SLURM_ARRAY_JOB_ID}_[$tasks]" && break
-    sleep 1
-  done
+  [ -z "$tasks" ] || nemotron_insist scancel "${SLURM_ARRAY_JOB_ID}_[$tasks]"
 }
 
 # For whoever looks in the task's own directory; and the array's number, for whoever looks for it by name.

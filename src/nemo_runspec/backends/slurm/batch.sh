@@ -15,10 +15,6 @@ nemotron_put() {
   )
 }
 
-# Slurm sends TERM to every process of a job that it ends, and at the time limit twice: the second would end the very
-# scontrol that puts the job back. What is ignored here is so in what is called from here.
-nemotron_be_deaf() { trap '' TERM INT HUP USR1 USR2; }
-
 # WORD...: of squeue; sets nemotron_answer. A signal to all may end it (`timeout` hears it though this shell is deaf), and
 # a busy controller refuse: it is asked again, unless it was silent.
 nemotron_ask() {
@@ -116,17 +112,17 @@ nemotron_settle() {
   [ "$nemotron_fate" != over ] || nemotron_forget
 }
 
-nemotron_requeue() { nemotron_insist requeue "$nemotron_id"; }
+nemotron_requeue() { nemotron_insist scontrol requeue "$nemotron_id"; }
 
-# WORD...: of scontrol, three times where it must be: a busy controller does not answer at once, and what it has not
-# answered it may have done.
+# COMMAND...: scontrol or scancel, three times where it must be: a busy controller does not answer at once, and what it
+# has not answered it may have done.
 nemotron_insist() {
   local try
   for try in 1 2 3; do
     [ "$try" -eq 1 ] || sleep 2
-    scontrol "$@" && return 0
-    case $1 in
-      requeue*)
+    "$@" && return 0
+    case "$1 $2" in
+      'scontrol requeue'*)
         nemotron_look
         ! nemotron_is_put_back || return 0
         ;;

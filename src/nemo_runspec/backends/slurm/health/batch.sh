@@ -275,12 +275,12 @@ nemotron_health_others() {
 nemotron_health_requeue() {
   local held=$nemotron_job/status/held
   nemotron_put "$held" "$nemotron_health_list" || return
-  if ! nemotron_insist requeuehold "$nemotron_id"; then
+  if ! nemotron_insist scontrol requeuehold "$nemotron_id"; then
     rm -f "$held"
     return 1
   fi
-  nemotron_insist update "JobId=$nemotron_id" "ExcNodeList=$nemotron_health_list"
-  nemotron_insist release "$nemotron_id" && rm -f "$held"
+  nemotron_insist scontrol update "JobId=$nemotron_id" "ExcNodeList=$nemotron_health_list"
+  nemotron_insist scontrol release "$nemotron_id" && rm -f "$held"
 }
 
 # WHY: an exit marker for each bad node, as the job script would have left it.
@@ -299,7 +299,7 @@ nemotron_health_fail() {
 
 # Instead of the plain one, for a job that is put back because of bad nodes.
 nemotron_requeue() {
-  if [ -n "$nemotron_health_list" ]; then nemotron_health_requeue; else nemotron_insist requeue "$nemotron_id"; fi
+  if [ -n "$nemotron_health_list" ]; then nemotron_health_requeue; else nemotron_insist scontrol requeue "$nemotron_id"; fi
 }
 
 nemotron_health_list=''

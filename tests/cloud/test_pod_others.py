@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+import podkit
 import pytest
 from podkit import HeldUpload, cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 from waiting import until
 
 from nemo_runspec.cloud.pod.marker import decisive, read_ends
+from nemo_runspec.cloud.pod.program import pod_files
 
 LATER = """
     import os, pathlib, time
@@ -26,6 +29,16 @@ LATER = """
 
 PATIENT = 10
 """Seconds without a sign of life: longer than one that lives stands still on a busy machine. Others are lost sooner."""
+
+STOPPED_AS_IT_READS = """
+eval "own_`declare -f nemotron_value`"
+nemotron_value() {
+  [ "$2" != reason ] || kill -TERM $$
+  own_nemotron_value "$@"
+}
+nemotron_pod_main
+"""
+"""A pod is told to stop while it reads what its job script has written down."""
 
 CLOUDS = pytest.mark.parametrize("kind", ["lepton", "dgxcloud"])
 
@@ -158,3 +171,14 @@ def test_stop_is_heeded_while_others_are_waited_for(begin, s3_lab):
     assert "(SIGTERM) before node 1 had ended" in job.pods[0].end.reason
     assert names(s3_lab) == ["made/0"]
     assert job.pods[1].process.poll() is None
+
+
+def test_stop_that_comes_while_a_value_is_read_is_heeded(begin, monkeypatch):
+    def changed(plan, kind):
+        place, files = "\nnemotron_pod_main\n", pod_files(plan, kind=kind)
+        return tuple(replace(file, text=file.text.replace(place, STOPPED_AS_IT_READS)) for file in files)
+
+    monkeypatch.setattr(podkit, "pod_files", changed)
+    job = begin("dgxcloud", LATER="1000")
+    assert job.pods[0].wait() == 143
+    assert "(SIGTERM) before node 1 had ended" in job.pods[0].end.reason

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from waiting import until
 
 from nemo_runspec import script
+from nemo_runspec.script.render import shared_functions
 
-FUNCTIONS = Path(script.__file__).with_name("prefix.sh").read_text(encoding="utf-8")
+FUNCTIONS = f"{shared_functions()}\n{Path(script.__file__).with_name('prefix.sh').read_text(encoding='utf-8')}"
 PROGRAM = Path(script.__file__).with_name("prefix.py").read_text(encoding="utf-8")
 PYTHON = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 TAG = b"[rank0] "

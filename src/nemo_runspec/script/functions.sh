@@ -4,7 +4,7 @@ nemotron_say() { printf 'nemotron: %s\n' "$*" >&2; }
 nemotron_now() {
   local now=${EPOCHREALTIME-}
   now=${now/,/.}
-  [ -n "$now" ] || now=$(date +%s.%N)
+  [ -n "$now" ] || now=`date +%s.%N`
   case $now in *[!0-9.]*) now=${now%%.*} ;; esac
   printf '%s' "$now"
 }
@@ -66,11 +66,11 @@ nemotron_rank() {
   nemotron_code=$?
   nemotron_be_deaf
   if [ -f "$nemotron_said" ]; then
-    [ ! -s "$nemotron_said" ] || nemotron_signal=$(nemotron_signal_of "$nemotron_code")
+    [ ! -s "$nemotron_said" ] || nemotron_signal=`nemotron_signal_of "$nemotron_code"`
     rm -f "$nemotron_said"
   fi
   nemotron_record "$nemotron_status/rank-$1" "rank=$1" "exit_code=$nemotron_code" \
-    "signal=$nemotron_signal" "ended=$(nemotron_now)"
+    "signal=$nemotron_signal" "ended=`nemotron_now`"
   exec {nemotron_out}>&-
   # A process that the command left behind may hold the pipe open for ever: its last lines get five seconds.
   while kill -0 "$nemotron_reader" 2> /dev/null && [ "$nemotron_tries" -lt 100 ]; do
@@ -128,7 +128,7 @@ nemotron_watch() {
   while sleep 2; do
     for failed in "$nemotron_gates"/told.*[0-9]; do
       [ -f "$nemotron_gates/told.$told" ] || continue
-      ! nemotron_deliver "$(cat "$nemotron_gates/told.$told")" "$1" || told=$((told + 1))
+      ! nemotron_deliver "`cat "$nemotron_gates/told.$told"`" "$1" || told=$((told + 1))
     done
     for failed in "$nemotron_gates"/failed.*[0-9]; do
       [ -f "$failed" ] || continue
@@ -145,7 +145,7 @@ nemotron_watch() {
 # 30 s later, or by USR1 itself. One that would end a torchrun that has no ranks yet waits for them.
 nemotron_deliver() {
   local group found=''
-  for group in $(nemotron_rank_groups "$2"); do
+  for group in `nemotron_rank_groups "$2"`; do
     kill -s "$1" -- "-$group" && found=1
   done
   [ -z "$found" ] || return 0
@@ -172,14 +172,14 @@ nemotron_rank_groups() {
 # PID ANCESTOR: the process, where it leads a group and descends from the other.
 nemotron_group_below() {
   local parent group state above rest
-  read -r state parent group rest <<< "$(nemotron_stat "$1")"
+  read -r state parent group rest <<< "`nemotron_stat "$1"`"
   [ "$group" = "$1" ] || return 0
   while [ "${parent:-0}" -gt 1 ]; do
     if [ "$parent" = "$2" ]; then
       printf '%s\n' "$1"
       return 0
     fi
-    read -r state above rest <<< "$(nemotron_stat "$parent")"
+    read -r state above rest <<< "`nemotron_stat "$parent"`"
     parent=$above
   done
 }
@@ -196,8 +196,8 @@ nemotron_first_failure() {
   local LC_ALL=C rank ended first='' earliest=''
   for ((rank = $1; rank < $1 + $2; rank++)); do
     [ -f "$nemotron_status/rank-$rank" ] || continue
-    [ "$(nemotron_value "$nemotron_status/rank-$rank" exit_code)" != 0 ] || continue
-    ended=$(nemotron_value "$nemotron_status/rank-$rank" ended)
+    [ "`nemotron_value "$nemotron_status/rank-$rank" exit_code`" != 0 ] || continue
+    ended=`nemotron_value "$nemotron_status/rank-$rank" ended`
     if [ -z "$first" ] || [[ $ended < $earliest ]]; then
       first=$rank
       earliest=$ended
@@ -214,10 +214,10 @@ nemotron_finish() {
   if [ "$code" -ne 0 ]; then
     [ ! -f "$nemotron_gates/stalled" ] || nemotron_stall_finish
     [ "$nemotron_tasks" -eq 1 ] || nemotron_heed_failures
-    nemotron_failed=$(nemotron_first_failure "$2" "$3")
+    nemotron_failed=`nemotron_first_failure "$2" "$3"`
     if [ -n "$nemotron_failed" ]; then
-      code=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" exit_code)
-      nemotron_signal=$(nemotron_value "$nemotron_status/rank-$nemotron_failed" signal)
+      code=`nemotron_value "$nemotron_status/rank-$nemotron_failed" exit_code`
+      nemotron_signal=`nemotron_value "$nemotron_status/rank-$nemotron_failed" signal`
     fi
   fi
   exit "$code"
@@ -228,7 +228,7 @@ nemotron_begin() {
   nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child='' nemotron_launching=''
   nemotron_finished='' nemotron_signal='' nemotron_apart=''
   nemotron_signals=0
-  nemotron_started=$(nemotron_now)
+  nemotron_started=`nemotron_now`
   nemotron_marker=$nemotron_status/node-$nemotron_node
   [ "$nemotron_local" -eq 0 ] || nemotron_marker=$nemotron_marker.$nemotron_local
   nemotron_gates=$nemotron_status/gates-$nemotron_attempt
@@ -238,8 +238,8 @@ nemotron_begin() {
   [ -z "$nemotron_ends_all" ] || nemotron_privately nemotron_write "$nemotron_gates/here.$nemotron_task"
   # Room for the exit marker on a disk that the job fills.
   nemotron_spare=$nemotron_status/spare-$nemotron_task
-  nemotron_privately nemotron_write "$nemotron_spare" "$(printf '%8191s' '')" || :
-  nemotron_oom_before=$(nemotron_oom_kills)
+  nemotron_privately nemotron_write "$nemotron_spare" "`printf '%8191s' ''`" || :
+  nemotron_oom_before=`nemotron_oom_kills`
   nemotron_owner=${NEMOTRON_OWNER-}
   unset NEMOTRON_OWNER
   [ "$EUID" -eq 0 ] || nemotron_owner=''
@@ -267,11 +267,11 @@ nemotron_end() {
   trap - EXIT
   set +e
   rm -f "$nemotron_spare"
-  host=$(cat /proc/sys/kernel/hostname 2> /dev/null)
-  [ "$(nemotron_oom_kills)" -le "$nemotron_oom_before" ] || oom=1
+  host=`cat /proc/sys/kernel/hostname 2> /dev/null`
+  [ "`nemotron_oom_kills`" -le "$nemotron_oom_before" ] || oom=1
   if [ "$code" -eq 0 ] && [ -z "$nemotron_finished" ]; then
     code=1
-    nemotron_reason="node $nemotron_node: $(nemotron_ended_early)"
+    nemotron_reason="node $nemotron_node: `nemotron_ended_early`"
   fi
   if [ "$code" -ne 0 ] && [ -z "$nemotron_reason" ]; then
     case $nemotron_phase in
@@ -288,7 +288,7 @@ nemotron_end() {
   fi
   nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
     "exit_code=$code" "signal=$nemotron_signal" "rank=$nemotron_failed" "oom=$oom" \
-    "received=${nemotron_received:-$(nemotron_last_told)}" "attempt=$nemotron_restarts" "reason=$nemotron_reason" "started=$nemotron_started" "ended=$(nemotron_now)"
+    "received=${nemotron_received:-`nemotron_last_told`}" "attempt=$nemotron_restarts" "reason=$nemotron_reason" "started=$nemotron_started" "ended=`nemotron_now`"
   [ "$nemotron_task" -ne 0 ] || [ -n "$nemotron_requeues" ] || rm -f "$nemotron_secrets"
   if [ -n "$nemotron_ends_all" ]; then
     nemotron_privately nemotron_write "$nemotron_gates/ended.$nemotron_task"
@@ -370,16 +370,16 @@ nemotron_heed_failures() {
   local failed
   for failed in "$nemotron_gates"/failed.*[0-9]; do # not a file.PID.tmp that is being written
     [ -f "$failed" ] || continue
-    nemotron_reason=$(nemotron_value "$failed" reason)
-    exit "$(nemotron_value "$failed" exit_code)"
+    nemotron_reason=`nemotron_value "$failed" reason`
+    exit "`nemotron_value "$failed" exit_code`"
   done
 }
 
 # The address under which the other nodes reach this one.
 nemotron_address() {
   local name address
-  name=${SLURMD_NODENAME:-$(cat /proc/sys/kernel/hostname)}
-  for address in $({ getent ahostsv4 "$name" || hostname -I; } 2> /dev/null); do
+  name=${SLURMD_NODENAME:-`cat /proc/sys/kernel/hostname`}
+  for address in `{ getent ahostsv4 "$name" || hostname -I; } 2> /dev/null`; do
     case $address in
       127.*) ;;
       [0-9]*.*.*.*)
@@ -404,19 +404,19 @@ nemotron_free_port() {
 # Every task tells its address, the first one the port too, and learns those of the others.
 nemotron_meet() {
   local task node seen='' address=127.0.0.1 port
-  [ "$nemotron_nodes" -eq 1 ] || address=$(nemotron_address)
-  port=${MASTER_PORT:-$(nemotron_free_port)}
+  [ "$nemotron_nodes" -eq 1 ] || address=`nemotron_address`
+  port=${MASTER_PORT:-`nemotron_free_port`}
   nemotron_record "$nemotron_gates/address.$nemotron_task" "node=$nemotron_node" "address=$address" "port=$port"
   nemotron_gate met
   NEMOTRON_NODE_IPS=''
   for ((task = 0; task < nemotron_tasks; task++)); do
-    node=$(nemotron_value "$nemotron_gates/address.$task" node)
+    node=`nemotron_value "$nemotron_gates/address.$task" node`
     case " $seen " in *" $node "*) continue ;; esac
     seen="$seen $node"
-    NEMOTRON_NODE_IPS+=${NEMOTRON_NODE_IPS:+$'\n'}$(nemotron_value "$nemotron_gates/address.$task" address)
+    NEMOTRON_NODE_IPS+=${NEMOTRON_NODE_IPS:+$'\n'}`nemotron_value "$nemotron_gates/address.$task" address`
   done
   MASTER_ADDR=${MASTER_ADDR:-${NEMOTRON_NODE_IPS%%$'\n'*}}
-  MASTER_PORT=${MASTER_PORT:-$(nemotron_value "$nemotron_gates/address.0" port)}
+  MASTER_PORT=${MASTER_PORT:-`nemotron_value "$nemotron_gates/address.0" port`}
   export NEMOTRON_NODE_IPS MASTER_ADDR MASTER_PORT
 }
 

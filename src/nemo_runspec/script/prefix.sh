@@ -3,7 +3,7 @@
 nemotron_prefix() {
   local tag="[rank$1] "
   { set +x; } 2> /dev/null
-  trap '' TERM INT HUP USR1 USR2
+  nemotron_be_deaf
   if type -P python3 > /dev/null; then
     python3 -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
   elif type -P python > /dev/null; then

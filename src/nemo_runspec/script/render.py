@@ -290,7 +290,7 @@ def _ray(plan: Plan, place: Place) -> Iterator[str]:
     yield '    kill -0 "$nemotron_ray" 2> /dev/null || { nemotron_reason="Ray ended on node $nemotron_node"; exit 1; }'
     yield '    sleep 1; ls "$nemotron_gates" > /dev/null'
     yield "  done"
-    yield '  nemotron_code=$(nemotron_value "$nemotron_gates/driver" exit_code)'
+    yield '  nemotron_code=`nemotron_value "$nemotron_gates/driver" exit_code`'
     yield "fi"
     yield 'kill "$nemotron_ray" 2> /dev/null || :'
     yield 'nemotron_finish "$nemotron_code" 0 1'

@@ -12,7 +12,7 @@ export PYTHONFAULTHANDLER=${PYTHONFAULTHANDLER-1}
 # does not count, so neither does a pause much longer than the watchdog's own.
 nemotron_stall_watch() {
   local tick=$((nemotron_stall_seconds / 10)) idle=0 seen='' now before=$SECONDS
-  trap '' TERM INT HUP USR1 USR2 # the platform may signal every process of the job
+  nemotron_be_deaf # the platform may signal every process of the job
   [ "$tick" -le 10 ] || tick=10
   [ "$tick" -ge 1 ] || tick=1
   nemotron_write "$nemotron_gates/watched.$nemotron_task"
@@ -22,7 +22,7 @@ nemotron_stall_watch() {
       ls "$nemotron_gates" > /dev/null # a network file system looks again only when the folder is read
       continue
     fi
-    now=$(nemotron_stall_sizes)
+    now=`nemotron_stall_sizes`
     idle=$((idle + (SECONDS - before > 3 * tick ? tick : SECONDS - before)))
     before=$SECONDS
     if [ "$now" != "$seen" ] || [ -z "$now" ]; then
@@ -39,7 +39,7 @@ nemotron_stall_decide() {
   local reason="no progress for $nemotron_stall_seconds s (stall_timeout)" action=$nemotron_stall_action times=0
   if [ "$action" = requeue ]; then
     printf '%s\n' "$nemotron_attempt" >> "$nemotron_status/stalls"
-    times=$(wc -l < "$nemotron_status/stalls")
+    times=`wc -l < "$nemotron_status/stalls"`
   fi
   if [ "$times" -gt 3 ]; then reason+=', after 3 other tries' action=stop; fi
   nemotron_record "$nemotron_gates/stalled" "action=$action" "reason=$reason"
@@ -58,8 +58,8 @@ nemotron_stall_sizes() {
 nemotron_stall_end() {
   local pids
   nemotron_stall_together ready 30
-  pids=$(nemotron_stall_processes "$1")
-  nemotron_say "node $nemotron_node: $(nemotron_value "$nemotron_gates/stalled" reason): it is ended; its processes' stacks:"
+  pids=`nemotron_stall_processes "$1"`
+  nemotron_say "node $nemotron_node: `nemotron_value "$nemotron_gates/stalled" reason`: it is ended; its processes' stacks:"
   nemotron_stall_stacks "$1" $pids
   nemotron_stall_together stacked 30
   kill -TERM -- "-$1" 2> /dev/null
@@ -131,8 +131,8 @@ nemotron_stall_abort() {
 nemotron_stall_look() {
   local said rank
   type -P py-spy > /dev/null || return
-  said=$(timeout -k 1 15 py-spy dump --pid "$1" < /dev/null) || return
-  rank=$(tr '\0' '\n' < "/proc/$1/environ" | sed -n 's/^RANK=//p')
+  said=`timeout -k 1 15 py-spy dump --pid "$1" < /dev/null` || return
+  rank=`tr '\0' '\n' < "/proc/$1/environ" | sed -n 's/^RANK=//p'`
   said=${said//$'\n'/$'\n'"[rank${rank:-0}] "}
   printf '%s\n' "[rank${rank:-0}] $said"
 }
@@ -140,16 +140,16 @@ nemotron_stall_look() {
 # PID: not torchrun itself, nor what puts the rank before the lines of the log.
 nemotron_stall_is_python() {
   local words
-  case $(readlink "/proc/$1/exe" 2> /dev/null) in */python*) ;; *) return 1 ;; esac
-  { words=$(tr '\0' ' ' < "/proc/$1/cmdline"); } 2> /dev/null || return 1
+  case `readlink "/proc/$1/exe" 2> /dev/null` in */python*) ;; *) return 1 ;; esac
+  { words=`tr '\0' ' ' < "/proc/$1/cmdline"`; } 2> /dev/null || return 1
   case ${words#* } in '-I -S -c '* | '-m torch.distributed.run '*) return 1 ;; esac
 }
 
 # Ends the script as a timeout does (man timeout). `verdict` is for the platform's side of the job.
 nemotron_stall_finish() {
   local action
-  nemotron_reason=$(nemotron_value "$nemotron_gates/stalled" reason)
-  action=$(nemotron_value "$nemotron_gates/stalled" action)
+  nemotron_reason=`nemotron_value "$nemotron_gates/stalled" reason`
+  action=`nemotron_value "$nemotron_gates/stalled" action`
   [ "$nemotron_task" -ne 0 ] || nemotron_record "$nemotron_gates/verdict" "$action $nemotron_reason"
   exit 124
 }

@@ -1,4 +1,9 @@
 # What a job script, a pod's own script (cloud/pod/) and Slurm's batch shell share.
+#
+# All of them heed signals, so values are read with backquotes: what stands in $(...) bash reads each time it comes there,
+# runs the traps of pending signals first, takes their text for a part of it ("unexpected EOF while looking for matching
+# `)'"), and the signal is lost (5.2; each one that comes during the first of two in a command). What stands in backquotes
+# is read by the process that runs it. <(...) and >(...) are like $(...): only for a single moment of a shell's life.
 
 # From here on no signal changes anything. Slurm sends TERM to every process of a job that it ends, and at the time limit
 # twice: the second would end the very mv or scontrol that says or does what the first one led to. What is ignored here
@@ -23,7 +28,7 @@ nemotron_await() {
 # would never end.
 nemotron_is_missed() {
   ! kill -0 "$1" 2> /dev/null || return 1
-  case $'\n'$(jobs -rp)$'\n' in *$'\n'"$1"$'\n'*) ;; *) return 1 ;; esac
+  case $'\n'`jobs -rp`$'\n' in *$'\n'"$1"$'\n'*) ;; *) return 1 ;; esac
 }
 
 # FILE KEY: one value of a file of key=value lines.

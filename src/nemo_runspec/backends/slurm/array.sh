@@ -46,7 +46,7 @@ nemotron_end_others() {
     nemotron_put "$nemotron_array/members/$task/status/cancelled" \
       "the sweep, as task $SLURM_ARRAY_TASK_ID of its array has failed"
   done
-  tasks=$(tr ' ' '\n' <<< "$tasks" | grep -v -x "$SLURM_ARRAY_TASK_ID" | paste -s -d ,)
+  tasks=`tr ' ' '\n' <<< "$tasks" | grep -v -x "$SLURM_ARRAY_TASK_ID" | paste -s -d ,`
   [ -z "$tasks" ] || nemotron_insist scancel "${SLURM_ARRAY_JOB_ID}_[$tasks]"
 }
 

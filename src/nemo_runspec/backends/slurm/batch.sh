@@ -22,10 +22,10 @@ nemotron_ask() {
   for try in 1 2 3; do
     [ "$try" -eq 1 ] || sleep 1
     code=0
-    nemotron_answer=$(
+    nemotron_answer=`
       unset ${!SQUEUE_@}
       SLURM_TIME_FORMAT=%s timeout 20 squeue --noheader "$@" 2> /dev/null < /dev/null
-    ) || code=$?
+    ` || code=$?
     [ "$code" -ne 0 ] || return 0
     nemotron_answer=''
     [ "$code" -ne 124 ] || return 0
@@ -70,7 +70,7 @@ nemotron_is_near() {
     [ "$1" = "$nemotron_signal" ]
   else
     nemotron_is_preempted || [[ $nemotron_lead -gt 0 && $nemotron_ends == *[0-9] ]] &&
-      [ $((nemotron_ends - $(date +%s))) -le $((nemotron_lead + 90)) ]
+      [ $((nemotron_ends - `date +%s`)) -le $((nemotron_lead + 90)) ]
   fi
 }
 
@@ -138,7 +138,7 @@ nemotron_tell_fate() {
   (
     umask 077 && mkdir -p "$nemotron_job/status" &&
       printf 'attempt=%s exit_code=%s fate=%s ended=%s reason=%s\n' \
-        "$nemotron_restarts" "$code" "$nemotron_fate" "$(date +%s)" "$nemotron_reason" >> "$nemotron_attempts"
+        "$nemotron_restarts" "$code" "$nemotron_fate" "`date +%s`" "$nemotron_reason" >> "$nemotron_attempts"
   )
   nemotron_note "attempt $((nemotron_restarts + 1)): $nemotron_reason"
 }
@@ -146,7 +146,7 @@ nemotron_tell_fate() {
 # CODE: sets nemotron_fate, nemotron_reason, and the exit code of a job that is not done although its command says 0.
 nemotron_decide() {
   local verdict='' by interrupted=$nemotron_interrupted
-  [ ! -f "$nemotron_gates/verdict" ] || verdict=$(cat "$nemotron_gates/verdict")
+  [ ! -f "$nemotron_gates/verdict" ] || verdict=`cat "$nemotron_gates/verdict"`
   [ "$nemotron_why" != TimeLimit ] || interrupted='its time limit was reached'
   ! nemotron_is_preempted || interrupted='it was preempted'
   if [ -e "$nemotron_job/status/cancelled" ]; then
@@ -177,7 +177,7 @@ nemotron_is_unbegun() {
 
 # REASON
 nemotron_by_retries() {
-  if [ "$(nemotron_count retried)" -lt "$nemotron_retries" ]; then
+  if [ "`nemotron_count retried`" -lt "$nemotron_retries" ]; then
     nemotron_set retried "$1; the job is tried again ($nemotron_retries retries)"
   else
     nemotron_set over "$1"
@@ -195,7 +195,7 @@ nemotron_by_resume() {
   if [ -z "$nemotron_resume" ]; then
     if nemotron_is_ending; then nemotron_unfinished=124; fi
     if [ "$1$nemotron_unfinished" = 0 ]; then nemotron_set over "done, though cut short: $2"; else nemotron_set over "$2"; fi
-  elif [ $((nemotron_restarts - $(nemotron_count retried) - $(nemotron_count requeued))) -ge "$nemotron_max_restarts" ]; then
+  elif [ $((nemotron_restarts - `nemotron_count retried` - `nemotron_count requeued`)) -ge "$nemotron_max_restarts" ]; then
     nemotron_unfinished=124
     nemotron_set over "$2; max_restarts = $nemotron_max_restarts is reached"
   else
@@ -220,7 +220,7 @@ nemotron_mark() {
   done
   [ -n "$found" ] || nemotron_put "$nemotron_job/status/node-0" node=0 "host=${SLURMD_NODENAME-}" phase=start \
     "exit_code=$1" signal= rank= oom=0 received= "attempt=$nemotron_restarts" "reason=$nemotron_reason" \
-    "started=$nemotron_began" "ended=$(date +%s)"
+    "started=$nemotron_began" "ended=`date +%s`"
 }
 
 # FILE ZERO
@@ -331,7 +331,7 @@ nemotron_batch_begin() {
     [ -z "$nemotron_shared" ] || nemotron_attempts+=-$SLURM_ARRAY_TASK_ID
   fi
   nemotron_gates=$nemotron_job/status/gates-$SLURM_JOB_ID-$nemotron_restarts
-  nemotron_began=$(date +%s) nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_interrupted='' nemotron_child=''
+  nemotron_began=`date +%s` nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_interrupted='' nemotron_child=''
   nemotron_unfinished='' nemotron_state='' nemotron_why='' nemotron_preempted='' nemotron_starts='' nemotron_ends=''
   NEMOTRON_ATTEMPTS=$((nemotron_retries + 1))
   [ -z "$nemotron_resume" ] || NEMOTRON_ATTEMPTS=$((NEMOTRON_ATTEMPTS + nemotron_max_restarts))

@@ -14,7 +14,7 @@ nemotron_pod_begin() {
   nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
   nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
   nemotron_pod_status=$nemotron_pod_dir/status
-  nemotron_pod_oom=$(nemotron_oom_kills)
+  nemotron_pod_oom=`nemotron_oom_kills`
   (umask 077 && mkdir -p "$nemotron_pod_dir/logs" "$nemotron_pod_status") || :
   nemotron_pod_count_lives
   nemotron_pod_gates=$nemotron_pod_status/gates-$NEMOTRON_POD_LIFE
@@ -23,7 +23,7 @@ nemotron_pod_begin() {
   nemotron_pod_live
   exec 3>&1
   if { : >> "$nemotron_pod_log"; } 2> /dev/null; then
-    nemotron_pod_before=$(wc -l < "$nemotron_pod_log")
+    nemotron_pod_before=`wc -l < "$nemotron_pod_log"`
     exec > >(trap '' TERM INT HUP && exec tee -a "$nemotron_pod_log") 2>&1
     nemotron_pod_tee=$!
   else
@@ -40,7 +40,7 @@ nemotron_pod_begin() {
 # each other before, that they are here or have failed, must not be taken for news: each life has gates of its own.
 nemotron_pod_count_lives() {
   local file=$nemotron_pod_status/lives-$nemotron_pod_attempt.$nemotron_pod_index
-  { (umask 077 && printf . >> "$file") && nemotron_pod_life=$(($(wc -c < "$file"))); } 2> /dev/null || nemotron_pod_life=1
+  { (umask 077 && printf . >> "$file") && nemotron_pod_life=$((`wc -c < "$file"`)); } 2> /dev/null || nemotron_pod_life=1
   export NEMOTRON_POD_LIFE=$nemotron_pod_attempt
   [ "$nemotron_pod_life" -le 1 ] || NEMOTRON_POD_LIFE+=.$nemotron_pod_life
 }
@@ -62,7 +62,7 @@ nemotron_pod_say_stopping() {
   {
     trap '' TERM INT
     sleep "$seconds"
-    nemotron_pod_line "$(nemotron_pod_mark 143 "it was told to stop (SIG$nemotron_pod_told) and still ran $seconds s later")" >&3
+    nemotron_pod_line "`nemotron_pod_mark 143 "it was told to stop (SIG$nemotron_pod_told) and still ran $seconds s later"`" >&3
   } > /dev/null 2>&1 < /dev/null &
   nemotron_pod_watch=$!
   set +m
@@ -96,7 +96,7 @@ nemotron_pod_move() {
   fi
   nemotron_pod_run "$1" nemotron_pod_data "$2" "$said" "${@:3}" || code=$?
   if [ "$code" -ne 0 ]; then
-    nemotron_pod_reason=$(tail -n 1 "$said" 2> /dev/null)
+    nemotron_pod_reason=`tail -n 1 "$said" 2> /dev/null`
     nemotron_pod_reason=${nemotron_pod_reason#nemotron: }
   fi
   rm -f "$said"
@@ -140,9 +140,9 @@ nemotron_pod_finish() {
     tries=$((tries + 1))
   done
   [ -z "$nemotron_pod_watch" ] || kill -KILL -- "-$nemotron_pod_watch" 2> /dev/null || :
-  if [ -n "$nemotron_pod_log" ] && [ -n "$(tail -c 1 "$nemotron_pod_log")" ]; then nemotron_pod_line ''; fi
+  if [ -n "$nemotron_pod_log" ] && [ -n "`tail -c 1 "$nemotron_pod_log"`" ]; then nemotron_pod_line ''; fi
   [ "$nemotron_pod_index" -ne 0 ] || nemotron_pod_results "$code"
-  nemotron_pod_line "$(nemotron_pod_mark "$code" "$3" "$2")" # also to the node's own log: some are read from there
+  nemotron_pod_line "`nemotron_pod_mark "$code" "$3" "$2"`" # also to the node's own log: some are read from there
   nemotron_pod_over "$code"
   exit "$code"
 }
@@ -161,9 +161,9 @@ nemotron_pod_results() {
     [ ! -e "${nemotron_pod_outputs[number + 1]}" ] || nemotron_pod_line "nemotron-output: $name ${nemotron_pod_outputs[number + 1]}"
   done
   [ -s "$file" ] || return 0
-  line=$(grep '"val_loss"' "$file" 2> /dev/null | tail -n 1) # which not every line has
+  line=`grep '"val_loss"' "$file" 2> /dev/null | tail -n 1` # which not every line has
   [ -z "$line" ] || nemotron_pod_line "nemotron-metrics: ${line:0:4000}"
-  line=$(tail -n 1 "$file")
+  line=`tail -n 1 "$file"`
   [ -z "$line" ] || nemotron_pod_line "nemotron-metrics: ${line:0:4000}"
 }
 
@@ -173,12 +173,12 @@ nemotron_pod_mark() {
   local received=$nemotron_pod_told lines='' host=${NEMOTRON_NODE_NAME-}
   [ -n "$host" ] || read -r host < /proc/sys/kernel/hostname
   if [ -f "$marker" ]; then
-    signal=$(nemotron_value "$marker" signal) rank=$(nemotron_value "$marker" rank)
-    oom=$(nemotron_value "$marker" oom)
-  elif [ "$(nemotron_oom_kills)" -gt "$nemotron_pod_oom" ]; then
+    signal=`nemotron_value "$marker" signal` rank=`nemotron_value "$marker" rank`
+    oom=`nemotron_value "$marker" oom`
+  elif [ "`nemotron_oom_kills`" -gt "$nemotron_pod_oom" ]; then
     oom=1
   fi
-  [ -z "$nemotron_pod_log" ] || lines=$(($(wc -l < "$nemotron_pod_log") - nemotron_pod_before))
+  [ -z "$nemotron_pod_log" ] || lines=$((`wc -l < "$nemotron_pod_log"` - nemotron_pod_before))
   printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s reason=%s\n' \
     "$nemotron_pod_index" "$nemotron_pod_attempt" "$1" "$signal" "$rank" "$oom" "$phase" "$received" "$lines" \
     "${host// /_}" "${2//$'\n'/ }"
@@ -208,9 +208,9 @@ nemotron_pod_main() {
   nemotron_pod_run '' bash "$nemotron_pod_dir/job.sh" || code=$?
   marker=$nemotron_pod_status/node-$nemotron_pod_index
   if [ -f "$marker" ]; then
-    reason=$(nemotron_value "$marker" reason) phase=$(nemotron_value "$marker" phase)
+    reason=`nemotron_value "$marker" reason` phase=`nemotron_value "$marker" phase`
     # The status of its process may have been missed; where they are two, it was killed after it had said its end.
-    [ -z "$nemotron_pod_told" ] || code=$(nemotron_value "$marker" exit_code)
+    [ -z "$nemotron_pod_told" ] || code=`nemotron_value "$marker" exit_code`
   elif [ "$code" -ne 0 ]; then
     reason="the job script ended without a word (status $code)"
     [ -z "$nemotron_pod_told" ] || reason="the job was told to stop (SIG$nemotron_pod_told)"

@@ -69,9 +69,9 @@ nemotron_pod_await() {
   local seen='' now since=$SECONDS alive=$nemotron_pod_gates/alive.$2
   while :; do
     ls "$nemotron_pod_status" "$nemotron_pod_gates" > /dev/null 2>&1 # a network file system looks again
-    nemotron_pod_other=$("$1" "$2")
+    nemotron_pod_other=`"$1" "$2"`
     [ -z "$nemotron_pod_other" ] || return 0
-    now=$({ : < "$alive" && stat -c %Y "$alive"; } 2> /dev/null) # reading it makes a network file system look at it
+    now=`{ : < "$alive" && stat -c %Y "$alive"; } 2> /dev/null` # reading it makes a network file system look at it
     if [ "$now" != "$seen" ]; then seen=$now since=$SECONDS; fi
     if { [ "$1" = nemotron_pod_command ] && [ -n "$nemotron_pod_told" ]; } ||
       [ $((SECONDS - since)) -ge "$nemotron_pod_lost" ] || { [ -n "$3" ] && [ "$SECONDS" -ge "$3" ]; }; then
@@ -85,7 +85,7 @@ nemotron_pod_await() {
 # NODE: the exit code of its command, or of what failed before it; nothing as long as it runs.
 nemotron_pod_command() {
   local marker=$nemotron_pod_status/node-$1 failed=$nemotron_pod_gates/failed.$1
-  if [ -f "$marker" ] && [ "$(nemotron_value "$marker" attempt)" = "$nemotron_pod_attempt" ] && nemotron_pod_began "$1"
+  if [ -f "$marker" ] && [ "`nemotron_value "$marker" attempt`" = "$nemotron_pod_attempt" ] && nemotron_pod_began "$1"
   then
     nemotron_value "$marker" exit_code
   elif [ -f "$failed" ]; then
@@ -97,7 +97,7 @@ nemotron_pod_command() {
 
 # NODE: whether it has begun in this life of the job; until then its marker is of another one.
 nemotron_pod_began() {
-  [ "$nemotron_pod_life" -le 1 ] || [ -e "$nemotron_pod_gates/alive.$1" ] || [ -n "$(nemotron_pod_end "$1")" ]
+  [ "$nemotron_pod_life" -le 1 ] || [ -e "$nemotron_pod_gates/alive.$1" ] || [ -n "`nemotron_pod_end "$1"`" ]
 }
 
 # NODE: the exit code of its pod, which has copied its outputs too.

@@ -2,7 +2,7 @@
 # COMMAND...: runs it; where it fails, its last words are the answer.
 must() {
   local said
-  said=$("$@" 2>&1) || { section end 1 "$(printf '%s\n' "$said" | tail -n 3)"; exit 0; }
+  said=`"$@" 2>&1` || { section end 1 "`printf '%s\n' "$said" | tail -n 3`"; exit 0; }
 }
 
 parent=${job%/*} name=${job##*/}

@@ -2,7 +2,7 @@
 # COMMAND...: runs it; where it fails, its last words are the answer.
 must() {
   local said
-  said=$("$@" 2>&1) || { section end 1 "$(printf '%s\n' "$said" | tail -n 3)"; exit 0; }
+  said=`"$@" 2>&1` || { section end 1 "`printf '%s\n' "$said" | tail -n 3`"; exit 0; }
 }
 
 folder=${package%/*} scratch=${package%/*}/.${package##*/}.$$.$RANDOM
@@ -12,7 +12,7 @@ trap 'rm -f "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 receive() {
   cat > "$scratch" || return
-  [ "$(wc -c < "$scratch")" -eq "$size" ] || { echo 'the package did not arrive whole'; return 1; }
+  [ "`wc -c < "$scratch"`" -eq "$size" ] || { echo 'the package did not arrive whole'; return 1; }
 }
 must receive
 must mv -f "$scratch" "$package"

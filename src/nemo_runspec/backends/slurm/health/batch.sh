@@ -9,7 +9,7 @@
 nemotron_health() {
   local started=$SECONDS
   ! nemotron_is_told_to_end || return 1
-  nemotron_health_nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
+  nemotron_health_nodes=(`scontrol show hostnames "$SLURM_JOB_NODELIST"`)
   nemotron_health_folder=$nemotron_job/status/health-$SLURM_JOB_ID-$nemotron_restarts
   declare -gA nemotron_health_at=() nemotron_health_bad=() nemotron_health_done=() nemotron_health_has=()
   declare -gA nemotron_health_reduce=() nemotron_health_votes=() nemotron_health_words=()
@@ -92,7 +92,7 @@ nemotron_health_hurry() {
 nemotron_health_step() {
   unset SLURM_UNBUFFEREDIO # lines are to arrive whole
   exec srun "${nemotron_health_srun[@]}" --nodes="$1" --ntasks="$1" --ntasks-per-node=1 --wait=0 --kill-on-bad-exit=0 \
-    --input=none bash -c "$(cat "$nemotron_job/health.sh")" nemotron-health "$(cat "$nemotron_job/health.py")" \
+    --input=none bash -c "`cat "$nemotron_job/health.sh"`" nemotron-health "`cat "$nemotron_job/health.py"`" \
     "$nemotron_health_inside/status/${nemotron_health_folder##*/}" "$1" "$2"
 }
 
@@ -138,7 +138,7 @@ nemotron_health_blame() { nemotron_health_bad[$1]+="${nemotron_health_bad[$1]:+;
 
 # NODE TIME: its clock against the one here, in whole seconds; a line is here within a moment.
 nemotron_health_clock() {
-  local off=$(($2 - $(date +%s)))
+  local off=$(($2 - `date +%s`))
   [ "${off#-}" -le "${NEMOTRON_HEALTH_CLOCK:-60}" ] || nemotron_health_blame "$1" "its clock is off by $off s"
 }
 
@@ -168,7 +168,7 @@ nemotron_health_silent() {
   fi
   for node in "${nemotron_health_nodes[@]}"; do
     [ -n "${nemotron_health_at[$node]-}" ] ||
-      nemotron_health_blame "$node" "the check could not be started$(nemotron_health_said_of "$node")"
+      nemotron_health_blame "$node" "the check could not be started`nemotron_health_said_of "$node"`"
   done
   [ "${#nemotron_health_bad[@]}" -eq 0 ] || return 0 # who has begun may still wait for those
   for node in "${nemotron_health_nodes[@]}"; do
@@ -180,8 +180,8 @@ nemotron_health_silent() {
 # NODE: what Slurm said of it: the line that most likely names the cause.
 nemotron_health_said_of() {
   local lines line
-  lines=$(grep -w -e "$1" "$nemotron_health_folder/said" | grep -v -E 'Exited with|Terminated|CANCELLED|Killed')
-  line=$(grep -i -E '\[ERROR\]|no such|not found|denied|timed out|unable|cannot|could not' <<< "$lines" | head -n 1)
+  lines=`grep -w -e "$1" "$nemotron_health_folder/said" | grep -v -E 'Exited with|Terminated|CANCELLED|Killed'`
+  line=`grep -i -E '\[ERROR\]|no such|not found|denied|timed out|unable|cannot|could not' <<< "$lines" | head -n 1`
   [ -n "$line" ] || line=${lines%%$'\n'*}
   [ -z "$line" ] || printf ' (%s)' "$line"
 }
@@ -193,7 +193,7 @@ nemotron_health_lacking() {
     for node in "${nemotron_health_nodes[@]}"; do best=${best:-${nemotron_health_has[$what,$node]-}}; done
     [ -n "$best" ] || continue
     for node in "${nemotron_health_nodes[@]}"; do
-      [ -n "${nemotron_health_has[$what,$node]-}" ] || nemotron_health_blame "$node" "$(nemotron_health_lack "$what")"
+      [ -n "${nemotron_health_has[$what,$node]-}" ] || nemotron_health_blame "$node" "`nemotron_health_lack "$what"`"
     done
   done
 }
@@ -245,14 +245,14 @@ nemotron_health_leave() {
   for node in "${!nemotron_health_bad[@]}"; do
     printf '%s\t%s\t%s\n' "$node" "$nemotron_restarts" "${nemotron_health_bad[$node]}"
   done >> "$file"
-  tries=$(cut -f 2 "$file" | sort -u | wc -l)
-  left=$(nemotron_health_others)
+  tries=`cut -f 2 "$file" | sort -u | wc -l`
+  left=`nemotron_health_others`
   if [ "$tries" -gt 3 ]; then
     nemotron_health_fail 'given up after 3 other tries'
   elif [ "$left" -lt "$all" ]; then
     nemotron_health_fail "its partition has $left node(s) without the bad ones, and $all are needed"
   else
-    nemotron_health_list=$(nemotron_health_excluded | paste -s -d ,)
+    nemotron_health_list=`nemotron_health_excluded | paste -s -d ,`
     nemotron_health_tell "the job goes back into the queue without $nemotron_health_list ($tries of at most 3 times)"
     nemotron_verdict requeue "health check: without $nemotron_health_list"
   fi
@@ -262,7 +262,7 @@ nemotron_health_leave() {
 # All nodes the job is to stay away from: those of the profile and of earlier tries, and the bad ones of now.
 nemotron_health_excluded() {
   local before
-  before=$(scontrol show job "$nemotron_id" | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | sed 's/^(null)$//')
+  before=`scontrol show job "$nemotron_id" | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | sed 's/^(null)$//'`
   { [ -z "$before" ] || scontrol show hostnames "$before"; printf '%s\n' "${!nemotron_health_bad[@]}"; } | sort -u
 }
 
@@ -286,7 +286,7 @@ nemotron_health_requeue() {
 # WHY: an exit marker for each bad node, as the job script would have left it.
 nemotron_health_fail() {
   local number node now
-  now=$(date +%s)
+  now=`date +%s`
   nemotron_health_tell "the job fails: $1"
   for number in "${!nemotron_health_nodes[@]}"; do
     node=${nemotron_health_nodes[$number]}

@@ -37,20 +37,20 @@ tell() {
   exit 0
 }
 
-command -v enroot > /dev/null || fail "enroot is not on $(uname -n): choose a partition that has it with build_partition" 127
+command -v enroot > /dev/null || fail "enroot is not on `uname -n`: choose a partition that has it with build_partition" 127
 mkdir -p -- "$folder" || fail "$folder cannot be made"
 if [ -e "$file" ] && [ -z "$force" ]; then tell "it was there already; --force-squash makes it again"; fi
 
 # FILE: since when it is as it is; nothing where it is not there.
 made() { stat -c '%i %Y' -- "$1" 2> /dev/null || :; }
 
-before=$(made "$file")
+before=`made "$file"`
 exec {lock}>> "$folder/.$name.lock"
-if ! said=$(flock --exclusive --nonblock --conflict-exit-code 75 "$lock" 2>&1); then
+if ! said=`flock --exclusive --nonblock --conflict-exit-code 75 "$lock" 2>&1`; then
   if [ -z "$said" ]; then
     printf 'another job makes %s now; waiting for it\n' "$name"
     flock --exclusive "$lock" || fail "the lock of $file cannot be had"
-    if [ -e "$file" ] && [ "$(made "$file")" != "$before" ]; then tell "another job has just made it"; fi
+    if [ -e "$file" ] && [ "`made "$file"`" != "$before" ]; then tell "another job has just made it"; fi
   else
     printf 'no lock on this file system (%s): going on without\n' "$said"
     lock=''
@@ -60,7 +60,7 @@ fi
 if [ -n "$lock" ]; then rm -rf -- "$folder/.$name".*.part; fi
 rm -rf -- "$part"
 trap 'trap "" TERM INT HUP; rm -rf -- "$part"' EXIT # a second signal would end rm
-trap 'trap "" TERM INT HUP; kill $(jobs -p) 2> /dev/null || :; wait || :; exit 143' TERM
+trap 'trap "" TERM INT HUP; kill `jobs -p` 2> /dev/null || :; wait || :; exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
 
@@ -73,4 +73,4 @@ wait "$import" || code=$?
 [ "$code" -eq 0 ] || fail "enroot import $uri has ended with exit code $code; its own words are above" "$code"
 [ -s "$part" ] || fail "enroot import $uri has written nothing"
 mv -f -T -- "$part" "$file"
-tell "$(du -h -- "$file" | cut -f 1)"
+tell "`du -h -- "$file" | cut -f 1`"

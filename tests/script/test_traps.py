@@ -1,0 +1,56 @@
+"""No stop is lost to how bash reads a substitution, in any of our shells that heed signals."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from jobkit import plan_for
+
+from nemo_runspec.script import JobLayout, render_job_script
+
+SOURCES = Path(str(files("nemo_runspec")))
+SHELLS = ("script/*.sh", "cloud/pod/*.sh", "backends/slurm/batch.sh", "backends/slurm/array.sh")
+PARTS = ("backends/slurm/health/batch.sh",)
+"""What becomes part of a shell that heeds signals; what heeds them by itself says so."""
+
+HEEDS = re.compile(r"^\s*trap .*\bTERM\b", re.MULTILINE)
+SUBSTITUTION = re.compile(r"\$\((?!\()|(?<![<>])[<>]\(")
+ONCE = (
+    "exec {nemotron_out}> >(nemotron_prefix",
+    "exec > >(trap '' TERM INT HUP && exec tee",
+    "exec {answers}< <(nemotron_health_step",
+    "done < <(printf '%s' \"${!name-}\")",  # deaf
+    "comm -23 <(sinfo",  # within backquotes
+)
+"""Pipes that nothing else in bash makes: once each in a shell's life, where they are made while a stop may come."""
+
+
+def found(text: str) -> list[str]:
+    lines = (line.split(" # ")[0].strip() for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return [line for line in lines if SUBSTITUTION.search(line) and not line.startswith(ONCE)]
+
+
+def heeding() -> list[Path]:
+    named = {path for pattern in (*SHELLS, *PARTS) for path in SOURCES.glob(pattern)}
+    return sorted(named | {path for path in SOURCES.rglob("*.sh") if HEEDS.search(path.read_text(encoding="utf-8"))})
+
+
+@pytest.mark.parametrize("path", heeding(), ids=lambda path: str(path.relative_to(SOURCES)))
+def test_shells_that_heed_signals_have_no_substitution_that_bash_parses(path):
+    """See `values.sh`."""
+    assert found(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("launch", ["direct", "torchrun", "ray"])
+def test_neither_has_what_is_put_between_them(tmp_path, launch):
+    plan = plan_for(tmp_path, executor="slurm", launch=launch, nodes=2)
+    assert found(render_job_script(plan, JobLayout("/nemo_run"))) == []
+
+
+def test_such_a_substitution_is_seen():
+    assert found("x=$(date)\ny=$((1 + 2))\n# $(no)\n") == ["x=$(date)"]
+    assert found("read -r x < <(date)") and not found('[ 1 -lt $((2 * (3 + 4))) ] && cat <<< "`date`"')
+    assert {path.name for path in heeding()} >= {"functions.sh", "batch.sh", "boot.sh", "squash.sh", "stage.sh"}

@@ -58,7 +58,7 @@ VALUES = {
         "pvc_nemo_run_dir": ("/pvc/other", "/pvc/other"), "pvcs": ([PVC], [PVC]), "nodes": (2, 2),
         "gpus_per_node": (8, 8), "nproc_per_node": (4, 4), "distributed_framework": ("MPI", "MPI"),
         "custom_spec": ({"schedulerName": "s"}, {"schedulerName": "s"}), "launched_from_cluster": (True, True),
-        "retries": (1, 1), "max_args_chars": (100, 100),
+        "retries": (1, 1), "max_args_chars": (5000, 5000),
     },
     "lepton": {
         "container_image": ("img", "img"), "nemo_run_dir": ("/data/other", "/data/other"), "nodes": (2, 2),

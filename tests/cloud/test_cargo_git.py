@@ -205,6 +205,14 @@ def test_package_that_is_not_a_commit_is_refused(repository):
         git_place(replace(package, digest=git(repository, "rev-parse", "HEAD:sub")), token=False)
 
 
+@pytest.mark.parametrize("token", [True, False])
+def test_a_token_does_not_travel_in_clear(repository, token):
+    """Nobody answers there: without a token that is what is said."""
+    git(repository, "remote", "set-url", "origin", "http://git.invalid/mine.git")
+    with pytest.raises(UserError, match="is plain HTTP" if token else "does not let everybody read"):
+        git_place(package_of(repository), token=token)
+
+
 def test_server_with_another_tree_is_not_believed(tmp_path, repository):
     cargo = git_cargo(tmp_path, package_of(repository))
     assert all(words(cargo)), "a word that is empty may get lost"

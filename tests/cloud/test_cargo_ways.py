@@ -65,6 +65,10 @@ def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
     before = package.stat()
     assert loaded(plan, archive=archive, offer=offer) == cargo
     assert (package.stat().st_ino, package.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    with package.open("r+b") as damaged:
+        damaged.write(b"\0" * 100)
+    assert loaded(plan, archive=archive, offer=offer) == cargo
+    assert package.read_bytes() == archive.read_bytes()
     pod = start(cargo)
     assert pod.wait() == 0, pod.text
     assert f"[rank0] {digest(tmp_path)}\n" in pod.text

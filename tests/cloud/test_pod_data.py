@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
 import pytest
 from podkit import HeldUpload, cloud_plan, loaded, name_service, node, start, without
+
+from nemo_runspec.cloud.pod.program import DATA, pod_files
 
 COPY = """
     import os, pathlib, sys
@@ -11,6 +18,14 @@ COPY = """
     made.mkdir(exist_ok=True)
     (made / f"copy-{os.environ['NODE_RANK']}").write_bytes((data / "x.txt").read_bytes())
     sys.exit(int(os.environ.get("CODE", "0")))
+"""
+
+
+MAKE = """
+    import os, pathlib
+    made = pathlib.Path(os.environ["MADE"])
+    made.mkdir()
+    (made / "model").write_text("weights")
 """
 
 
@@ -68,6 +83,29 @@ def test_outputs_that_cannot_be_copied_are_a_failure(with_data, s3_lab):
     assert pod.wait() == 1
     assert pod.end.phase == "command" and pod.end.reason.startswith("outputs: ")
     assert s3_lab.secret_key not in pod.text
+
+
+def test_outputs_of_a_pods_own_disk_are_on_the_mount_also_when_they_cannot_be_copied(tmp_path, s3_lab):
+    made = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        data = {"output_url": "s3://bucket/out", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
+        plan = cloud_plan(tmp_path, MAKE, target={"outputs": (str(made / "out"),), **data})
+        s3_lab.fault("PUT *", "403", times=None)
+        keys = {"ACCESS_KEY": s3_lab.access_key, "SECRET_KEY": s3_lab.secret_key}
+        pod = start(loaded(plan), MADE=str(made / "out"), **keys)
+        assert pod.wait() == 1
+    finally:
+        shutil.rmtree(made)
+    kept = Path(plan.job_dir).parents[1] / "outputs" / plan.name
+    assert pod.end.reason.startswith("outputs: ") and pod.end.reason.endswith(f"; 1 file is kept in {kept}")
+    assert (kept / "out" / "model").read_text() == "weights"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_outputs_are_kept_where_the_jobs_directory_is_on_a_mount(tmp_path, shared):
+    plan = cloud_plan(tmp_path, target={"outputs": ("/out",), "output_url": "s3://b/o", "shared": shared})
+    told = json.loads(next(file.text for file in pod_files(plan, kind="lepton") if file.name == DATA))
+    assert told["kept"] == (str(tmp_path / "run" / "outputs" / plan.name) if shared else None)
 
 
 @pytest.mark.parametrize("code", [0, 5])

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
-import podkit
 import pytest
-from podkit import HeldUpload, cloud_plan, loaded, name_service, node, producing, start, start_as_variables
+from podkit import (
+    HeldUpload,
+    change_pod_script,
+    cloud_plan,
+    loaded,
+    name_service,
+    node,
+    producing,
+    start,
+    start_as_variables,
+)
 from waiting import until
 
 from nemo_runspec.cloud.pod.marker import decisive, read_ends
-from nemo_runspec.cloud.pod.program import pod_files
 
 LATER = """
     import os, pathlib, time
@@ -174,11 +181,7 @@ def test_stop_is_heeded_while_others_are_waited_for(begin, s3_lab):
 
 
 def test_stop_that_comes_while_a_value_is_read_is_heeded(begin, monkeypatch):
-    def changed(plan, kind):
-        place, files = "\nnemotron_pod_main\n", pod_files(plan, kind=kind)
-        return tuple(replace(file, text=file.text.replace(place, STOPPED_AS_IT_READS)) for file in files)
-
-    monkeypatch.setattr(podkit, "pod_files", changed)
+    change_pod_script(monkeypatch, "\nnemotron_pod_main\n", STOPPED_AS_IT_READS)
     job = begin("dgxcloud", LATER="1000")
     assert job.pods[0].wait() == 143
     assert "(SIGTERM) before node 1 had ended" in job.pods[0].end.reason

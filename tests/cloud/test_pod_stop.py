@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from labs.pods import Pods, needs_mounts
-from podkit import cloud_plan, loaded, name_service, node, start
+from podkit import change_pod_script, cloud_plan, loaded, name_service, node, start
 
 from nemo_runspec.cloud.code.cargo import words
 from nemo_runspec.cloud.pod.marker import read_ends
@@ -57,6 +57,32 @@ def test_node_that_is_stopped_before_all_is_ready_ends_the_others(tmp_path, cont
     assert [pod.wait() for pod in pods] == [143, 143], pods[0].text + pods[1].text
     assert [end_of(pod).reason for pod in pods] == [f"node 1 failed: {BEFORE}", BEFORE]
     assert "[rank0]" not in pods[0].text
+
+
+STOPPED = """  case $1 in %s) kill -TERM $$ ;; esac
+  nemotron_pod_child=$!
+"""
+
+
+@pytest.mark.parametrize("command", ["bash", "nemotron_pod_prepare"])
+def test_stop_that_comes_as_a_command_is_started_ends_that_command(tmp_path, monkeypatch, command):
+    """The word that it still runs is then said by another process, whose number is not the command's."""
+    change_pod_script(monkeypatch, "  nemotron_pod_child=$!\n", STOPPED % command)
+    target = {"pre_launch_commands": ("sleep 3",)}
+    pod = start(loaded(cloud_plan(tmp_path, "import time; time.sleep(600)", target=target)), **node(0, 1))
+    assert pod.wait() == 143, pod.text
+    assert (pod.end.exit_code, pod.end.received) == (143, "TERM")
+    assert pod.end.reason.startswith("the job was told to stop (SIGTERM)")
+
+
+def test_upload_that_ends_as_a_stop_comes_has_not_failed(tmp_path, monkeypatch, s3_lab):
+    """Bash may miss its status then; here it is made to."""
+    missed = '  nemotron_await "$nemotron_pod_child" nemotron_pod_signals\n'
+    change_pod_script(monkeypatch, missed, f'{missed}  [ "$nemotron_pod_group" != none ] || nemotron_ended=143\n')
+    where = {"output_url": "s3://bucket/out", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
+    plan = cloud_plan(tmp_path, "", target={"outputs": (str(tmp_path / "run"),), **where})
+    pod = start(loaded(plan), ACCESS_KEY=s3_lab.access_key, SECRET_KEY=s3_lab.secret_key)
+    assert pod.wait() == 0, pod.text
 
 
 def test_node_that_is_stopped_between_two_steps_ends_the_others(tmp_path):

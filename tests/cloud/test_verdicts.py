@@ -12,6 +12,10 @@ from nemo_runspec.cloud.pod.marker import End
 from nemo_runspec.remote.patterns import PATTERNS
 from nemo_runspec.remote.provider import Diagnosis
 
+NO_DNS = (
+    'Failed to pull image "nvcr.io/nvidia/nemo:25.11": rpc error: code = Unavailable desc = failed to do request: '
+    'Head "https://nvcr.io/v2/nvidia/nemo/manifests/25.11": dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host'
+)
 KINDS = {"user code", "out of memory", "image", "capacity", "credentials", "node", "eviction", "storage", ""}
 ADVICE = Advice("the platform", {kind: f"mend {kind}" for kind in KINDS if kind} | {"image login": "see NGC_KEY"})
 
@@ -58,6 +62,16 @@ def words(*texts: str, now: bool = False, node: str = "") -> list[Word]:
         ("image", "InvalidImageName: couldn't parse image reference"),
         ("image", "CreateContainerError: exec: bash: executable file not found in $PATH: unknown"),
         ("image", "toomanyrequests: You have reached your pull rate limit"),
+        ("image", "Failed: Failed to pull image nvcr.io/x: x509: certificate signed by unknown authority"),
+        ("image", 'Failed to pull image "ghcr.io/x:1": failed to resolve reference: ghcr.io/x:1: not found'),
+        ("node", NO_DNS),
+        ("node", f"ErrImagePull: {NO_DNS}"),
+        ("node", 'Failed to pull image "nvcr.io/x:1": connect: network is unreachable'),
+        ("node", "Failed to pull image x: failed to authorize: 403: dial tcp 10.1.1.1: connect: connection refused"),
+        ("node", 'failed to resolve reference: Head "https://ghcr.io/v2/x": dial tcp 10.1.1.1:443: i/o timeout'),
+        ("node", 'Failed: Head "https://nvcr.io/v2/x": net/http: TLS handshake timeout'),
+        ("node", "Failed to pull image x: dial tcp: lookup nvcr.io on 10.96.0.10:53: server misbehaving"),
+        ("", "Unhealthy: Readiness probe of image x failed: connection refused"),
         ("capacity", "Queueing: Insufficient nvidia.com/gpu"),
         ("capacity", "NoCapacity: no capacity in the node group"),
         ("capacity", SCHEDULER),
@@ -207,6 +221,16 @@ def test_a_job_that_waits():
     stuck = verdict("starting", replicas=words("Failed: 401 Unauthorized nvcr.io", now=True))
     assert stuck is not None
     assert (stuck.kind, stuck.remedy) == ("image", "see NGC_KEY")
+
+
+def test_a_registry_that_a_node_does_not_reach():
+    """The node is to blame, whatever the kubelet says of the image afterwards; once it has run that is history."""
+    backoff = 'BackOff: Back-off pulling image "nvcr.io/nvidia/nemo:25.11"'
+    found = verdict("starting", replicas=words(NO_DNS, backoff, now=True, node="n7"))
+    assert found == Diagnosis(
+        "node", "its node (n7) does not reach the registry that its image names", NO_DNS, "mend node"
+    )
+    assert verdict("running", events=words(NO_DNS)) is None
 
 
 def test_a_job_that_runs():

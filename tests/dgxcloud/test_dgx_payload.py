@@ -14,9 +14,10 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.again import without
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
-from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_of
+from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
 from nemo_runspec.backends.dgxcloud.payload import CARGO, Hole, fill
 from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
+from nemo_runspec.cloud.pod.program import boot_program
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
 
@@ -27,6 +28,13 @@ def target(**env: Any) -> DgxCloudTarget:
     merged = {field.name: field.default for field in fields_of("dgxcloud").fields.values()} | env
     made: DgxCloudTarget = get_backend("dgxcloud").make_target(TargetRequest("job", "run", "", "direct", merged))
     return made
+
+
+def test_too_short_arguments_are_refused():
+    assert target(max_args_chars=_SHORTEST_ARGS).max_args_chars == _SHORTEST_ARGS
+    assert len(boot_program()) <= _SHORTEST_ARGS
+    with pytest.raises(UserError, match="max_args_chars: 1000 characters do not hold what a pod begins with"):
+        target(max_args_chars=1000)
 
 
 def test_one_node_is_a_training_and_several_have_a_master():

@@ -354,9 +354,20 @@ def test_resolved_it_is_the_same_but_for_what_run_ai_knows(
     dry = shown_payload(nemotron_process(*command).succeeds())
     resolved = shown_payload(nemotron_process(*command, "--resolve").succeeds())
     assert not posted(runai_lab)
-    assert [call.method for call in runai_lab.calls if not call.path.endswith("/token")] == ["GET"]
+    assert {call.method for call in runai_lab.calls if not call.path.endswith("/token")} == {"GET"}
     facts = {"PROJECT_ID": runai_lab.mine.id, "CLUSTER_ID": runai_lab.cluster_id, dry["name"]: resolved["name"]}
     assert put_in(dry, facts) == resolved
+
+
+def test_what_run_ai_would_refuse_is_said_when_it_is_asked(
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+):
+    profile(project, runai_lab)
+    project.write("env.toml", project.env_file.read_text().replace('claimName = "data"', 'claimName = "daat"'))
+    project.write("train.py", "pass\n")
+    command = ("run", "./train.py", "--run", "dgx", "--dry-run")
+    nemotron_process(*command).succeeds()
+    nemotron_process(*command, "--resolve").refuses("daat")
 
 
 def test_logs_come_by_one_helper_where_s3_is_set_up(

@@ -13,6 +13,7 @@ from nemo_runspec.backends.lepton.fields import mounting_point
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
 
+TOKEN = "hf_" + "s3cr3t" * 6
 MOUNT = {"path": "/data", "mount_path": "/mnt/data", "from": "node-nfs:v"}
 
 
@@ -37,6 +38,14 @@ def target_of(name: str = "train-1121-abcd", **env: Any) -> Any:
         ({"queue_priority": "urgent"}, "^queue_priority: 'urgent'"),
         ({"secret_vars": {"LEPTON_JOB_NAME": "x"}}, "^secret_vars: 'LEPTON_JOB_NAME'"),
         ({"secret_vars": {"TOKEN": "no such name"}}, "^secret_vars: TOKEN names no secret"),
+        (
+            {"custom_spec": {"envs": [{"name": "LEPTON_JOB_NAME", "value": "x"}]}},
+            "^custom_spec.envs: 'LEPTON_JOB_NAME'",
+        ),
+        (
+            {"custom_spec": {"envs": [{"name": "HF_TOKEN", "value": TOKEN}]}},
+            "^custom_spec.envs: HF_TOKEN holds a secret",
+        ),
         ({"name": "Train"}, "^name: Lepton takes no job named 'Train'"),
         ({"queue_timeout": "soon"}, "^queue_timeout: 'soon'"),
         ({"stall_timeout": "0s"}, "^stall_timeout is no length of time: '0s'"),
@@ -47,6 +56,7 @@ def test_what_lepton_would_refuse(env, wrong):
     with pytest.raises(UserError, match=wrong) as caught:
         target_of(**env)
     assert caught.value.remedy
+    assert TOKEN not in str(caught.value)
 
 
 def test_below_a_reserved_place_may_be_mounted():

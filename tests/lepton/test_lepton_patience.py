@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from labs.lepton.scenario import Timings
+from labs.lepton.scenario import MOUNT_MISSING, Timings
 from labs.pods import needs_mounts
 from leptonsite import Site, make_site, var
 from support import call, enter
@@ -66,6 +66,30 @@ def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(site, scenario, key, ki
     assert verdict["reason"].startswith(f"{key}: it ")
     assert verdict["evidence"]
     assert verdict["remedy"]
+
+
+def test_a_job_one_of_whose_pods_does_not_start_is_starting(site):
+    """The other pod runs, and waits for it."""
+    site.profile(PROFILES + '[wide]\nextends = "strict"\nnodes = 2\ngpus_per_node = 8\n')  # on a node of its own each
+    site.lab.scenario(None, "badnode")
+    told = site.run("wide", "run.env.start_timeout=5s")
+    assert told.code == 124, told.err
+    assert "1 of 2 ready" in told.err and "its storage cannot be mounted (1 of 2 nodes)" in told.err
+    assert (attempts(site), site.lab.running) == (["Stopped"], [])
+    assert site.nemotron("jobs", "diagnose", "last", "--json").succeeds().json["kind"] == "node"
+
+
+def test_a_pod_that_is_not_ready_for_a_while_does_not_make_a_job_start_again(site):
+    site.profile(PROFILES + '[wide]\nextends = "strict"\nnodes = 2\n')
+    name = site.run("wide", *var(STRUCK=0), mode="--batch").succeeds().out.strip()
+    until(lambda: site.state(name), "running", lambda state: state == "running")
+    [job] = site.lab.jobs
+    job.replicas[1].ready = False
+    job.replicas[1].says(MOUNT_MISSING)
+    assert site.state(name) == "running"
+    facts = site.record(name)["facts"]
+    assert facts["replicas"] == "1 of 2 ready" and "phase" not in facts  # so that no time runs
+    site.nemotron("jobs", "stop", name, "--grace", "0").succeeds()
 
 
 def test_a_warning_stops_nothing(site):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from jobkit import plan_for
 from labs.lepton.world import Group, Node, Volume
 from leptonkit import api_of
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import fill_mounts
+from nemo_runspec.backends.lepton.resolve import refuse_loss
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Artifact
 
 H100 = "ng-h100-4f2a"
 
@@ -120,3 +125,42 @@ def test_the_only_node_group_need_not_be_named(lepton_lab, api):
     assert fill_mounts(api, target_of(at="/r"), None) == {"MOUNT": []}
     lepton_lab.world.groups = [Group("ng", "only", "H100", [Node("n")], [Volume("v")])]
     assert fill_mounts(api, target_of(at("/team")), None) == {"MOUNT_0_FROM": "node-nfs:v"}
+
+
+def making(top, *paths, outputs=(), mounts=()):
+    """A plan of one node whose directory for jobs is on no mount, and that makes `model-0`, `model-1`, … at these."""
+    target = replace(target_of(*mounts), nemo_run_dir="/run", outputs=outputs, output_url="s3://bucket/out")
+    made = tuple(Artifact(f"model-{number}", "model", path=path) for number, path in enumerate(paths))
+    return replace(plan_for(top, executor="lepton"), target=target, produces=made)
+
+
+@pytest.mark.parametrize(
+    ("places", "lost"),
+    [
+        ({}, (0, 1)),
+        ({"outputs": ("/logs",)}, (0, 1)),
+        ({"outputs": ("/scratch/run", "/scratch/runs/m")}, (1,)),
+        ({"mounts": (at("/scratch/runs/"),)}, (0,)),
+        ({"mounts": (at("/scratch/runs/model/x"),), "outputs": ("/scratch/run/./a/",)}, (1,)),
+    ],
+)
+def test_what_neither_a_mount_nor_an_output_holds_is_refused(tmp_path, places, lost):
+    paths = ("/scratch/run/a", "/scratch/runs/model")
+    with pytest.raises(UserError) as caught:
+        refuse_loss(making(tmp_path, *paths, **places))
+    named = ", ".join(f"model-{number} ({paths[number]})" for number in lost)
+    assert str(caught.value.what) == (
+        f"nemo_run_dir '/run' is on none of mounts: {named} would be lost when the job ends; nothing was submitted"
+    )
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"outputs": ("/logs", "/scratch/run/a/", "/scratch/runs")},
+        {"mounts": (at("/scratch/"),)},
+        {"mounts": (at("/scratch/run"),), "outputs": ("/scratch/runs",)},
+    ],
+)
+def test_what_a_mount_or_an_output_holds_is_not_lost(tmp_path, places):
+    refuse_loss(making(tmp_path, "/scratch/run/a", "/scratch/runs/model", None, **places))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_runspec.backends.lepton.replicas import out_of_memory, phase_of, read_event, read_replica, waiting_of
+from nemo_runspec.backends.lepton.replicas import (
+    is_failing,
+    out_of_memory,
+    phase_of,
+    read_event,
+    read_replica,
+    waiting_of,
+)
 from nemo_runspec.backends.lepton.states import meaning_of, seconds_of
 
 JOB = "train-1121-abcd-9x8y"
@@ -17,11 +24,13 @@ JOB = "train-1121-abcd-9x8y"
         ({"state": "Starting"}, "starting"), ({"state": "Restarting"}, "starting"),
         ({"state": "Running", "ready": 1, "active": 1}, "running"), ({"state": "Running"}, "running"),
         ({"state": "Running", "active": 1}, "running"), ({"state": "Running", "ready": None, "active": 1}, "running"),
-        ({"state": "Running", "ready": 0, "active": 2}, "starting"), ({"state": "Stopping"}, "running"),
+        ({"state": "Running", "ready": 0, "active": 2}, "starting"),
+        ({"state": "Running", "ready": 1, "active": 2}, "starting"), ({"state": "Stopping"}, "running"),
         ({"state": "Completed"}, "succeeded"), ({"state": "Failed"}, "failed"), ({"state": "Stopped"}, "cancelled"),
         ({"state": "Deleted"}, "cancelled"), ({"state": "Hibernating"}, "unknown"), ({"state": None}, "unknown"),
         ({"state": "Archived", "succeeded": 2}, "succeeded"), ({"state": "Archived", "succeeded": 1}, "lost"),
         ({"state": "Archived", "failed": 1, "succeeded": 1}, "failed"), ({"state": "Archived"}, "lost"),
+        ({"state": "Archived", "failed": 1, "succeeded": 2}, "succeeded"),
         ({"state": "Archived", "job_history": [{"state": "Failed"}, {"state": "Completed"}]}, "succeeded"),
         ({"state": "Archived", "job_history": [{"state": "Failed"}]}, "failed"), ({}, "queued"),
     ],
@@ -74,6 +83,30 @@ def test_why_a_pod_waits(reason, message, problem, phase):
     read = read_replica(replica(1, reason, message), JOB)
     assert (read.index, read.problem) == (1, problem)
     assert phase_of([read], "start") == phase
+
+
+@pytest.mark.parametrize(
+    ("said", "failing"),
+    [
+        ("401 Unauthorized", True),
+        ("manifest unknown: not found", True),
+        ("x509: certificate signed by unknown authority", True),
+        ("dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host", False),
+        ("dial tcp: lookup nvcr.io on 10.96.0.10:53: server misbehaving", False),
+        ("dial tcp: lookup nvcr.io: Temporary failure in name resolution", False),
+        ("connect: network is unreachable", False),
+        ("connect: no route to host", False),
+        ("net/http: TLS handshake timeout", False),
+        ("connect: connection refused", False),
+        ("502 Bad Gateway", False),
+    ],
+)
+@pytest.mark.parametrize("reason", ["Failed", "InProgress"])
+def test_a_pull_that_fails(reason, said, failing):
+    """Each is a pull that failed; only what the registry, or its certificate, will say again is worth giving up for."""
+    read = read_replica(replica(0, reason, f'Failed to pull image "nvcr.io/nvidia/nemo:25.11": {said}'), JOB)
+    assert read.problem == "the image cannot be pulled"
+    assert is_failing([read]) is failing
 
 
 def test_the_commonest_problem_is_what_a_job_waits_for():

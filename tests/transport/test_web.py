@@ -177,6 +177,53 @@ def test_nobody_there(closed_port):
     assert "refused" in str(caught.value).lower()
 
 
+SIGNED = "/things?X-Amz-Credential=s3cr3t&X-Amz-Signature=s3cr3t"
+"""Of a presigned address the parameters are what lets one in."""
+
+
+def with_login(origin: str) -> str:
+    return origin.replace("://", "://me:s3cr3t@")
+
+
+def asked(base: str, path: str = SIGNED) -> UserError:
+    """What is said of it, with a moment's patience: no word of it is secret, and the place is still named."""
+    client = Web(with_login(base), "the shop", headers=dict, patience=0.0)
+    with pytest.raises(UserError) as caught:
+        client.get(path)
+    assert "s3cr3t" not in str(caught.value)
+    assert caught.value.where == f"{base}{path.partition('?')[0]}"
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["503", "403", "garbage", "reset"])
+def test_what_a_url_carries_is_not_shown(shop, kind):
+    """It is sent all the same."""
+    shop.fault("GET /things", kind, times=None)
+    asked(f"{shop.origin}/api")
+    until(lambda: shop.calls_of("GET /things"), "its call")
+    assert [call.params["X-Amz-Signature"] for call in shop.calls_of("GET /things")] == ["s3cr3t"]
+
+
+def test_what_a_url_carries_is_not_shown_of_a_server_that_is_not_there(closed_port):
+    assert "refused" in str(asked(f"http://127.0.0.1:{closed_port}")).lower()
+
+
+def test_what_a_url_carries_is_not_shown_of_a_certificate(secret_shop):
+    assert "not trusted" in str(asked(f"https://127.0.0.1:{secret_shop[0]}"))
+
+
+@pytest.mark.parametrize("base", ["http://[::1", "foo://shop", "http://shop:99999999", "http://"])
+def test_what_a_url_carries_is_not_shown_of_one_that_is_wrong(base):
+    """Nor where it has a blank in it."""
+    asked(base)
+    asked(base, f"{SIGNED} s3cr3t")
+
+
+def test_a_reply_names_its_url_without_parameters(shop):
+    reply = Web(with_login(f"{shop.origin}/api"), "the shop", headers=dict).reply("GET", SIGNED)
+    assert reply.url == f"{shop.origin}/api/things"
+
+
 def test_an_answer_that_is_no_json(shop, web):
     shop.fault("GET /things", "garbage")
     with pytest.raises(UserError, match="no JSON"):

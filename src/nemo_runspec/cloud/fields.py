@@ -12,6 +12,7 @@ from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seco
 from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
+from nemo_runspec.redact import is_secret_name
 
 _S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
 """Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
@@ -170,4 +171,26 @@ def _secret_vars(env: Mapping[str, Any]) -> list[UserError]:
         UserError(f"secret_vars: {name!r} is not the name of a variable", remedy='such as { HF_TOKEN = "my-secret" }')
         for name in env.get("secret_vars") or {}
         if not VARIABLE.fullmatch(name)
+    ]
+
+
+def spec_variables(custom: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """The variables of a `custom_spec`, which a platform's spec has in a list below that key."""
+    given = custom.get(key)
+    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, (list, tuple)) else []
+
+
+def plain_secrets(custom: Mapping[str, Any], key: str, reference: str) -> list[UserError]:
+    """Variables of a `custom_spec` that would show a secret to everyone who sees the job.
+
+    Args:
+        key: as for `spec_variables`. `reference`: what `secret_vars` would name; `{name}` is the variable's own.
+    """
+    return [
+        UserError(
+            f"custom_spec.{key}: {name} holds a secret, which everyone who sees the job would see",
+            remedy=f'keep it on the platform, and set secret_vars = {{ {name} = "{reference.format(name=name)}" }}',
+        )
+        for each in spec_variables(custom, key)
+        if is_secret_name(name := str(each.get("name"))) and each.get("value")
     ]

@@ -17,6 +17,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from nemo_runspec.transport.loopback import is_loopback
+
 ACCEPT = ", ".join((
     "application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -139,7 +141,7 @@ class _Challenge:
     def safe(self, url: str) -> bool:
         """Whether nobody between could read credentials that are sent there."""
         parts = urlsplit(url if self.basic else self.realm)
-        return parts.scheme == "https" or (parts.scheme == "http" and _is_here(parts.hostname or ""))
+        return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
 
     def token(self, scope: str, login: Login | None) -> tuple[str, str]:
         """A token, an anonymous one without a login, and the status of the answer; '' for no token."""
@@ -187,8 +189,4 @@ def _basic(login: Login) -> Mapping[str, str]:
 
 def _scheme(registry: str) -> str:
     """As Docker has it: a registry of this machine speaks plain HTTP."""
-    return "http" if _is_here(urlsplit(f"//{registry}").hostname or "") else "https"
-
-
-def _is_here(host: str) -> bool:
-    return host == "localhost" or host.startswith("127.")
+    return "http" if is_loopback(urlsplit(f"//{registry}").hostname) else "https"

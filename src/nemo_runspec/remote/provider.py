@@ -41,6 +41,7 @@ class Seen:
         state: one of `jobs.record.STATES`. `reason`: why, in words.
         exit_code, signal: of a job that is over.
         facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
+            `begun`: some of its nodes run and others do not; not shown, see `refresh`.
         started, ended: seconds since 1970.
         gone: True where the platform never had such a job: it was not submitted.
         detail: the backend's own, for its `rest`; never stored.

@@ -107,7 +107,9 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     result: dict[str, Found] = {record.name: (record, None) for record, settled in known if not settled}
     pairs, others = _current(store, _seen(provider, [record for record, settled in known if settled], places))
     result |= others
-    told = enforce(store, provider, [(record, timed(record, seen, time.time())) for record, seen in pairs])
+    told = enforce(
+        store, provider, [(record, timed(record, _as_begun(record, seen), time.time())) for record, seen in pairs]
+    )
     pairs, others = _current(store, told)
     result |= others
     result |= {record.name: (apply(store, record, seen), seen) for record, seen in pairs if _goes_on(record, seen)}
@@ -133,6 +135,16 @@ def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[s
         else:
             same.append((now, seen))
     return same, others
+
+
+def _as_begun(record: JobRecord, seen: Seen) -> Seen:
+    """A job all of whose nodes have run does not start again where one of them is not ready for a while."""
+    if not seen.facts.get("begun"):
+        return seen
+    ran = record.state == "running"
+    hidden = ("begun", "phase", "failing", "waiting") if ran else ("begun",)
+    facts = {name: value for name, value in seen.facts.items() if name not in hidden}
+    return replace(seen, state="running" if ran else seen.state, facts=facts)
 
 
 def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, Seen]]) -> dict[str, Found]:

@@ -369,9 +369,10 @@ nemotron_gate() {
 nemotron_heed_failures() {
   local failed
   for failed in "$nemotron_gates"/failed.*[0-9]; do # not a file.PID.tmp that is being written
-    [ -f "$failed" ] || continue
-    nemotron_reason=`nemotron_value "$failed" reason`
-    exit "`nemotron_value "$failed" exit_code`"
+    if [ -f "$failed" ]; then
+      nemotron_reason=`nemotron_value "$failed" reason`
+      exit "`nemotron_value "$failed" exit_code`"
+    fi
   done
 }
 
@@ -411,9 +412,10 @@ nemotron_meet() {
   NEMOTRON_NODE_IPS=''
   for ((task = 0; task < nemotron_tasks; task++)); do
     node=`nemotron_value "$nemotron_gates/address.$task" node`
-    case " $seen " in *" $node "*) continue ;; esac
-    seen="$seen $node"
-    NEMOTRON_NODE_IPS+=${NEMOTRON_NODE_IPS:+$'\n'}`nemotron_value "$nemotron_gates/address.$task" address`
+    if [[ " $seen " != *" $node "* ]]; then
+      seen="$seen $node"
+      NEMOTRON_NODE_IPS+=${NEMOTRON_NODE_IPS:+$'\n'}`nemotron_value "$nemotron_gates/address.$task" address`
+    fi
   done
   MASTER_ADDR=${MASTER_ADDR:-${NEMOTRON_NODE_IPS%%$'\n'*}}
   MASTER_PORT=${MASTER_PORT:-`nemotron_value "$nemotron_gates/address.0" port`}

@@ -4,6 +4,7 @@
 # runs the traps of pending signals first, takes their text for a part of it ("unexpected EOF while looking for matching
 # `)'"), and the signal is lost (5.2; each one that comes during the first of two in a command). What stands in backquotes
 # is read by the process that runs it. <(...) and >(...) are like $(...): only for a single moment of a shell's life.
+# A trap that is due as `continue` or `break` ends is skipped too: where they wait for long, they do without.
 
 # From here on no signal changes anything. Slurm sends TERM to every process of a job that it ends, and at the time limit
 # twice: the second would end the very mv or scontrol that says or does what the first one led to. What is ignored here

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
@@ -29,6 +30,10 @@ _NOT_DONE = frozenset({429})
 
 503 is none of them: a gateway says it, with or without Retry-After, also when the server behind it has done it.
 """
+
+_LOGIN = re.compile(r"(^|//)[^/\s]*@")
+_PARAMETERS = re.compile(r"[?#]\S+")
+"""What may be secret of a URL in a text: `user:password@`, and what follows a `?`, such as a presigned signature."""
 
 
 class Refused(UserError):
@@ -52,7 +57,7 @@ class NotKnown(Unreachable):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `url`: what was asked, without its parameters."""
+    """An answer. `url`: what was asked, to be shown: without its parameters and a login."""
 
     status: int
     headers: Mapping[str, str]
@@ -172,19 +177,20 @@ class Web:
             )
         except requests.exceptions.SSLError as error:
             raise UserError(
-                f"{self.name}: its certificate is not trusted: {_short(str(error))}",
-                where=url,
+                f"{self.name}: its certificate is not trusted: {_short(_without_secrets(str(error), url))}",
+                where=_shown(url),
                 remedy="REQUESTS_CA_BUNDLE names a file of certificates to trust",
             ) from None
         except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError) as error:
-            raise _Passing(_of(error), not_done=True) from None
+            raise _Passing(_of(error, url), not_done=True) from None
         except requests.exceptions.ConnectionError as error:
-            raise _Passing(_of(error), not_done=_never_connected(error)) from None
+            raise _Passing(_of(error, url), not_done=_never_connected(error)) from None
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, ValueError) as error:
-            raise UserError(f"{self.name}: {_short(str(error))}", where=url) from None
+            said = _short(_without_secrets(str(error), url))
+            raise UserError(f"{self.name}: {said}", where=_shown(url)) from None
         except requests.exceptions.RequestException as error:
-            raise _Passing(_of(error), not_done=False) from None
-        return self._checked(Reply(answer.status_code, answer.headers, answer.content, url))
+            raise _Passing(_of(error, url), not_done=False) from None
+        return self._checked(Reply(answer.status_code, answer.headers, answer.content, _shown(url)))
 
     def _checked(self, reply: Reply) -> Reply:
         if reply.status < 300:
@@ -204,10 +210,9 @@ class Web:
 
     def _elsewhere(self, reply: Reply) -> Refused:
         """The place it names is shown without its parameters, which may be secret."""
-        named = urlsplit(urljoin(reply.url, reply.headers.get("Location") or ""))
+        named = _shown(urljoin(reply.url, reply.headers.get("Location") or ""))
         return Refused(
-            f"{self.name} answers that it is at {named.scheme}://{named.netloc.rpartition('@')[2]}{named.path}"
-            f" (HTTP {reply.status})",
+            f"{self.name} answers that it is at {named} (HTTP {reply.status})",
             status=reply.status,
             body=_body(reply),
             where=reply.url,
@@ -221,7 +226,8 @@ class Web:
 
     def _gave_up(self, trouble: _Passing, method: str, url: str, *, again: bool) -> Unreachable:
         kind = Unreachable if again or method == "GET" else NotKnown
-        return kind(f"{self.name} does not answer as it should: {trouble}", where=url, remedy="try again later")
+        what = f"{self.name} does not answer as it should: {trouble}"
+        return kind(what, where=_shown(url), remedy="try again later")
 
 
 class _Passing(Exception):
@@ -245,12 +251,22 @@ def _never_connected(error: Exception) -> bool:
     return isinstance(getattr(cause, "reason", cause), NewConnectionError)
 
 
-def _of(error: Exception) -> str:
+def _shown(url: str) -> str:
+    """A URL for a person, without what may be secret of it. It need not be a good one, so it is not parsed."""
+    return _LOGIN.sub(r"\1", re.split("[?#]", url, maxsplit=1)[0], count=1)
+
+
+def _without_secrets(text: str, url: str) -> str:
+    """What an exception says, in which that URL, the path of it, or the one it was redirected to may stand."""
+    return _LOGIN.sub(r"\1", _PARAMETERS.sub("", text.replace(url, _shown(url))))
+
+
+def _of(error: Exception, url: str) -> str:
     """An exception of `requests` in few words: the innermost reason."""
     cause: Any = error.args[0] if error.args else error
     cause = getattr(cause, "reason", None) or cause
     text = str(cause).rpartition(": ")[2] if "object at 0x" in str(cause) else str(cause)
-    return _short(text or type(error).__name__)
+    return _short(_without_secrets(text, url) or type(error).__name__)
 
 
 def _message(reply: Reply) -> str:

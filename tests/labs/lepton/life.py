@@ -125,11 +125,17 @@ class Life:
         for replica in attempt.replicas:
             replica.says(self._trouble(attempt, replica) or _CREATING)
             self.job.note(replica.issue or _CREATING, replica.id, count=3)
-        if not any(self._trouble(attempt, replica) for replica in attempt.replicas):
+        fine = [replica for replica in attempt.replicas if not self._trouble(attempt, replica)]
+        if len(fine) == len(attempt.replicas):
             held = timings.starting
         elif scenario.issue:
             held = FOR_EVER if scenario.starting is None else scenario.starting
-        self._pause(held)
+        if 0 < len(fine) < len(attempt.replicas):
+            self._launch(attempt, fine)
+            for replica in fine:
+                replica.ready = True
+            self.job.state = "Running"
+        self._pause(held, lambda: any(replica.code for replica in fine))
 
     def _trouble(self, attempt: Attempt, replica: Replica) -> Issue | None:
         """What keeps a replica from starting."""
@@ -142,10 +148,8 @@ class Life:
 
     def _run(self, attempt: Attempt) -> None:
         scenario = attempt.scenario
-        for replica in attempt.replicas:
-            replica.pod = start_replica(self.lab, self.job, attempt, replica)
-            replica.says(None)
-            self.job.note(_PULLED, replica.id)
+        if not any(replica.code for replica in attempt.replicas):
+            self._launch(attempt, [replica for replica in attempt.replicas if replica.pod is None])
         if scenario.visible:
             self.job.state = scenario.word or "Running"
             self._pause(self.lab.timings.settling, lambda: self._done(attempt))
@@ -158,6 +162,12 @@ class Life:
                 happened = True
                 ENDINGS[scenario.then](self.lab, self.job, attempt)
         self._finish(attempt)
+
+    def _launch(self, attempt: Attempt, replicas: list[Replica]) -> None:
+        for replica in replicas:
+            replica.pod = start_replica(self.lab, self.job, attempt, replica)
+            replica.says(None)
+            self.job.note(_PULLED, replica.id)
 
     def _mended(self, attempt: Attempt) -> bool:
         """Starts replicas that have failed again, `max_failure_retry` times in all; whether one was."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +16,7 @@ from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.loopback import is_loopback
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
 __all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_tls", "shared_token"]
@@ -264,7 +263,7 @@ def require_tls(key: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname:
         raise UserError(f"{key} {url!r} is no URL", remedy="such as https://example.com/api/v1")
-    if parts.scheme == "http" and not _is_here(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise UserError(
             f"{key} {url!r} is plain HTTP: everybody on the way could read the application's secret and its tokens",
             remedy="use https://; http:// is for this machine alone, such as http://127.0.0.1:8080/api/v1",
@@ -285,13 +284,6 @@ def _token(base_url: str, client_id: str, secret: str) -> Token:
 
 def _kube(url: str, headers: Callable[[], Mapping[str, str]], patience: float) -> Web:
     return Web(url, "the cluster's API server", headers=headers, timeout=20.0, patience=min(patience, _KUBE_PATIENCE))
-
-
-def _is_here(host: str) -> bool:
-    """Whether a host is this machine by its name or by its address (127.0.0.0/8, ::1)."""
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _nothing() -> Mapping[str, str]:

@@ -69,10 +69,12 @@ class DgxCloudProvider:
     def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
         """As `CloudProvider.resolve`. The cargo stays a hole: making it may mean to send it."""
         from nemo_runspec.backends.dgxcloud.prepare import asked
+        from nemo_runspec.backends.dgxcloud.refusals import check_there
         from nemo_runspec.backends.dgxcloud.render import render
 
         plan = submission.plan
         api = connect(self.place(plan), submission.secrets, patience=AT_ONCE)
+        check_there(api, plan, say)
         facts, _ = asked(api, plan, say)
         return render(plan, facts)
 

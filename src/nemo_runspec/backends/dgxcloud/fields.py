@@ -12,9 +12,9 @@ from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, texts
-from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, base_spec, merge, plain_secrets
+from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
-from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values
+from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.cloud.storage.s3_names import lacking
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
@@ -127,6 +127,9 @@ _ODD: Mapping[str, str] = {
 }
 """Keys of custom_spec that are worth a word."""
 
+_SHORTEST_ARGS = 4000
+"""Characters of the first program of a pod, at most (`cloud.pod.program.boot_program`)."""
+
 _CLAIM = '{ claimName = "my-pvc", path = "/pvc", readOnly = false }'
 
 
@@ -158,8 +161,10 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
         UserError: values run:ai or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    problems = [*control_characters(env, _TEXTS), *_volume_problems(env), *cloud_problems(env), *_references(env)]
-    raise_problems("dgxcloud", [*problems, *plain_secrets(env.get("custom_spec") or {})])
+    problems = [*control_characters(env, _TEXTS), *_volume_problems(env), *cloud_problems(env)]
+    problems += [*_references(env), *_argument_problems(env)]
+    problems += plain_secrets(env.get("custom_spec") or {}, VARIABLES, "my-credential/{name}")
+    raise_problems("dgxcloud", problems)
     return DgxCloudTarget(
         pvcs=tuple(dict(claim) for claim in env.get("pvcs") or ()),
         distributed_framework=env.get("distributed_framework") or "PyTorch",
@@ -204,6 +209,14 @@ def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
                 UserError(f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {_CLAIM}")
             )
     return problems
+
+
+def _argument_problems(env: Mapping[str, Any]) -> list[UserError]:
+    length = env.get("max_args_chars") or 0
+    if not 0 < length < _SHORTEST_ARGS:
+        return []
+    what = f"max_args_chars: {length} characters do not hold what a pod begins with"
+    return [UserError(what, remedy=f"{_SHORTEST_ARGS} or more, as far as run:ai takes them")]
 
 
 def _references(env: Mapping[str, Any]) -> list[UserError]:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.errors import UserError
-from nemo_runspec.redact import is_secret_name
+from nemo_runspec.cloud.fields import spec_variables
 
 Spec = dict[str, Any]
 
@@ -73,18 +72,6 @@ def merge(spec: Spec, custom: Mapping[str, Any]) -> Merged:
     return Merged(_merge(spec, custom, "", replaced), tuple(replaced))
 
 
-def plain_secrets(custom: Mapping[str, Any]) -> list[UserError]:
-    """Variables of a `custom_spec` that would show a secret to everyone who sees the workload."""
-    return [
-        UserError(
-            f"custom_spec.{VARIABLES}: {entry['name']} holds a secret, which everyone who sees the workload would see",
-            remedy=f'keep it in run:ai, and set secret_vars = {{ {entry["name"]} = "my-credential/{entry["name"]}" }}',
-        )
-        for entry in _entries(custom.get(VARIABLES))
-        if is_secret_name(str(entry.get("name"))) and entry.get("value")
-    ]
-
-
 def _merge(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, replaced: list[str]) -> Spec:
     merged = dict(old)
     for key, value in new.items():
@@ -101,12 +88,8 @@ def _merge(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, replaced
 
 def _join(old: list[Any], new: Any, replaced: list[str]) -> list[Any]:
     """Variables of both, each name once; what is no variable, such as a hole, stays where it is."""
-    given = {str(entry.get("name")): entry for entry in _entries(new)}
-    known = {str(entry.get("name")) for entry in _entries(old)}
+    given = {str(entry.get("name")): entry for entry in spec_variables({VARIABLES: new}, VARIABLES)}
+    known = {str(entry.get("name")) for entry in spec_variables({VARIABLES: old}, VARIABLES)}
     replaced += [f"{VARIABLES}.{name}" for name in given if name in known]
     kept = [given.get(str(entry.get("name")), entry) if isinstance(entry, Mapping) else entry for entry in old]
     return [*kept, *(entry for name, entry in given.items() if name not in known)]
-
-
-def _entries(value: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
+from nemo_runspec.cloud.diagnosis.meanings import PASSING
 from nemo_runspec.errors import UserError
 
 _PHASE_AFTER: Mapping[str, str] = {
@@ -20,6 +22,9 @@ _PHASE_AFTER: Mapping[str, str] = {
 
 _OF_BOTH = frozenset({"Failed", "BackOff"})
 """Reasons that the kubelet gives of images as of containers: their message tells which is meant."""
+
+_NO_CAUSE = re.compile(r"Error: \w+$|Back-?off", re.IGNORECASE)
+"""What the kubelet says of a pull that failed beside the event that says why."""
 
 _PLACED = "Scheduled"
 """The first event of a pod that has got a node: what is older was of its queue, or of another pod of this name."""
@@ -64,7 +69,7 @@ def wait_of(api: RunaiApi, row: Row, known: Meaning, *, brief: bool = False) -> 
         return Wait(said or _warning(events), known.waits, nodes)
     newest = _newest(events)
     phase = "pull" if "pull" in newest.values() else next(iter(newest.values()), "pull")
-    failing = any(_fails_to_pull(event) for event in events if newest.get(_about(event)) == "pull")
+    failing = any(_is_failing([event for event in events if _about(event) == pod]) for pod in _pulling(newest))
     return Wait(said or _warning(events), phase, nodes, placed, failing)
 
 
@@ -118,6 +123,17 @@ def _phase_after(event: Row) -> str:
     if reason in _OF_BOTH:
         return "pull" if "pull" in message or "image" in message else "start"
     return _PHASE_AFTER.get(reason, "")
+
+
+def _pulling(newest: Mapping[str, str]) -> Iterator[str]:
+    return (pod for pod, phase in newest.items() if phase == "pull")
+
+
+def _is_failing(events: Sequence[Row]) -> bool:
+    """Whether a pod's pull has failed, and will again as far as its newest event says that names a cause."""
+    failed = [str(event.get("message")) for event in events if _fails_to_pull(event)]
+    cause = next((said for said in failed if not _NO_CAUSE.match(said)), "")
+    return bool(failed) and not PASSING.search(cause)
 
 
 def _fails_to_pull(event: Row) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.loopback import is_loopback
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 
@@ -144,7 +145,7 @@ def is_rootless(info: Mapping[str, Any]) -> bool:
 def _refuse_other_machines(host: str) -> None:
     """The job's files are mounted from this machine."""
     parts = urlsplit(host)
-    if parts.scheme == "unix" or (parts.scheme in ("tcp", "http") and _is_here(parts.hostname)):
+    if parts.scheme == "unix" or (parts.scheme in ("tcp", "http") and is_loopback(parts.hostname)):
         return
     known = parts.scheme in ("tcp", "http", "https", "ssh", "npipe")
     what = "names an engine that jobs cannot use" if known else "is not the address of a Docker engine"
@@ -152,10 +153,6 @@ def _refuse_other_machines(host: str) -> None:
         f"DOCKER_HOST {what}: {host}",
         remedy="unset it, or name one of this machine: unix:///path, tcp://127.0.0.1:port (a job's files are mounted)",
     )
-
-
-def _is_here(hostname: str | None) -> bool:
-    return hostname in ("localhost", "::1") or (hostname or "").startswith("127.")
 
 
 def _try_socket(host: str) -> None:

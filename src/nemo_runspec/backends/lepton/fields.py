@@ -15,7 +15,7 @@ from nemo_runspec.backends.checks import below, control_characters, flags, lists
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
-from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values
+from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.duration import seconds
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -162,6 +162,7 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     env = request.env
     mounts = list(env.get("mounts") or ())
     problems = [*control_characters(env, _TEXTS), *rules.problems(env, request.name), *cloud_problems(env)]
+    problems += plain_secrets(env.get("custom_spec") or {}, "envs", "my-secret")
     raise_problems("lepton", problems)
     at = "" if mounts else mounting_point(env.get("nemo_run_dir") or "")
     target = LeptonTarget(

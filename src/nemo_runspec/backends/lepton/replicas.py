@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
+from nemo_runspec.cloud.diagnosis.meanings import PASSING
 from nemo_runspec.remote.provider import Event, Replica
 
 _READY = frozenset({"", "Ready"})
@@ -25,7 +26,8 @@ _REASONS: Mapping[str, str] = {
 """Reasons of Lepton's `readiness_issue`, in our words; one that is not here is shown as it is."""
 
 _MESSAGES = (
-    (re.compile(r"pull.*(fail|denied|back ?-?off|error|unauthorized|40[134])|ImagePullBackOff|ErrImagePull", re.I),
+    (re.compile(r"fail\w* to pull|pull.*(fail|denied|back ?-?off|error|unauthorized|40[134])|"
+                r"ImagePullBackOff|ErrImagePull", re.I),
      "the image cannot be pulled"),
     (re.compile(r"\bpulling\b|image pull", re.I), "pulling the image"),
     (re.compile(r"mount point|FailedMount|mount.*fail", re.I), "its storage cannot be mounted"),
@@ -33,12 +35,9 @@ _MESSAGES = (
 )  # fmt: skip
 """What is more exact than the reason, where the message says it; the first that fits."""
 
-_PASSING = re.compile(
-    r"toomanyrequests|rate limit|\b429\b|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b", re.I
-)
-"""Words of a pull that failed this time and may not fail the next time: the node tries by itself."""
-
 _ON_THE_WAY = ("pulling the image", "starting", "waiting for nodes")
+
+_ENDED = ("the platform has ended it", "being deleted", "deleted")
 
 _INDEX = re.compile(r"-(\d+)-[a-z0-9]+$")
 _PULL_PROBLEMS = ("pulling the image", "the image cannot be pulled")
@@ -92,10 +91,15 @@ def phase_of(replicas: Sequence[Replica], otherwise: str) -> str:
     return otherwise
 
 
+def is_to_start(replicas: Sequence[Replica]) -> bool:
+    """Whether one of them has not run yet, by what the platform says of it."""
+    return any(replica.problem and replica.problem not in _ENDED for replica in replicas)
+
+
 def is_failing(replicas: Sequence[Replica]) -> bool:
     """Whether the platform says of a pod that its image was asked for and refused, as it will be again."""
     refused = (each for each in replicas if each.problem == "the image cannot be pulled")
-    return any(not _PASSING.search(each.message) for each in refused)
+    return any(not PASSING.search(each.message) for each in refused)
 
 
 def out_of_memory(replicas: Sequence[Replica]) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import fill_mounts
@@ -68,14 +70,20 @@ def refuse_loss(plan: Plan, why: str = "") -> None:
     if target.shared:
         return
     what = ""
-    outputs = [artifact.name for artifact in plan.produces if artifact.path]
+    lost = [f"{each.name} ({each.path})" for each in plan.produces if each.path and not _outlives(each.path, target)]
     if plan.resources.nodes > 1:
         what = f"{plan.resources.nodes} nodes share no directory"
-    elif outputs and not target.outputs:
-        what = f"{', '.join(outputs)} would be lost when the job ends"
+    elif lost:
+        what = f"{', '.join(lost)} would be lost when the job ends"
     if what:
         raise UserError(
             f"nemo_run_dir '{target.nemo_run_dir}' is on none of mounts: {why}{what}; nothing was submitted",
             remedy=f'mounts = [{{ path = "/…", mount_path = "{target.nemo_run_dir or "/mnt/data"}", '
-            'from = "node-nfs:VOLUME" }], or outputs with output_url for a job of one node',
+            'from = "node-nfs:VOLUME" }], or outputs with output_url, which hold them, for a job of one node',
         )
+
+
+def _outlives(path: str, target: LeptonTarget) -> bool:
+    """Whether what a job writes there is still there without its pod: it is on a mount, or is copied away."""
+    places = [*(str(mount["mount_path"]) for mount in target.mounts), *target.outputs]
+    return any(below(posixpath.normpath(path), posixpath.normpath(place)) for place in places)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nemo_runspec.cloud.fields import spec_variables
 from nemo_runspec.duration import seconds
 from nemo_runspec.errors import UserError
 
@@ -143,11 +144,18 @@ def _priority(env: Mapping[str, Any]) -> list[UserError]:
     ]
 
 
+def _variables(env: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The variables that a profile sets in the job's description, by where it does."""
+    spec = spec_variables(env.get("custom_spec") or {}, "envs")
+    given = {key: list(env.get(key) or ()) for key in ("secret_vars", "secrets")}
+    return {**given, "custom_spec.envs": [str(each.get("name")) for each in spec]}
+
+
 def _secrets(env: Mapping[str, Any]) -> list[UserError]:
     found = [
         UserError(f"{key}: {name!r} is a variable that Lepton sets itself", remedy="give it another name")
-        for key in ("secret_vars", "secrets")
-        for name in env.get(key) or ()
+        for key, names in _variables(env).items()
+        for name in names
         if name in RESERVED_VARIABLES
     ]
     return found + [

@@ -13,13 +13,14 @@ from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi, id_of, sectio
 from nemo_runspec.backends.lepton.replicas import (
     is_failing,
     is_lost,
+    is_to_start,
     out_of_memory,
     phase_of,
     read_event,
     replicas_of,
     waiting_of,
 )
-from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_over, meaning_of, times_of, word_of
+from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_begun, is_over, meaning_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.remote.provider import Handle, Replica, Seen
 
@@ -134,10 +135,13 @@ def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, closely: b
     """Without its pods nobody knows what a job that starts waits for: no phase is told then; the last one counts."""
     meaning = meaning_of(job)
     replicas = replicas_of(api, str(handle["id"])) if closely else []
+    begun, waiting = is_begun(job), waiting_of(replicas)
+    if begun and closely and not is_to_start(replicas):
+        meaning, begun = Meaning("running", reason=waiting), False  # all have run, and one does not any more
     facts = _facts(handle, word_of(job), replicas)
     if meaning.state != "running":
         facts |= {"failing": True} if is_failing(replicas) else {}
-        waiting = waiting_of(replicas)
+        facts |= {"begun": True} if begun else {}
         if closely or meaning.phase != "start":
             facts["phase"] = phase_of(replicas, meaning.phase) if meaning.phase == "start" else meaning.phase
         facts |= {"waiting": waiting} if waiting else {}

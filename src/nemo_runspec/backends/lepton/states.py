@@ -56,11 +56,17 @@ def meaning_of(job: Mapping[str, Any]) -> Meaning:
     word = str(status.get("state") or "")
     if word == "Archived":
         return _archived(job, status)
-    if word == "Running" and _is_zero(status.get("ready")) and _number(status.get("active")):
+    if word == "Running" and _lacks_pods(status):
         return STATES["Starting"]
     if not word:
         return Meaning("queued", "queue") if not status else Meaning("unknown", reason="Lepton does not say its state")
     return STATES.get(word) or Meaning("unknown", reason=f"Lepton says '{word}', which this version does not know")
+
+
+def is_begun(job: Mapping[str, Any]) -> bool:
+    """Whether some of its pods are ready, and others are not, or not yet."""
+    status = section(job, "status")
+    return word_of(job) == "Running" and _lacks_pods(status) and _number(status.get("ready")) > 0
 
 
 def is_over(job: Mapping[str, Any]) -> bool:
@@ -88,11 +94,11 @@ def seconds_of(time: Any) -> float | None:
 
 
 def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
-    if _number(status.get("failed")):
-        return Meaning("failed")
     spec = section(job, "spec")
     if _number(status.get("succeeded")) >= max(1, _number(spec.get("completions"))):
-        return Meaning("succeeded")
+        return Meaning("succeeded")  # whatever has failed before was started again
+    if _number(status.get("failed")):
+        return Meaning("failed")
     if spec.get("stopped"):
         return STATES["Stopped"]
     ends = [STATES.get(str(each.get("state"))) for each in rows(job, "status", "job_history")]
@@ -100,9 +106,14 @@ def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
     return last or Meaning("lost", reason="Lepton has archived it and does not say how it ended")
 
 
-def _is_zero(value: Any) -> bool:
-    """Whether it says 0, which is another thing than not to say a number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0
+def _lacks_pods(status: Mapping[str, Any]) -> bool:
+    """Whether it counts pods that are not ready; where it does not count, that says nothing."""
+    ready, active = status.get("ready"), status.get("active")
+    return _is_count(ready) and _is_count(active) and _number(ready) < _number(active)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _number(value: Any) -> int:

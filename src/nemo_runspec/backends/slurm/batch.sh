@@ -37,7 +37,19 @@ nemotron_ask() {
 nemotron_look() {
   local fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
   nemotron_ask --states=all --jobs="$nemotron_id" --Format="$fields"
-  IFS='|' read -r nemotron_state nemotron_why nemotron_preempted nemotron_starts nemotron_ends <<< "$nemotron_answer"
+  nemotron_rest=${nemotron_answer%%$'\n'*}
+  nemotron_next nemotron_state
+  nemotron_next nemotron_why
+  nemotron_next nemotron_preempted
+  nemotron_next nemotron_starts
+  nemotron_next nemotron_ends
+}
+
+# NAME: sets the variable to what comes before the next | of nemotron_rest. A `read` would do: but what a trap reads takes
+# away the time limit of the `read -t` that the signal has interrupted, which then waits for ever (bash 5.2).
+nemotron_next() {
+  printf -v "$1" %s "${nemotron_rest%%|*}"
+  case $nemotron_rest in *'|'*) nemotron_rest=${nemotron_rest#*|} ;; *) nemotron_rest='' ;; esac
 }
 
 # NAME: has the job script hand a signal to the command, on every node, also one that is not there yet.
@@ -150,7 +162,7 @@ nemotron_decide() {
   [ "$nemotron_why" != TimeLimit ] || interrupted='its time limit was reached'
   ! nemotron_is_preempted || interrupted='it was preempted'
   if [ -e "$nemotron_job/status/cancelled" ]; then
-    read -r by < "$nemotron_job/status/cancelled"
+    by=`head -n 1 "$nemotron_job/status/cancelled"`
     nemotron_set over "cancelled by $by"
   elif nemotron_is_put_back; then
     nemotron_set slurm 'Slurm starts the job again'
@@ -270,8 +282,7 @@ nemotron_step() {
   { set +vx; } 2> /dev/null
   nemotron_phase=step
   for hook in "${nemotron_before[@]}"; do
-    [ -z "$nemotron_fate" ] || break
-    "$hook" "$@" || { code=$?; break; }
+    if [ -z "$nemotron_fate${code-}" ]; then "$hook" "$@" || code=$?; fi
   done
   [ -z "$nemotron_fate" ] || code=143 # Slurm has ended what stood before the step: nothing is begun any more
   if [ -z "${code-}" ]; then

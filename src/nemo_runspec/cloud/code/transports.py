@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -160,7 +161,7 @@ def put(
         return "", tuple(text[start : start + step] for start in range(0, len(text), step))
     if way == "volume":
         assert offer.volume is not None
-        _put_on_volume(source, offer.volume / PACKAGES / f"{digest}.tar.gz", say)
+        _put_on_volume(source, digest, offer.volume / PACKAGES, say)
         return "", ()
     if way == "s3":
         assert offer.s3 is not None
@@ -245,9 +246,10 @@ def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
     return S3Place(target.code_url.rstrip("/"), bucket)
 
 
-def _put_on_volume(source: bytes | Path, place: Path, say: Callable[[str], None]) -> None:
+def _put_on_volume(source: bytes | Path, digest: str, folder: Path, say: Callable[[str], None]) -> None:
     """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
-    if place.is_file() and place.stat().st_size == _size(source):
+    place = folder / f"{digest}.tar.gz"
+    if _is_at(place, digest):
         return
     say(str(place.parent))
     try:
@@ -269,6 +271,16 @@ def _put_on_volume(source: bytes | Path, place: Path, say: Callable[[str], None]
         ) from None
 
 
+def _is_at(place: Path, digest: str) -> bool:
+    """Whether the package is there, whole; one that was damaged is put there anew."""
+    found = hashlib.sha256()
+    try:
+        _copy(place, found.update)
+    except OSError:
+        return False
+    return found.hexdigest() == digest
+
+
 def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
     """Once per digest; the presigned URL that the pods fetch it from."""
     url = f"{place.url}/{digest}.tar.gz"
@@ -279,10 +291,6 @@ def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[
         path = source if isinstance(source, Path) else Path(scratch.name)
         place.bucket.put(url, path, digest, lambda: say(place.url))
     return place.bucket.presign(url, DAYS * 86400)
-
-
-def _size(source: bytes | Path) -> int:
-    return source.stat().st_size if isinstance(source, Path) else len(source)
 
 
 def _copy(source: bytes | Path, write: Callable[[bytes], object]) -> None:

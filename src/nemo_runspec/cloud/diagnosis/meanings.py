@@ -35,6 +35,22 @@ def _meaning(kind: str, regex: str, what: str, advice: str = "", *, start: bool 
 
 _PULL = r"pull|image|registry|manifest|nvcr|docker"
 
+UNREACHED = (
+    r"no such host|server misbehaving|temporary failure in name resolution|network is unreachable|no route to host|"
+    r"i/o timeout|connection refused|tls handshake"
+)
+"""Network errors, in Go's words and the C library's, by which a server was never talked to: no name, way, connection.
+
+They may pass by themselves: of a pull, the node tries again.
+"""
+
+PASSING = re.compile(
+    r"toomanyrequests|rate limit|\b429\b|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b|"
+    + UNREACHED,
+    re.IGNORECASE,
+)
+"""Words of a pull that failed this time and may not fail the next time: the node tries by itself."""
+
 MEANINGS: tuple[Meaning, ...] = (
     _meaning(
         "out of memory",
@@ -75,6 +91,14 @@ MEANINGS: tuple[Meaning, ...] = (
         r"out of capacity|quota|not enough|no (?:free|idle|available) (?:node|gpu|resource)|"
         r"resources? (?:are |is )?unavailable|nonpreemptibleoverquota|overlimit",
         "there is no room for it",
+        start=True,
+    ),
+    # Before the next two: a registry that was not reached has refused nothing, and `no such host` is no missing image.
+    # `image` and `docker` are too little to go by here: a container runtime's own socket refuses connections too.
+    _meaning(
+        "node",
+        rf"(?=.*(?:pull|registry|manifest|nvcr|/v2/))(?=.*(?:{UNREACHED})).*",
+        "its node{at} does not reach the registry that its image names",
         start=True,
     ),
     _meaning(

@@ -11,7 +11,7 @@ nemotron_pod_begin() {
   case $given in '' | *[!0-9]*) given=0 ;; esac
   [ "$nemotron_pod_count" -gt 1 ] || given=0
   nemotron_pod_index=$given nemotron_pod_attempt=${NEMOTRON_POD_ATTEMPT:-0}
-  nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
+  nemotron_pod_child='' nemotron_pod_group='' nemotron_pod_forking='' nemotron_pod_signals=0 nemotron_pod_watch='' nemotron_pod_phase=start
   nemotron_pod_log=$nemotron_pod_dir/logs/node-$nemotron_pod_index.log nemotron_pod_tee=''
   nemotron_pod_status=$nemotron_pod_dir/status
   nemotron_pod_oom=`nemotron_oom_kills`
@@ -45,10 +45,12 @@ nemotron_pod_count_lives() {
   [ "$nemotron_pod_life" -le 1 ] || NEMOTRON_POD_LIFE+=.$nemotron_pod_life
 }
 
-# NAME: notes a signal and passes it on as nemotron_pod_run was told.
+# NAME: notes a signal and passes it on as nemotron_pod_run was told. While that forks, nothing is started here: `$!` would
+# be another's, and `set -m` over; it passes on what has come then.
 nemotron_pod_signal() {
   nemotron_pod_told=$1
   nemotron_pod_signals=$((nemotron_pod_signals + 1))
+  [ -z "$nemotron_pod_forking" ] || return 0
   [ -n "$nemotron_pod_watch" ] || nemotron_pod_say_stopping
   if [ -n "$nemotron_pod_child" ] && [ "$nemotron_pod_group" != none ]; then
     kill -TERM -- "$nemotron_pod_group$nemotron_pod_child" 2> /dev/null || :
@@ -74,12 +76,13 @@ nemotron_pod_say_stopping() {
 # runs to its end, whether signals come meanwhile or have come before.
 nemotron_pod_run() {
   [ -z "$nemotron_pod_told" ] || [ "$1" = none ] || return 143
-  nemotron_pod_group=$1
+  nemotron_pod_group=$1 nemotron_pod_forking=1
   shift
   set -m
   "$@" < /dev/null 3>&- &
   nemotron_pod_child=$!
   set +m
+  nemotron_pod_forking=''
   [ -z "$nemotron_pod_told" ] || nemotron_pod_signal "$nemotron_pod_told" # it came before there was a child
   nemotron_await "$nemotron_pod_child" nemotron_pod_signals
   nemotron_pod_child=''
@@ -89,26 +92,33 @@ nemotron_pod_run() {
 # GROUP get|put OPTIONS: fetches inputs, or copies outputs away; its last words are kept as the reason.
 nemotron_pod_move() {
   local code=0 said=$nemotron_pod_status/data-$nemotron_pod_index.said
+  local ended=$nemotron_pod_status/data-$nemotron_pod_index.code
   if ! type -P python3 > /dev/null; then
     nemotron_pod_reason="the image has no python3, which inputs and outputs on S3 need"
     nemotron_pod_say "$nemotron_pod_reason"
     return 1
   fi
-  nemotron_pod_run "$1" nemotron_pod_data "$2" "$said" "${@:3}" || code=$?
+  rm -f "$ended"
+  nemotron_pod_run "$1" nemotron_pod_data "$2" "$said" "$ended" "${@:3}" || code=$?
+  [ ! -s "$ended" ] || code=`cat "$ended"` # its status may have been missed, see nemotron_is_missed
   if [ "$code" -ne 0 ]; then
     nemotron_pod_reason=`tail -n 1 "$said" 2> /dev/null`
     nemotron_pod_reason=${nemotron_pod_reason#nemotron: }
   fi
-  rm -f "$said"
+  rm -f "$said" "$ended"
   return "$code"
 }
 
+# get|put SAID ENDED OPTIONS: the files take its last words, and its status.
 nemotron_pod_data() {
+  local code
   {
     python3 "$nemotron_pod_dir/data.py" "$1" "$nemotron_pod_dir/data.json" \
-      --node "$nemotron_pod_index" "${@:3}" 2>&1 >&4 | tee "$2"
-    return "${PIPESTATUS[0]}"
+      --node "$nemotron_pod_index" "${@:4}" 2>&1 >&4 | tee "$2"
+    code=${PIPESTATUS[0]}
   } 4>&1
+  printf '%s\n' "$code" > "$3"
+  return "$code"
 }
 
 # REASON [CODE]: ends this node before its job script, and tells the others, which would wait for it.

@@ -38,14 +38,19 @@ nemotron_pod_others() {
   [ "$nemotron_pod_index" -eq 0 ] && [ "$nemotron_pod_count" -gt 1 ] || return "$code"
   [ "$code" -eq 0 ] || [ -n "$nemotron_pod_copies" ] || return "$code"
   for ((node = 1; node < nemotron_pod_count; node++)); do
-    case $nemotron_pod_missing in *" $node "*) continue ;; esac
-    [ "$code" -eq 0 ] || [ "$1" = end ] || limit=${limit:-$((SECONDS + 120))}
-    nemotron_pod_await "nemotron_pod_$1" "$node" "$limit"
-    [ "$code" -eq 0 ] && [ "$nemotron_pod_other" != 0 ] || continue
-    nemotron_pod_follow "$node"
-    code=$nemotron_pod_other
+    if [[ $nemotron_pod_missing != *" $node "* ]]; then nemotron_pod_heed "$1"; fi
   done
   return "$code"
+}
+
+# command|end: waits for one of them, `node`; sets `code` and `limit` of nemotron_pod_others.
+nemotron_pod_heed() {
+  [ "$code" -eq 0 ] || [ "$1" = end ] || limit=${limit:-$((SECONDS + 120))}
+  nemotron_pod_await "nemotron_pod_$1" "$node" "$limit"
+  if [ "$code" -eq 0 ] && [ "$nemotron_pod_other" != 0 ]; then
+    nemotron_pod_follow "$node"
+    code=$nemotron_pod_other
+  fi
 }
 
 # NODE: why this node fails with that one; all others may know, which would wait for it.

@@ -121,6 +121,8 @@ def _data(plan: Plan) -> str | None:
         "endpoint": target.s3_endpoint,
         "region": target.s3_region,
         "cache": f"{run_dir(plan).rstrip('/')}/s3" if target.shared else None,
+        # The pod finds out which outputs lie on no mount: their paths may be links, and custom_spec may add mounts.
+        "kept": f"{run_dir(plan).rstrip('/')}/outputs/{plan.name}" if target.shared and target.outputs else None,
     }
     return json.dumps(known, indent=2) + "\n"
 

@@ -14,34 +14,52 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
     from nemo_runspec.cloud.storage.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from nemo_runspec.cloud.storage.data_kept import keep
     from nemo_runspec.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
     from nemo_runspec.cloud.storage.s3 import PART, S3, S3Error, from_environment, split
 else:  # in a job's directory
     from data_cache import AT_ONCE, Brought, Spot, bring, in_cache
+    from data_kept import keep
     from data_outputs import Upload, is_shared, output_names, uploads, why
     from s3 import PART, S3, S3Error, from_environment, split
 
-PROGRAMS = ("data.py", "data_cache.py", "data_outputs.py", "s3.py", "s3_wire.py", "s3_names.py")
+PROGRAMS = ("data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "s3.py", "s3_wire.py", "s3_names.py")
 
 LOCK_SECONDS = 60
 """After so long without a sign of life another node, or another job, counts as dead."""
 
 
 class Job(NamedTuple):
-    """What data.json says. `folder`: where that file is; `node`: which this is."""
+    """What data.json says.
+
+    Args:
+        cache: where inputs are kept for others, `kept`: where outputs are kept; None where there is no mount.
+        folder: where that file is. `node`: which this is.
+    """
 
     inputs: "dict[str, str]"
     outputs: "list[str]"
     output_url: str
     cache: "Path | None"
+    kept: "Path | None"
     lock_seconds: float
     folder: Path
     node: int
+
+
+class Found(NamedTuple):
+    """What this node copies away, each by its key below `output_url`. `own`: those that would go with its pod."""
+
+    files: "list[Upload]"
+    own: "list[Upload]"
+    problems: "list[str]"
+    missing: "list[str]"
 
 
 class Sent(NamedTuple):
@@ -56,12 +74,11 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     options = _options().parse_args(arguments)
     try:
         said = json.loads(options.file.read_text(encoding="utf-8"))
-        job, s3 = _job(said, options), _client(said)
-        _heed_signals(s3)
+        job = _job(said, options)
         if options.action == "get":
-            get(s3, job)
+            get(_client(said), job)
             return 0
-        return put(s3, job, failed=options.status != 0)
+        return put(partial(_client, said), job, failed=options.status != 0)
     except S3Error as error:
         return _failed(str(error))
     except OSError as error:
@@ -87,31 +104,72 @@ def get(s3: S3, job: Job) -> None:
         _say(f"input {path}: {_files(brought.files)}, {_size(brought.size)}, of {url} in {seconds:.0f} s{cached}")
 
 
-def put(s3: S3, job: Job, *, failed: bool = False) -> int:
-    """Copies every output to S3, as many as can be. Says what was done; the exit code.
+def put(connect: "Callable[[], S3]", job: Job, *, failed: bool = False) -> int:
+    """Copies every output to the mount, where it is on none, then to S3, as many as can be. Says what was done.
 
     Args:
+        connect: makes the client, once the outputs are safe: there may be no keys.
         failed: the job has failed; that an output is missing is then only a warning.
+
+    Returns:
+        The exit code.
     """
-    began, missing = time.monotonic(), []
-    found: list[Upload] = []
-    problems: list[str] = []
-    bucket, prefix = split(job.output_url) if job.outputs else ("", "")
+    found = _found(job)
+    kept = _kept(job, found.own)
+    try:
+        problems = _upload(connect(), job, found.files)
+    except S3Error as error:
+        problems = [str(error)]
+    return _judged(found.problems + problems, found.missing, kept, failed=failed)
+
+
+def _found(job: Job) -> Found:
+    """All outputs that are there, but for those that node 0 copies for every node."""
+    found = Found([], [], [], [])
     for output, name in zip(job.outputs, output_names(job.outputs)):  # noqa: B905  (`strict` came with Python 3.10)
         try:
             if not Path(output).exists():
-                missing += [] if job.node else [f"output {output} is not there"]
-            elif job.node == 0 or not is_shared(Path(output), job.folder):
-                key = "/".join(filter(None, (prefix.rstrip("/"), f"node-{job.node}" if job.node else "", name)))
-                found += uploads(Path(output), key, problems, _say)
+                found.missing.extend([] if job.node else [f"output {output} is not there"])
+                continue
+            shared = is_shared(Path(output), job.folder)
+            if job.node and shared:
+                continue
+            key = "/".join(filter(None, (f"node-{job.node}" if job.node else "", name)))
+            files = uploads(Path(output), key, found.problems, _say)
+            found.files.extend(files)
+            found.own.extend([] if shared else files)
         except OSError as error:
-            problems.append(why(output, error))
-    sent = list(_sent(s3, bucket, found))
+            found.problems.append(why(output, error))
+    return found
+
+
+def _kept(job: Job, own: "list[Upload]") -> str:
+    """Copies to the mount what would go with the pod; says in words what is there then, '' for nothing."""
+    if job.kept is None or not own:
+        return ""
+    done = keep(own, job.kept, job.node)
+    place = job.kept / f"node-{job.node}" if job.node else job.kept
+    if done.problem:
+        _say(f"warning: outputs: {_files(len(own) - done.copied)} cannot be kept in {place}: {done.problem}")
+    return f"{_files(done.copied)} {'is' if done.copied == 1 else 'are'} kept in {place}" if done.copied else ""
+
+
+def _upload(s3: S3, job: Job, files: "list[Upload]") -> "list[str]":
+    """Sends files, and says how many; what is wrong with the others.
+
+    Raises:
+        S3Error: `output_url` is none.
+    """
+    if not job.outputs:
+        return []
+    began, (bucket, prefix) = time.monotonic(), split(job.output_url)
+    keys = ("/".join(filter(None, (prefix.rstrip("/"), each.key.lstrip("/")))) for each in files)
+    sent = list(_sent(s3, bucket, [Upload(each.file, key) for each, key in zip(files, keys)]))  # noqa: B905  (3.10)
     done = [each for each in sent if not each.problem]
-    if job.outputs and (found or job.node == 0):
+    if files or job.node == 0:
         size, seconds = sum(each.size for each in done), time.monotonic() - began
         _say(f"outputs: {_files(len(done))}, {_size(size)}, are at {job.output_url} after {seconds:.0f} s")
-    return _judged(problems + [each.problem for each in sent if each.problem], missing, failed=failed)
+    return [each.problem for each in sent if each.problem]
 
 
 def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str) -> Brought:
@@ -186,17 +244,19 @@ def _send(s3: S3, bucket: str, upload: Upload) -> Sent:
         return Sent(0, why(upload.file, error))
 
 
-def _judged(problems: "list[str]", missing: "list[str]", *, failed: bool) -> int:
-    """Says what went wrong, what counts last."""
+def _judged(problems: "list[str]", missing: "list[str]", kept: str, *, failed: bool) -> int:
+    """Says what went wrong, what counts last, and what is kept in any case. The exit code."""
     for line in missing if failed else []:
         _say(f"warning: {line}")
     problems = problems + ([] if failed else missing)
     if not problems:
+        if kept:
+            _say(f"outputs: {kept}")
         return 0
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     for line in problems[1:10]:
         _say(line)
-    return _failed(problems[0] + more)
+    return _failed(problems[0] + more + (f"; {kept}" if kept else ""))
 
 
 def _options() -> argparse.ArgumentParser:
@@ -214,6 +274,7 @@ def _job(said: "dict[str, Any]", options: argparse.Namespace) -> Job:
         said.get("outputs") or [],
         said.get("output_url") or "",
         Path(said["cache"]) if said.get("cache") else None,
+        Path(os.fsdecode(said["kept"].encode("utf-8", "surrogateescape"))) if said.get("kept") else None,
         float(said.get("lock_seconds") or LOCK_SECONDS),
         options.file.resolve().parent,
         options.node,
@@ -221,10 +282,12 @@ def _job(said: "dict[str, Any]", options: argparse.Namespace) -> Job:
 
 
 def _client(said: "dict[str, Any]") -> S3:
+    """A client that ends when this program is told to."""
     patience = float(said.get("patience") or 120)
     s3 = from_environment(said.get("endpoint") or "", said.get("region") or "", patience=patience)
     if s3 is None:
         raise S3Error("there are no keys for S3", "set ACCESS_KEY and SECRET_KEY where the job is submitted")
+    _heed_signals(s3)
     return s3
 
 

@@ -28,9 +28,6 @@ from nemo_runspec.planning.model import Artifact, Package, Plan
 from nemo_runspec.remote.provider import Parts
 from nemo_runspec.supervise.bundle import read_bundle
 
-pod_files_of = pod_files
-"""What `loaded` renders a pod's files with, see `change_pod_script`."""
-
 ROOMY = Offer(90_000, 500_000)
 
 
@@ -53,23 +50,23 @@ def producing(plan: Plan, name: str, path: str) -> Plan:
 
 def loaded(plan: Plan, *, kind: str = "lepton", archive: Path | None = None, offer: Offer = ROOMY) -> Cargo:
     """The plan's cargo, put where its offer says."""
-    texts = {file.name: file.text for file in pod_files_of(plan, kind=kind)} | {
-        "train.yaml": "{}\n",
-        "job.yaml": "{}\n",
-    }
+    texts = {"train.yaml": "{}\n", "job.yaml": "{}\n"}
+    texts |= {file.name: file.text for file in pod_files(plan, kind=kind)}
     return load(plan, texts, Parts(read_bundle(plan.bundle), archive), offer, lambda line: None)
 
 
 def change_pod_script(monkeypatch: pytest.MonkeyPatch, place: str, text: str) -> None:
     """Puts a text into pod.sh instead of a place that is there once: a moment too short to meet."""
+    unchanged = pod_files
 
-    def changed(plan: Plan, *, kind: str) -> tuple[RenderedFile, ...]:
-        (script,) = [file for file in pod_files(plan, kind=kind) if file.name == POD_SCRIPT]
-        assert script.text.count(place) == 1
-        new = replace(script, text=script.text.replace(place, text))
-        return tuple(new if file.name == POD_SCRIPT else file for file in pod_files(plan, kind=kind))
+    def changed(plan: Plan, *, kind: str) -> list[RenderedFile]:
+        files = unchanged(plan, kind=kind)
+        assert [file.text.count(place) for file in files if file.name == POD_SCRIPT] == [1]
+        return [
+            replace(file, text=file.text.replace(place, text)) if file.name == POD_SCRIPT else file for file in files
+        ]
 
-    monkeypatch.setattr(sys.modules[__name__], "pod_files_of", changed)
+    monkeypatch.setattr(sys.modules[__name__], "pod_files", changed)
 
 
 class PodProcess:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,6 @@ TO = "s3://bucket/results/job-1"
 @pytest.fixture
 def pod(tmp_path, s3_lab):
     return Pod(tmp_path, s3_lab)
-
-
-@pytest.fixture
-def own():
-    """A folder of a pod's own: not on the storage that the job's directory is on."""
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 def put(pod, *outputs, options=(), **told):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,17 +83,13 @@ def test_outputs_that_cannot_be_copied_are_a_failure(with_data, s3_lab):
     assert s3_lab.secret_key not in pod.text
 
 
-def test_outputs_of_a_pods_own_disk_are_on_the_mount_also_when_they_cannot_be_copied(tmp_path, s3_lab):
-    made = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    try:
-        data = {"output_url": "s3://bucket/out", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
-        plan = cloud_plan(tmp_path, MAKE, target={"outputs": (str(made / "out"),), **data})
-        s3_lab.fault("PUT *", "403", times=None)
-        keys = {"ACCESS_KEY": s3_lab.access_key, "SECRET_KEY": s3_lab.secret_key}
-        pod = start(loaded(plan), MADE=str(made / "out"), **keys)
-        assert pod.wait() == 1
-    finally:
-        shutil.rmtree(made)
+def test_outputs_of_a_pods_own_disk_are_on_the_mount_also_when_they_cannot_be_copied(tmp_path, s3_lab, own):
+    data = {"output_url": "s3://bucket/out", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
+    plan = cloud_plan(tmp_path, MAKE, target={"outputs": (str(own / "out"),), **data})
+    s3_lab.fault("PUT *", "403", times=None)
+    keys = {"ACCESS_KEY": s3_lab.access_key, "SECRET_KEY": s3_lab.secret_key}
+    pod = start(loaded(plan), MADE=str(own / "out"), **keys)
+    assert pod.wait() == 1
     kept = Path(plan.job_dir).parents[1] / "outputs" / plan.name
     assert pod.end.reason.startswith("outputs: ") and pod.end.reason.endswith(f"; 1 file is kept in {kept}")
     assert (kept / "out" / "model").read_text() == "weights"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -93,14 +91,6 @@ def begin(tmp_path, s3_lab):
     yield make
     for pod in (pod for job in jobs for pod in job.pods):
         pod.kill()
-
-
-@pytest.fixture
-def own():
-    """A folder that both nodes take for their own."""
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 def names(lab) -> list[str]:

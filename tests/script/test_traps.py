@@ -12,8 +12,11 @@ from jobkit import plan_for
 from nemo_runspec.script import JobLayout, render_job_script
 
 SOURCES = Path(str(files("nemo_runspec")))
-SHELLS = ("script/*.sh", "cloud/pod/*.sh", "backends/slurm/batch.sh", "backends/slurm/array.sh")
-PARTS = ("backends/slurm/health/batch.sh",)
+SHELLS = (
+    "script/*.sh",
+    "cloud/pod/*.sh",
+    *(f"backends/slurm/{name}.sh" for name in ("batch", "array", "health/batch")),
+)
 """What becomes part of a shell that heeds signals; what heeds them by itself says so."""
 
 HEEDS = re.compile(r"^\s*trap .*\bTERM\b", re.MULTILINE)
@@ -34,7 +37,7 @@ def found(text: str) -> list[str]:
 
 
 def heeding() -> list[Path]:
-    named = {path for pattern in (*SHELLS, *PARTS) for path in SOURCES.glob(pattern)}
+    named = {path for pattern in SHELLS for path in SOURCES.glob(pattern)}
     return sorted(named | {path for path in SOURCES.rglob("*.sh") if HEEDS.search(path.read_text(encoding="utf-8"))})
 
 

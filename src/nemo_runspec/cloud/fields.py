@@ -174,9 +174,8 @@ def _secret_vars(env: Mapping[str, Any]) -> list[UserError]:
     ]
 
 
-def spec_variables(custom: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """The variables of a `custom_spec`, which a platform's spec has in a list below that key."""
-    given = custom.get(key)
+def spec_variables(given: Any) -> list[Mapping[str, Any]]:
+    """The variables of a list in a platform's spec, or in a `custom_spec`; what is none is left out."""
     return [each for each in given if isinstance(each, Mapping)] if isinstance(given, (list, tuple)) else []
 
 
@@ -184,13 +183,14 @@ def plain_secrets(custom: Mapping[str, Any], key: str, reference: str) -> list[U
     """Variables of a `custom_spec` that would show a secret to everyone who sees the job.
 
     Args:
-        key: as for `spec_variables`. `reference`: what `secret_vars` would name; `{name}` is the variable's own.
+        key: where that platform's spec has its variables.
+        reference: what `secret_vars` would name; `{name}` is the variable's own.
     """
     return [
         UserError(
             f"custom_spec.{key}: {name} holds a secret, which everyone who sees the job would see",
             remedy=f'keep it on the platform, and set secret_vars = {{ {name} = "{reference.format(name=name)}" }}',
         )
-        for each in spec_variables(custom, key)
+        for each in spec_variables(custom.get(key))
         if is_secret_name(name := str(each.get("name"))) and each.get("value")
     ]

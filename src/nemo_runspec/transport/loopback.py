@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 
 def is_loopback(host: str | None) -> bool:
@@ -12,3 +13,9 @@ def is_loopback(host: str | None) -> bool:
     with suppress(ValueError):
         return ip_address(host or "").is_loopback
     return host == "localhost"
+
+
+def is_in_clear(url: str) -> bool:
+    """Whether what is sent there can be read on the way: plain HTTP to another machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname)

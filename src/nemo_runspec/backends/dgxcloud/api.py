@@ -16,7 +16,7 @@ from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.loopback import is_loopback
+from nemo_runspec.transport.loopback import is_in_clear
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
 __all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_tls", "shared_token"]
@@ -263,7 +263,7 @@ def require_tls(key: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname:
         raise UserError(f"{key} {url!r} is no URL", remedy="such as https://example.com/api/v1")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
+    if is_in_clear(url):
         raise UserError(
             f"{key} {url!r} is plain HTTP: everybody on the way could read the application's secret and its tokens",
             remedy="use https://; http:// is for this machine alone, such as http://127.0.0.1:8080/api/v1",

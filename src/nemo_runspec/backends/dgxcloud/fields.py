@@ -90,7 +90,8 @@ _WORKLOAD: tuple[Field, ...] = (
     Field(
         "max_args_chars",
         "positive",
-        "Longest command, or value of a variable, that run:ai takes, in characters; longer ones travel in pieces.",
+        "Longest command, or value of a variable, that run:ai takes, in characters (4000 or more); longer ones travel "
+        "in pieces.",
         default=9500,
         aliases=("dgxcloud_max_args_chars",),
         nemo_run="MAX_ARGS_CHARS",

@@ -88,8 +88,8 @@ def _merge(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, replaced
 
 def _join(old: list[Any], new: Any, replaced: list[str]) -> list[Any]:
     """Variables of both, each name once; what is no variable, such as a hole, stays where it is."""
-    given = {str(entry.get("name")): entry for entry in spec_variables({VARIABLES: new}, VARIABLES)}
-    known = {str(entry.get("name")) for entry in spec_variables({VARIABLES: old}, VARIABLES)}
+    given = {str(entry.get("name")): entry for entry in spec_variables(new)}
+    known = {str(entry.get("name")) for entry in spec_variables(old)}
     replaced += [f"{VARIABLES}.{name}" for name in given if name in known]
     kept = [given.get(str(entry.get("name")), entry) if isinstance(entry, Mapping) else entry for entry in old]
     return [*kept, *(entry for name, entry in given.items() if name not in known)]

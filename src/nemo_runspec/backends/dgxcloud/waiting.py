@@ -10,7 +10,7 @@ from typing import Any
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
-from nemo_runspec.cloud.diagnosis.meanings import PASSING
+from nemo_runspec.cloud.diagnosis.pulls import PASSING
 from nemo_runspec.errors import UserError
 
 _PHASE_AFTER: Mapping[str, str] = {

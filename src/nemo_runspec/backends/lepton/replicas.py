@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
-from nemo_runspec.cloud.diagnosis.meanings import PASSING
+from nemo_runspec.cloud.diagnosis.pulls import PASSING
 from nemo_runspec.remote.provider import Event, Replica
 
 _READY = frozenset({"", "Ready"})

@@ -146,7 +146,7 @@ def _priority(env: Mapping[str, Any]) -> list[UserError]:
 
 def _variables(env: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     """The variables that a profile sets in the job's description, by where it does."""
-    spec = spec_variables(env.get("custom_spec") or {}, "envs")
+    spec = spec_variables((env.get("custom_spec") or {}).get("envs"))
     given = {key: list(env.get(key) or ()) for key in ("secret_vars", "secrets")}
     return {**given, "custom_spec.envs": [str(each.get("name")) for each in spec]}
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git import GitError, Repository, without_credentials
 from nemo_runspec.packaging.options import parts_of
 from nemo_runspec.planning.model import Package
-from nemo_runspec.transport.loopback import is_loopback
+from nemo_runspec.transport.loopback import is_in_clear
 
 TOKEN = "GIT_TOKEN"
 """The variable whose value git in the pods is given as a password; only its name stands anywhere."""
@@ -41,7 +40,7 @@ def git_place(package: Package, *, token: bool) -> GitPlace:
 
     Raises:
         UserError: the package is not what its commit has, or origin has no such commit, or wants a password that the
-            job does not have.
+            job does not have, or would get it in clear.
     """
     repository = Repository(Path(package.root or "."))
     commit, folder = package.commit or "", _folder(package)
@@ -51,8 +50,9 @@ def git_place(package: Package, *, token: bool) -> GitPlace:
             "the package is more or less than the files of a commit", remedy="commit all of it, without submodules"
         )
     url = fetch_url(repository.ask("remote", "get-url", "origin") or "")
-    if token:
-        _require_tls(url)
+    if token and is_in_clear(url):
+        what = f"{url} is plain HTTP: everybody on the way could read {TOKEN}"
+        raise UserError(what, remedy="give origin an address with https://")
     _require_at_origin(repository, commit, url, token=token)
     return GitPlace(url, commit, folder, tree)
 
@@ -70,16 +70,6 @@ def fetch_url(origin: str) -> str:
         what = f"pods cannot fetch from origin {origin!r}" if origin else "the repository has no origin"
         raise UserError(what, remedy="push to a server that pods reach over https")
     return f"https://{match['host']}/{match['path']}"
-
-
-def _require_tls(url: str) -> None:
-    """Refuses an origin to which the job's token would travel in clear; plain HTTP stays on this machine."""
-    parts = urlsplit(url)
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise UserError(
-            f"{url} is plain HTTP: everybody on the way could read {TOKEN}",
-            remedy="give origin an address with https://",
-        )
 
 
 def _require_at_origin(repository: Repository, commit: str, url: str, *, token: bool) -> None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nemo_runspec.cloud.diagnosis.pulls import UNREACHED
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
@@ -34,22 +36,6 @@ def _meaning(kind: str, regex: str, what: str, advice: str = "", *, start: bool 
 
 
 _PULL = r"pull|image|registry|manifest|nvcr|docker"
-
-UNREACHED = (
-    r"no such host|server misbehaving|temporary failure in name resolution|network is unreachable|no route to host|"
-    r"i/o timeout|connection refused|tls handshake"
-)
-"""Network errors, in Go's words and the C library's, by which a server was never talked to: no name, way, connection.
-
-They may pass by themselves: of a pull, the node tries again.
-"""
-
-PASSING = re.compile(
-    r"toomanyrequests|rate limit|\b429\b|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b|"
-    + UNREACHED,
-    re.IGNORECASE,
-)
-"""Words of a pull that failed this time and may not fail the next time: the node tries by itself."""
 
 MEANINGS: tuple[Meaning, ...] = (
     _meaning(

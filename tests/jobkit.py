@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from labs.slurm.process import threads
+from labs.slurm.process import thread_states
 from waiting import until
 
 from nemo_runspec.backends.local.fields import LocalTarget
@@ -118,7 +117,7 @@ def run_script(plan: Plan, cwd: Path, timeout: float = 120, **extra: str) -> tup
 
 def alive(pid: int) -> bool:
     """Whether any thread of a process does anything more; one that only waits to be reaped does not."""
-    return bool(_thread_states(pid) - {"Z", "X"})
+    return bool(thread_states(pid) - {"Z", "X"})
 
 
 def kill(pid: int) -> None:
@@ -130,13 +129,4 @@ def kill(pid: int) -> None:
 def pause(pid: int) -> None:
     """Stops a process until it gets CONT. It stands still then, not only told."""
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: _thread_states(pid) == {"T"}, f"the stop of process {pid}")
-
-
-def _thread_states(pid: int) -> set[str]:
-    """The letters of proc(5) for what the threads of a process do; nothing where it is no more."""
-    found: set[str] = set()
-    for thread in threads(pid):
-        with suppress(OSError):
-            found.add((thread / "stat").read_text().rpartition(")")[2].split()[0])
-    return found
+    until(lambda: thread_states(pid) == {"T"}, f"the stop of process {pid}")

@@ -277,7 +277,7 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
     An engine that a test has stopped is started once more for that: its networks are still in the kernel.
     """
-    if not Engine(folder).ready():
+    if process.poll() is not None or not Engine(folder).ready():
         process.wait(_SECONDS_TO_START)
         _end_shims(folder)
         process = launched(folder)

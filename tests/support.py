@@ -213,7 +213,12 @@ def start(project: Project, *args: str, cwd: Path | None = None, **environment: 
 def process(project: Project, *args: str, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Outcome:
     """`nemotron ARGS…` as a process."""
     child = start(project, *args, cwd=cwd, **environment)
-    out, err = child.communicate(timeout=timeout)
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        child.kill()  # else it, and its job, run on beside the next tests
+        child.communicate()
+        raise
     return Outcome(child.returncode, out, err)
 
 

@@ -31,7 +31,9 @@ def until(
         AssertionError: it was not in so many seconds.
     """
     end = time.monotonic() + seconds
-    while not good(seen := look()):
-        assert time.monotonic() < end, f"{what} never came: after {seconds:g} s it is still {seen!r}"
+    while True:
+        late = time.monotonic() > end  # before the look: on a busy machine that may take all of the time
+        if good(seen := look()):
+            return seen
+        assert not late, f"{what} never came: after {seconds:g} s it is still {seen!r}"
         time.sleep(PAUSE)
-    return seen

@@ -43,7 +43,7 @@ sys.stdout.write("no line end " + values["HF_TOKEN"])
 sys.stdout.flush()
 if "wait" in sys.argv:
     open(os.environ["GO_FILE"], "w").close()
-    time.sleep(20)
+    time.sleep(600)
 if "raise" in sys.argv:
     raise ValueError(values["HF_TOKEN"])
 """

@@ -148,7 +148,7 @@ def test_an_attached_sweep_succeeds(box):
 def test_a_cancelled_sweep_leaves_no_container(box, docker_engine):
     sweep(box, "--batch").succeeds()
     until(lambda: states(box) == ["running"] * 2)
-    support.process(box, "jobs", "cancel", group(box)).succeeds()
+    support.process(box, "jobs", "cancel", "--grace", "60", group(box)).succeeds()
     assert states(box) == ["cancelled"] * 2
     assert docker_engine.containers() == []
 

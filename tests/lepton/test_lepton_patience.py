@@ -22,6 +22,11 @@ pull_timeout = "1h"
 start_timeout = "1h"
 on_timeout = "stop"
 
+[wide]  # each on a node of its own
+extends = "strict"
+nodes = 2
+gpus_per_node = 8
+
 [patient]
 extends = "strict"
 on_timeout = "warn"
@@ -70,17 +75,31 @@ def test_a_job_whose_time_is_up_is_stopped_and_diagnosed(site, scenario, key, ki
 
 def test_a_job_one_of_whose_pods_does_not_start_is_starting(site):
     """The other pod runs, and waits for it."""
-    site.profile(PROFILES + '[wide]\nextends = "strict"\nnodes = 2\ngpus_per_node = 8\n')  # on a node of its own each
+    site.lab.scenario(None, "badnode")
+    name = site.run("wide", mode="--batch").succeeds().out.strip()
+    shown = until(
+        lambda: site.nemotron("jobs", "status", name, COLUMNS="200").succeeds().out,
+        "the pod that runs",
+        lambda shown: "1 of 2 ready" in shown,
+    )
+    assert "its storage cannot be mounted (1 of 2 nodes)" in shown
+    record = site.record(name)
+    assert [step["state"] for step in record["states"]][-1] == "starting"
+    assert record["facts"]["platform_state"] == "Running", "as Lepton calls it"
+    assert record["facts"]["phase"] == "start" and record["facts"]["phase_since"], "its time runs"
+    site.nemotron("jobs", "stop", name, "--grace", "0").succeeds()
+
+
+def test_a_job_one_of_whose_pods_does_not_start_is_stopped_in_time(site):
     site.lab.scenario(None, "badnode")
     told = site.run("wide", "run.env.start_timeout=5s")
     assert told.code == 124, told.err
-    assert "1 of 2 ready" in told.err and "its storage cannot be mounted (1 of 2 nodes)" in told.err
+    assert "its storage cannot be mounted (1 of 2 nodes)" in told.err
     assert (attempts(site), site.lab.running) == (["Stopped"], [])
     assert site.nemotron("jobs", "diagnose", "last", "--json").succeeds().json["kind"] == "node"
 
 
 def test_a_pod_that_is_not_ready_for_a_while_does_not_make_a_job_start_again(site):
-    site.profile(PROFILES + '[wide]\nextends = "strict"\nnodes = 2\n')
     name = site.run("wide", *var(STRUCK=0), mode="--batch").succeeds().out.strip()
     until(lambda: site.state(name), "running", lambda state: state == "running")
     [job] = site.lab.jobs
@@ -169,8 +188,8 @@ def test_a_node_that_failed_is_avoided_and_the_attempts_end(site):
 def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(site):
     """It would stay there for ever: once its time is up it is stopped, and starts elsewhere."""
     site.lab.scenario(None, "badnode")
-    # Not shorter: the second attempt has the same limit, and must come to its start.
-    told = site.run("again", *var(SECONDS_TO_RUN=1), "run.env.start_timeout=5s").succeeds()
+    # Not shorter: the second attempt has the same limit, and must come to its start on a busy machine.
+    told = site.run("again", *var(SECONDS_TO_RUN=1), "run.env.start_timeout=20s").succeeds()
     assert "attempt 2 of 2 after: a node is not fit for it" in told.err
     assert attempts(site) == ["Stopped", "Completed"]
     [bad] = site.record(site.lab.jobs[0].name)["handle"]["avoid"]

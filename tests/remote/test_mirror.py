@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from waiting import LONG
+from waiting import LONG, until
 
 from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.errors import UserError
@@ -30,6 +30,7 @@ handle = {"tunnel": "local", "id": "7", "name": "job", "job_dir": there}
 mirror = Mirror(SlurmProvider(), handle, Path(here))
 while not (Path(there) / "over").exists():
     mirror.fetch(limit=4096)
+    (Path(there) / f"fetched-{os.getpid()}").touch()
 """
 
 
@@ -112,6 +113,7 @@ def test_several_fetch_while_it_grows(mirror, there, tmp_path):
     """Four processes follow one job: its log is there once."""
     words = [sys.executable, "-c", FETCH, str(there), str(tmp_path / "here"), "never"]
     fetching = [subprocess.Popen(words) for _ in range(4)]
+    until(lambda: len(list(there.glob("fetched-*"))) == len(fetching), "their first look")
     whole = numbered(0, 3000)
     with log_of(there).open("wb", buffering=0) as file:
         for start in range(0, len(whole), 5000):

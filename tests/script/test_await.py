@@ -36,8 +36,8 @@ nemotron_fate='' nemotron_phase=begin nemotron_signals=0
 trap 'nemotron_batch_signal USR1' USR1
 mkfifo "$1/silent"
 exec {silent}<> "$1/silent"
-(sleep 0.5; kill -USR1 $$) &
-read -r -t 2 -u "$silent" answer
+(until grep -q '^State:.S' "/proc/$$/status"; do sleep 0.05; done; kill -USR1 $$) & # once it waits, in read
+read -r -t 6 -u "$silent" answer
 echo "status $?, $nemotron_signals signal, $nemotron_state, $nemotron_starts"
 """
 

@@ -67,16 +67,18 @@ def test_work_goes_on_while_slurmdbd_is_away(slurm_lab: SlurmLab):
 
 
 def test_a_restarted_slurmd_keeps_its_job(slurm_lab_plain: SlurmLab, tmp_path: Path):
-    job = slurm_lab_plain.submit(held(tmp_path), "--nodelist=n3")
-    until((tmp_path / "begun").exists, "the job's begin")
-    slurm_lab_plain.restart("n3")
-    assert slurm_lab_plain.state(job) == "RUNNING"
-    (tmp_path / "go").touch()
-    assert slurm_lab_plain.wait_for(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
+    with configured(slurm_lab_plain, SlurmdTimeout=300):  # else a restart that takes longer costs it the job
+        job = slurm_lab_plain.submit(held(tmp_path), "--nodelist=n3")
+        until((tmp_path / "begun").exists, "the job's begin")
+        slurm_lab_plain.restart("n3")
+        assert slurm_lab_plain.state(job) == "RUNNING"
+        (tmp_path / "go").touch()
+        assert slurm_lab_plain.wait_for(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
 
 
 def test_a_slurmd_that_ends_by_itself_is_back_after_the_test(slurm_lab_plain: SlurmLab):
     slurm_lab_plain.run("srun", "--nodelist=n4", "pkill", "-KILL", "slurmd", check=False)
+    until(lambda: not slurm_lab_plain.runs("n4"), "its end")
     slurm_lab_plain.reset()
     assert slurm_lab_plain.run("srun", "--nodelist=n4", "hostname").stdout == "n4\n"
 

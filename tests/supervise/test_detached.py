@@ -107,7 +107,7 @@ def test_the_launchers_streams_are_let_go(box):
 def test_it_outlives_its_terminal_and_its_shell(box):
     """The whole session of the shell that started it is killed, and its terminal hung up."""
     box.project.write("nap.py", NAP)
-    line = f"{sys.executable} -m nemotron run ./nap.py --batch local; sleep 60"
+    line = f"{sys.executable} -m nemotron run ./nap.py --batch local; sleep 600"
     controller, terminal = os.openpty()
     shell = subprocess.Popen(
         ["bash", "-c", line], cwd=box.project.folder, env=box.project.environment(),

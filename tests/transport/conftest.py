@@ -12,10 +12,18 @@ from pathlib import Path
 
 import pytest
 from labs.sshd import PlainSshd, needs_ssh, plain_sshd
+from waiting import LONG
 
-from nemo_runspec.transport import exchange, ssh
+from nemo_runspec.transport import exchange, resolved, ssh
 from nemo_runspec.transport.here import LocalHost
 from nemo_runspec.transport.ssh import SshHost
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection is not taken for dead because this machine is busy: these tests count them."""
+    monkeypatch.setattr(ssh, "GREETING_S", LONG)
+    monkeypatch.setattr(resolved, "LOCAL_S", LONG)
 
 
 class Clock:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from jobkit import pause
 from labs.sshd import master_of, needs_ssh, running
 from waiting import until
 
@@ -21,7 +22,7 @@ pytestmark = needs_ssh
 
 
 @pytest.fixture
-def hasty(monkeypatch):
+def hasty(monkeypatch, patient):
     """What nemotron waits for before it gives a silent connection up, in little."""
     monkeypatch.setattr(ssh, "GREETING_S", 0.5)
     monkeypatch.setattr(resolved, "LOCAL_S", 0.5)
@@ -67,7 +68,7 @@ def test_a_keeper_that_hangs_is_left_alone(server, reach, sockets, hasty):
     host = reach(config=config)
     host.run("true")
     keeper = master_of(sockets)
-    os.kill(keeper, signal.SIGSTOP)
+    pause(keeper)
     try:
         assert host.run("echo on").text == "on\n"
         assert reach(config=config).run("echo on").text == "on\n"
@@ -106,7 +107,7 @@ def test_a_server_that_hangs_under_a_command_is_not_believed_to_have_done_nothin
 def test_a_connection_cut_under_a_command(server, reach, tmp_path):
     host = reach()
     with pytest.raises(Broken, match=r"lost under a command; whether it has run is not known"):
-        host.run(f"touch {tmp_path}/begun; cat", data=after_one_block(server.drop, tmp_path / "begun"))
+        host.run(f"touch {tmp_path}/begun; cat", data=after_one_block(server.drop, tmp_path / "begun"), timeout=300)
     assert host.run("echo on").text == "on\n"
 
 

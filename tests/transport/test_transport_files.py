@@ -8,7 +8,7 @@ import pytest
 from waiting import until
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.base import Broken
 from nemo_runspec.transport.files import have, put, put_file
 
 
@@ -120,13 +120,13 @@ def test_a_file_that_cannot_be_read_is_told_before_anything_is_sent(host, tmp_pa
     assert host.calls == 0
 
 
-def test_a_transfer_that_ends_early_leaves_what_was_there(host, tmp_path):
+def test_a_transfer_that_ends_early_leaves_what_was_there(host, tmp_path, late):
     there = tmp_path / "far"
     there.write_bytes(b"before")
     source = tmp_path / "new"
     source.write_bytes(b"x" * 3_000_000)
-    with pytest.raises(Unreachable):
-        put_file(_Slow(host), source, str(there))
+    with late() as end, pytest.raises(Broken):
+        put_file(_Slow(host, end), source, str(there))
     until(lambda: names_below(tmp_path), "the end of what is half there", lambda names: names == ["far", "new"])
     assert there.read_bytes() == b"before"
 
@@ -162,23 +162,23 @@ class _Short:
 
 
 class _Slow:
-    """Gives up in the middle of sending: the other side sees its input end."""
+    """Gives up in the middle of sending: the other side sees its input end. `end`: what takes all of the time."""
 
-    def __init__(self, host):
+    def __init__(self, host, end):
         self._host = host
+        self._end = end
         self.name = host.name
 
     def run(self, script, *, data=b"", timeout=60.0):
         if isinstance(data, bytes):
             return self._host.run(script, data=data, timeout=timeout)
-        return self._host.run(script, data=self._slowly(data), timeout=1)
+        return self._host.run(script, data=self._slowly(data), timeout=timeout)
 
     def _slowly(self, data):
-        import time
-
         for number, block in enumerate(data):
             yield block
-            time.sleep(1.5 if number == 3 else 0)
+            if number == 3:
+                list(self._end)
 
 
 def test_what_is_there_is_known_in_one_round_trip(host, tmp_path):

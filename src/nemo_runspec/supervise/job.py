@@ -31,7 +31,10 @@ from nemo_runspec.supervise.worker import Say, Work
 
 _TICK = 0.1
 _LAST_WORDS = 2.0
-"""Seconds that output is read on after the job script has ended, where something still holds or fills its pipe."""
+"""Seconds that output is read on after the job script has ended, where something still holds or fills its pipe.
+
+Those in which this process got no processor do not count: what the job wrote before may still be on its way.
+"""
 
 
 class SupervisedJob:
@@ -207,7 +210,7 @@ def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:
 
     What the job leaves behind and goes on writing is not waited for: `_LAST_WORDS` later nothing more is read.
     """
-    ended: float | None = None
+    left: float | None = None
     looked = 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(work, selectors.EVENT_READ)
@@ -218,19 +221,19 @@ def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:
                 output.feed(data)
             elif data == b"":
                 selector.unregister(work)
-                if ended is None:  # its end is near; nothing else wakes this loop
+                if left is None:  # its end is near; nothing else wakes this loop
                     time.sleep(0.01)
             now = time.monotonic()
             if data and now - looked < _TICK:
                 continue
-            looked = now
+            passed, looked = now - looked, now
             tick()
             output.tick()
             status = work.poll()
             if status is None:
                 continue
-            ended = now if ended is None else ended
-            if not selector.get_map() or now - ended > _LAST_WORDS:
+            left = _LAST_WORDS if left is None else left - min(passed, 2 * _TICK)
+            if not selector.get_map() or left < 0:
                 return status
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from labs.slurm.client import Client
 from labs.slurm.images import make_image
-from labs.slurm.process import tail, until
+from labs.slurm.process import strike, tail, until
 from labs.slurm.services import NODES, USER, Services
 from labs.slurm.sshd import SshAccess, Sshd
 
@@ -142,10 +142,14 @@ class SlurmLab(Client):
         self._services.wait_until_ready(daemon)
         self._hurt.discard(daemon)
 
+    def runs(self, daemon: str) -> bool:
+        """False once a daemon has ended, by itself or not."""
+        return self._services.daemons[daemon].alive()
+
     def freeze(self, daemon: str) -> None:
         """Stops a daemon in its tracks: it takes connections and never answers (`Socket timed out`)."""
         self._hurt.add(daemon)
-        self._services.daemons[daemon].signal(signal.SIGSTOP)
+        strike(lambda: [self._services.daemons[daemon].pid], signal.SIGSTOP)
 
     def thaw(self, daemon: str) -> None:
         """Lets a frozen daemon go on."""

@@ -92,17 +92,26 @@ def strike(victims: Callable[[], Iterable[int]], number: int, *, later: bool = F
         later: those too that have come meanwhile, as children of the others.
     """
     struck: set[int] = set()
-    states = {signal.SIGKILL: "ZX", signal.SIGSTOP: "TtZX"}.get(signal.Signals(number), "")
+    states = {signal.SIGKILL: {"Z", "X"}, signal.SIGSTOP: {"T", "t", "Z", "X"}}.get(signal.Signals(number), set())
     while new := [pid for pid in victims() if pid not in struck and state_of(pid) not in ("", "Z", "X")]:
         for pid in new:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         for pid in new if states else ():
-            until(lambda pid=pid: state_of(pid) in states, f"signal {number} to {pid}")  # type: ignore[misc]
+            until(lambda pid=pid: thread_states(pid) <= states, f"signal {number} to {pid}")  # type: ignore[misc]
         struck.update(new)
         if not later:
             break
     return len(struck)
+
+
+def thread_states(pid: int) -> set[str]:
+    """The letters of /proc/PID/stat for what its threads do; none once it has gone."""
+    found: set[str] = set()
+    for thread in threads(pid):
+        with suppress(OSError):
+            found.add((thread / "stat").read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def state_of(pid: int) -> str:

@@ -214,7 +214,7 @@ def test_download_that_stands_still_is_begun_again(tmp_path, missing):
     content = base64.b64decode("".join(cargo.parts[0].words))
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
-        env = {"PATH": without(tmp_path, *missing), "NEMOTRON_STALL_SECONDS": "1"}
+        env = {"PATH": without(tmp_path, *missing), "NEMOTRON_STALL_SECONDS": "5"}
         pod = start(broken(cargo, transport="s3", words=(url,)), **env)
         try:
             answer_after_silence(server, content, pod)

@@ -42,7 +42,7 @@ def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin,
     given = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": "2", "PET_NPROC_PER_NODE": "7"}
     path = f"{torch_bin}:{os.environ['PATH']}"
     pods = [start_as_variables(cargo, RANK=str(index), PATH=path, **given) for index in (0, 1)]
-    assert [pod.wait(300) for pod in pods] == [0, 0], pods[0].text + pods[1].text
+    assert [pod.wait(900) for pod in pods] == [0, 0], pods[0].text + pods[1].text
     for number, pod in enumerate(pods):
         assert f"[rank{number}] sum 3.0 of 2 at localhost\n" in pod.text
 

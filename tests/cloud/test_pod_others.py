@@ -32,7 +32,7 @@ LATER = """
 """
 """Node 1 makes its output LATER seconds after node 0 has ended its command."""
 
-PATIENT = 10
+PATIENT = 20
 """Seconds without a sign of life: longer than one that lives stands still on a busy machine. Others are lost sooner."""
 
 STOPPED_AS_IT_READS = """

@@ -213,18 +213,18 @@ def test_command_that_hangs_is_ended_with_the_stacks_of_all_nodes(tmp_path):
             time.sleep(0.2)
         waits_for_ever()
     """
-    plan = cloud_plan(tmp_path, script, nodes=2, target={"stall_timeout": 10})
+    plan = cloud_plan(tmp_path, script, nodes=2, target={"stall_timeout": 20})
     path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
     first, second = (start(loaded(plan), **node(index, PATH=path)) for index in (0, 1))
     for pod in (first, second):
         assert pod.wait() == 124, pod.text
-        assert pod.end.reason == "no progress for 10 s (stall_timeout)"
+        assert pod.end.reason == "no progress for 20 s (stall_timeout)"
         assert "in waits_for_ever" in pod.text or "waits_for_ever (" in pod.text, pod.text
 
 
 def test_command_that_writes_is_not_taken_for_one_that_hangs(tmp_path):
-    script = "import time\nfor n in range(26):\n    print(n, flush=True)\n    time.sleep(0.5)\n"
-    pod = start(loaded(cloud_plan(tmp_path, script, target={"stall_timeout": 10})))
+    script = "import time\nfor n in range(46):\n    print(n, flush=True)\n    time.sleep(0.5)\n"
+    pod = start(loaded(cloud_plan(tmp_path, script, target={"stall_timeout": 20})))
     assert pod.wait() == 0, pod.text
 
 

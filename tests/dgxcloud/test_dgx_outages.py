@@ -187,16 +187,13 @@ def test_an_exit_code_that_only_an_event_tells(site):
 def test_a_log_whose_beginning_is_lost(site):
     """Kubernetes keeps the last lines of a log alone; how many are missing is said, and its end is known."""
     site.lab.scenario(None, "truncated_log", lines=3)
-    hidden = site.lab.kube.fault("GET */log", "500", times=None)
-    child = site.started(*var(CODE=5))
-    job = site.writes("nemotron-end")
-    assert job.over.wait(LONG)
-    hidden.times = 0
-    told = site.end_of(child)
-    assert told.code == 5, told.err
-    kept = told.out.count("last line") + sum(f"line {number}\n" in told.out for number in range(6))
+    name = site.run(*var(CODE=5), mode="--batch").succeeds().out.strip()
+    assert site.writes("nemotron-end").over.wait(LONG)
+    assert site.nemotron("jobs", "wait", name).code == 5
+    log = site.nemotron("jobs", "logs", name).succeeds().out
+    kept = log.count("last line") + sum(f"line {number}\n" in log for number in range(6))
     assert 0 < kept < 3
-    lost = re.findall(r"nemotron: the cluster has lost (\d+) lines of node 0's log; the log in the job's", told.out)
+    lost = re.findall(r"nemotron: the cluster has lost (\d+) lines of node 0's log; the log in the job's", log)
     assert [int(number) + kept for number in lost] == [7]
     site.ended("failed", 5)
 
@@ -225,6 +222,7 @@ def test_phases_that_are_odd(site):
 def test_what_run_ai_preempts_it_runs_anew(site, nodes, here):
     """It is followed through the queue; the log has what both of its lives wrote, once."""
     site.profile(f"nodes = {nodes}", kube=not here, here=here)
+    site.lab.timing.clean = LONG
     site.project.write("train.py", TWICE)
     child = site.started()
     until(lambda: site.lab.jobs and site.lab.jobs[0].phase == "Running", "it runs")

@@ -19,7 +19,7 @@ from labs.runai.server import RunaiLab
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import job_folder, profile, said
-from support import Outcome, Project, contents, make_repository
+from support import Outcome, Project, contents, make_repository, start
 from waiting import LONG, until
 
 __all__ = ["s3_lab"]
@@ -50,6 +50,16 @@ if os.environ["NEMOTRON_NODE_RANK"] == "0":
     sys.exit(3)
 """
 """Node 0 fails once the other has ended: its failure would end the other one, wherever that is."""
+
+LINES = """\
+import itertools, pathlib, time
+for number in itertools.count():
+    print("line", number, flush=True)
+    if pathlib.Path("/data/go").exists():
+        break
+    time.sleep(0.5)
+"""
+"""A line after another, until it may end."""
 
 AGAIN = """\
 import os, time
@@ -199,18 +209,20 @@ secret_vars = { ACCESS_KEY = "store/a", SECRET_KEY = "store/s" }
     assert s3_lab.get(made) == b"FROM AFAR"
 
 
-def test_a_job_outlives_a_platform_that_stumbles(
-    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
-):
+def test_a_job_outlives_a_platform_that_stumbles(runai_lab: RunaiLab, project: Project):
+    faults = []
     for number, kind in enumerate(("500", "429", "reset", "garbage", "cut")):
-        runai_lab.fault("GET /workloads/*", kind, after=2 * number, retry_after=0.2)
-        runai_lab.kube.fault("GET *", kind, after=2 * number, retry_after=0.2)
+        faults.append(runai_lab.fault("GET /workloads/*", kind, after=number, retry_after=0.2))
+        faults.append(runai_lab.kube.fault("GET *", kind, after=2 * number, retry_after=0.2))
     profile(project, runai_lab)
-    project.write(
-        "train.py", "import time\nfor n in range(8):\n    print('line', n, flush=True)\n    time.sleep(0.5)\n"
-    )
-    done = nemotron_process("run", "./train.py", "--run", "dgx").succeeds()
-    assert [line.rpartition("] ")[2] for line in said(done)] == [f"line {n}" for n in range(8)]
+    project.write("train.py", LINES)
+    child = start(project, "run", "./train.py", "--run", "dgx")
+    until(lambda: all(fault.times == 0 for fault in faults), "all that goes wrong")
+    (runai_lab.claims["data"] / "go").touch()
+    out, err = child.communicate(timeout=300)
+    assert child.returncode == 0, err
+    shown = [line.rpartition("] ")[2] for line in said(Outcome(0, out, err))]
+    assert shown == [f"line {number}" for number in range(len(shown))] and len(shown) > 1
 
 
 def test_what_is_shown_is_what_is_sent(runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]):

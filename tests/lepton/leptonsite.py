@@ -32,12 +32,15 @@ time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
 top, attempt = pathlib.Path(os.environ["NEMOTRON_JOB_DIR"]), os.environ["NEMOTRON_ATTEMPT"]
 if attempt in os.environ.get("STRUCK", ""):
     time.sleep(600)
+while os.environ.get("GATE") and not (top / os.environ["GATE"]).exists():
+    time.sleep(0.05)
 (top / f"told-{attempt}-{os.environ['NODE_RANK']}").touch()
 while len(list(top.glob(f"told-{attempt}-*"))) < int(os.environ["NNODES"]):
     time.sleep(0.05)
 sys.exit(int(os.environ.get("CODE", "0")))
 """
-"""All nodes have told before the first ends: the platform ends the others then. Attempts named in STRUCK do not end."""
+"""All nodes have told before the first ends: the platform ends the others then. Attempts named in STRUCK do not end;
+all wait for the file GATE in the job's directory, where one is named."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,10 @@ class Site:
     def folder(self, name: str) -> Path:
         """A job's folder on this machine."""
         return self.project.state / "jobs" / name
+
+    def opened(self, name: str, gate: str = "go") -> None:
+        """Makes the file that a job waits for."""
+        (self.lab.volumes["lustre"] / "run" / "jobs" / name / gate).touch()
 
     def record(self, name: str) -> dict[str, Any]:
         """A job as it is on record, nobody asked."""

@@ -12,7 +12,7 @@ from cloudkit import LARGE, POD, RAISES, READY
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
-from waiting import until
+from waiting import LONG, until
 
 from nemo_runspec.backends.lepton import seen as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
@@ -34,7 +34,7 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "kernel": ("oom", READY, LARGE, "out of memory", "OOM encountered", None),
     "all-killed": ("oom", {**READY, "whole": True}, "sleep 600", "out of memory", "OOM encountered", 137),
     "gpu-memory": ("", {}, OUT_OF_GPU, "out of memory", "CUDA out of memory", 1),
-    "evicted": ("evicted", READY, "sleep 600", "eviction", "reempted", 143),
+    "evicted": ("evicted", {**READY, "grace": LONG}, "sleep 600", "eviction", "reempted", 143),
     "node-lost": ("nodefail", READY, "sleep 600", "node", "XID 79", 1),
     "not-fetched": ("", {}, f"echo '{UNSTARTED}'; exit 1", "credentials", "HTTP 403", 1),
     "not-uploaded": ("", {}, f"echo '{BROKEN_UPLOAD}'; exit 1", "storage", "HTTP 500", 1),
@@ -58,7 +58,7 @@ def api(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lept
     for name, value in lepton_lab.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(looking, "_LATE_LOGS", (0.0, 0.3))
-    lepton_lab.timings = Timings(grace=1.0)
+    lepton_lab.timings = Timings(grace=LONG)  # pods end before it, and say so
     yield connect(patience=1.0)
 
 

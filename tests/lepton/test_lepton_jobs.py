@@ -182,12 +182,15 @@ def test_a_job_that_is_ended(site, command):
 
 
 def test_a_broken_connection_and_a_busy_server_meanwhile(site):
-    for kind in ("500", "429", "reset", "garbage"):
-        site.lab.fault("GET /jobs/*", kind, after=2)
-        site.lab.fault("GET /logs", kind, after=1)
-    told = site.run("two", *var(SECONDS_TO_RUN=1, CODE=5))
-    assert told.code == 5, told.err
-    assert told.out.count("hé llo") == 2
+    kinds = ("500", "429", "reset", "garbage")
+    faults = [site.lab.fault("GET /jobs/*", kind, after=2) for kind in kinds]
+    faults += [site.lab.fault("GET /logs", kind, after=1) for kind in kinds]
+    child = site.started("run", "./train.py", "--run", "two", *var(GATE="go", CODE=5))
+    until(lambda: all(fault.times == 0 for fault in faults), "all that goes wrong")
+    site.opened(site.lab.jobs[0].name)
+    out, err = child.communicate(timeout=300)
+    assert child.returncode == 5, err
+    assert out.count("hé llo") == 2
 
 
 def test_data_on_s3(site, tmp_path):

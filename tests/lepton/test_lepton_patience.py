@@ -10,7 +10,9 @@ from labs.lepton.scenario import MOUNT_MISSING, Timings
 from labs.pods import needs_mounts
 from leptonsite import Site, make_site, var
 from support import call, enter
-from waiting import until
+from waiting import LONG, until
+
+from nemo_runspec.remote import control
 
 pytestmark = needs_mounts
 
@@ -103,6 +105,7 @@ def test_a_pod_that_is_not_ready_for_a_while_does_not_make_a_job_start_again(sit
     name = site.run("wide", *var(STRUCK=0), mode="--batch").succeeds().out.strip()
     until(lambda: site.state(name), "running", lambda state: state == "running")
     [job] = site.lab.jobs
+    until(lambda: all(replica.ready for replica in job.replicas), "both pods")
     job.replicas[1].ready = False
     job.replicas[1].says(MOUNT_MISSING)
     assert site.state(name) == "running"
@@ -197,7 +200,7 @@ def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(site):
 
 
 def test_a_job_that_hangs_is_ended_and_not_tried_again(site):
-    limit = "run.env.stall_timeout=10s"  # in which its Python has to come to its words
+    limit = "run.env.stall_timeout=20s"  # in which its Python has to come to its words
     told = site.run("again", *var(SECONDS_TO_RUN=600), limit)
     assert (told.code, attempts(site)) == (124, ["Failed"])
     verdict = site.nemotron("jobs", "diagnose", "last", "--json").succeeds().json
@@ -230,7 +233,8 @@ def test_a_job_that_its_platform_does_not_stop(site, monkeypatch, command):
     until(lambda: "token" in job.text, "its words")
     site.lab.fault("PATCH /jobs/*", "garbage", times=None)  # says yes, and does nothing
     monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 1.0)
-    monkeypatch.setattr("nemo_runspec.remote.control._AFTER_HARD", 10.0 if command == "cancel" else 2.0)
+    monkeypatch.setattr(control, "_AFTER_HARD", 2.0)
+    monkeypatch.setattr(control, "until_over", lambda *job: control._wait(*job, LONG, time.sleep))  # once it is deleted
     enter(site.project, monkeypatch, **site.lab.environment())
     told = call("jobs", command, "--grace", "0", name)
     if command == "stop":

@@ -106,7 +106,7 @@ PRIVATE = f"""
 [private]
 extends = "one"
 container_image = "{IMAGE}"
-pull_timeout = "1s"
+pull_timeout = "10s"
 on_timeout = "stop"
 """
 

@@ -32,7 +32,7 @@ def evict(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     for replica in attempt.replicas:
         _hit(job, replica, Issue("SystemError", "Evicted", (("Warning", "Preempted", message),)))
     job.analysis = _analysis(attempt, "ERR_INFRA", "The job was evicted: submit it again", "Evicted", message)
-    stop_together(_pods(attempt), min(1.0, lab.timings.grace))
+    stop_together(_pods(attempt), min(attempt.scenario.grace, lab.timings.grace))
 
 
 def node(lab: LeptonBase, job: Job, attempt: Attempt) -> None:

@@ -171,7 +171,7 @@ class Job:
             else:
                 self.events.append(Event(type, reason, message, about, count=count))
 
-    def wait_for(self, *states: str, seconds: float = 60) -> str:
+    def wait_for(self, *states: str, seconds: float = 120) -> str:
         """Waits until it is in one of these states. Raises: LabError with its output."""
         until(lambda: self.state in states, f"{self.id} {states}", seconds, lambda: f"{self.state}\n{self.text}")
         return self.state

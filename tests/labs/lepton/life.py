@@ -132,9 +132,9 @@ class Life:
             held = FOR_EVER if scenario.starting is None else scenario.starting
         if 0 < len(fine) < len(attempt.replicas):
             self._launch(attempt, fine)
+            self.job.state = "Running"
             for replica in fine:
                 replica.ready = True
-            self.job.state = "Running"
         self._pause(held, lambda: any(replica.code for replica in fine))
 
     def _trouble(self, attempt: Attempt, replica: Replica) -> Issue | None:
@@ -156,7 +156,8 @@ class Life:
         for replica in attempt.replicas:
             replica.ready = True
         began, happened = time.monotonic(), not scenario.then
-        while self._mended(attempt) or not self._done(attempt):
+        # In this order: one that fails in between is mended, not counted.
+        while not self._done(attempt) or self._mended(attempt):
             self._asked(_TICK)
             if not happened and self._due(attempt, time.monotonic() - began):
                 happened = True

@@ -210,7 +210,7 @@ class Life:
         workload.enter("Completed" if success else "Failed")
         policy = workload.spec.get("cleanPodPolicy") or "Running"
         if workload.kind == "distributed" and policy != "None":
-            self._wait(self.lab.timing.clean)
+            self._wait_for_pods(self.lab.timing.clean)
             running = [pod for pod in workload.pods if pod.phase in ("Running", "Pending")]
             self._end_pods(running)
             self._remove(workload.pods if policy == "All" else running)
@@ -239,6 +239,12 @@ class Life:
         usual = getattr(self.lab.timing, phase)
         slow = self._scenario.get("seconds", 1.0) if self._scenario.kind == "slow_start" else usual
         self._wait(float(self._scenario.get(phase, slow)))
+
+    def _wait_for_pods(self, seconds: float) -> None:
+        """Until all have ended, or so long."""
+        end = time.monotonic() + seconds
+        while any(pod.phase in ("Running", "Pending") for pod in self.workload.pods) and time.monotonic() < end:
+            self._wait(_POLL)
 
     def _wait(self, seconds: float) -> None:
         if self._halt.wait(None if seconds < 0 else seconds):

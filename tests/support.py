@@ -217,7 +217,7 @@ def process(project: Project, *args: str, cwd: Path | None = None, timeout: floa
         out, err = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         child.kill()  # else it, and its job, run on beside the next tests
-        child.communicate()
+        child.wait()
         raise
     return Outcome(child.returncode, out, err)
 

@@ -44,7 +44,7 @@ class Scenario:
         then: what happens while it runs: `oom`, `evict`, `node`, `vanish`, `expire`; '' for nothing.
         after, when: seconds of running, and text that a replica has written, before that.
         index: the replica it happens to. `whole`: an OOM that leaves no process.
-        grace: seconds that evicted replicas have for their end, as far as the lab gives any as many.
+        grace: seconds that evicted replicas have for their end; the lab's own, where those are fewer.
         archived: it is `Archived` as soon as it is over. `failed`: how it counts, whatever its exit code.
         counted: False where its status does not say how many failed and succeeded.
         analysed: False where Lepton has no failure analysis.

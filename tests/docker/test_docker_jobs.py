@@ -137,7 +137,8 @@ def test_a_job_that_will_not_stop_is_killed(box, docker_engine):
     child.send_signal(signal.SIGINT)
     child.send_signal(signal.SIGINT)
     until(lambda: child.poll() is not None or child.send_signal(signal.SIGINT))
-    child.communicate(timeout=120)
+    _, err = child.communicate(timeout=120)
+    assert "the job: it is killed now" in err, "not once its time was up"
     assert record(box)["states"][-1]["state"] == "cancelled"
 
 

@@ -167,7 +167,8 @@ def test_cancel_kills_what_does_not_stop(box):
     name = box.start(STUBBORN)
     pid = box.begun()
     box.nemotron("jobs", "cancel", name, "--grace", "1").succeeds()
-    assert box.store.get(name).state == "cancelled"
+    record = box.store.get(name)
+    assert (record.state, "without its supervisor" in record.cause) == ("cancelled", False)
     assert not alive(pid)
 
 

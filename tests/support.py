@@ -212,13 +212,21 @@ def start(project: Project, *args: str, cwd: Path | None = None, **environment: 
 
 def process(project: Project, *args: str, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Outcome:
     """`nemotron ARGS…` as a process."""
-    child = start(project, *args, cwd=cwd, **environment)
+    return finish(start(project, *args, cwd=cwd, **environment), timeout)
+
+
+def finish(child: subprocess.Popen[str], seconds: float = 300) -> Outcome:
+    """How a process ended; one that hangs is killed, so that it does not run on beside the next tests.
+
+    Raises:
+        AssertionError: it had not ended after so many seconds; with what it has said.
+    """
     try:
-        out, err = child.communicate(timeout=timeout)
+        out, err = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        child.kill()  # else it, and its job, run on beside the next tests
-        child.wait()
-        raise
+        child.kill()
+        out, err = child.communicate(timeout=60)
+        raise AssertionError(f"it hung: {out}{err}") from None
     return Outcome(child.returncode, out, err)
 
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 Seen = TypeVar("Seen")
 
 LONG = 120.0
@@ -16,6 +18,19 @@ LONG = 120.0
 
 PAUSE = 0.05
 """Seconds between two looks."""
+
+PATIENT_CLIENT = f"""\
+from nemo_runspec.transport import resolved, ssh
+ssh.GREETING_S = resolved.LOCAL_S = {LONG}
+"""
+"""A `sitecustomize.py` for tests that count SSH connections: else one that a busy machine keeps silent for a while is
+given up, and made anew."""
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as PATIENT_CLIENT, for this process."""
+    for name in ("ssh.GREETING_S", "resolved.LOCAL_S"):
+        monkeypatch.setattr(f"nemo_runspec.transport.{name}", LONG)
 
 
 def until(

@@ -150,7 +150,12 @@ class Bench:
 
 def finish(process: subprocess.Popen[bytes]) -> Outcome:
     """How a process ended. Bytes that are no UTF-8 stay in its output as surrogates, and ends of line as they are."""
-    out, err = process.communicate(timeout=_PATIENCE)
+    try:
+        out, err = process.communicate(timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()  # else it runs on beside the next tests
+        process.communicate(timeout=60)
+        raise
     return Outcome(process.returncode, out.decode(errors="surrogateescape"), err.decode(errors="surrogateescape"))
 
 

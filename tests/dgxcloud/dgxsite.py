@@ -13,7 +13,7 @@ from typing import Any
 from labs.runai.model import Workload
 from labs.runai.server import RunaiLab
 from runaikit import profile
-from support import Outcome, Project, start
+from support import Outcome, Project, finish, start
 from waiting import LONG, until
 
 
@@ -39,8 +39,7 @@ class Site:
 
     def end_of(self, child: subprocess.Popen[str]) -> Outcome:
         """How a process ends."""
-        out, err = child.communicate(timeout=300)
-        return Outcome(child.returncode, out, err)
+        return finish(child)
 
     def close(self) -> None:
         """Ends what a test that failed has left behind."""

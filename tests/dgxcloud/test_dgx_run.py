@@ -19,7 +19,7 @@ from labs.runai.server import RunaiLab
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runaikit import job_folder, profile, said
-from support import Outcome, Project, contents, make_repository, start
+from support import Outcome, Project, contents, finish, make_repository, start
 from waiting import LONG, until
 
 __all__ = ["s3_lab"]
@@ -219,9 +219,7 @@ def test_a_job_outlives_a_platform_that_stumbles(runai_lab: RunaiLab, project: P
     child = start(project, "run", "./train.py", "--run", "dgx")
     until(lambda: all(fault.times == 0 for fault in faults), "all that goes wrong")
     (runai_lab.claims["data"] / "go").touch()
-    out, err = child.communicate(timeout=300)
-    assert child.returncode == 0, err
-    shown = [line.rpartition("] ")[2] for line in said(Outcome(0, out, err))]
+    shown = [line.rpartition("] ")[2] for line in said(finish(child).succeeds())]
     assert shown == [f"line {number}" for number in range(len(shown))] and len(shown) > 1
 
 

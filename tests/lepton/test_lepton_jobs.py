@@ -11,7 +11,7 @@ from labs.lepton.world import Volume
 from labs.pods import needs_mounts
 from labs.s3.lab import S3Lab
 from leptonsite import Site, make_site, var
-from support import contents
+from support import contents, finish
 from waiting import until
 
 pytestmark = needs_mounts
@@ -188,9 +188,9 @@ def test_a_broken_connection_and_a_busy_server_meanwhile(site):
     child = site.started("run", "./train.py", "--run", "two", *var(GATE="go", CODE=5))
     until(lambda: all(fault.times == 0 for fault in faults), "all that goes wrong")
     site.opened(site.lab.jobs[0].name)
-    out, err = child.communicate(timeout=300)
-    assert child.returncode == 5, err
-    assert out.count("hé llo") == 2
+    told = finish(child)
+    assert told.code == 5, told.err
+    assert told.out.count("hé llo") == 2
 
 
 def test_data_on_s3(site, tmp_path):

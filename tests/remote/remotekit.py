@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from labs.slurm.cluster import SlurmLab
-from support import Outcome, Project, contents, make_project
+from support import Outcome, Project, contents, finish, make_project
 from waiting import LONG, until
 
 _ENV = """\
@@ -179,17 +179,6 @@ class Reader:
         self._thread.join(LONG)
         assert not self._thread.is_alive(), f"the stream has not ended: {self.lines}"
         return self.lines
-
-
-def finish(process: subprocess.Popen[str], seconds: float = 300) -> Outcome:
-    """How a process ended; one that hangs is killed, and the test fails."""
-    try:
-        out, err = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"it hung: {out}{err}") from None
-    return Outcome(process.returncode, out, err)
 
 
 def ranks(lines: Iterable[str]) -> list[str]:

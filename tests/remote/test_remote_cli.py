@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, Reader, finish, ranks
-from support import make_repository
+from remotekit import Cluster, Reader, ranks
+from support import finish, make_repository
 from waiting import until
 
 pytestmark = needs_slurm

@@ -12,8 +12,9 @@ import threading
 
 import pytest
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, Reader, finish, ranks
-from waiting import LONG, until
+from remotekit import Cluster, Reader, ranks
+from support import finish
+from waiting import LONG, PATIENT_CLIENT, until
 
 pytestmark = needs_slurm
 
@@ -37,11 +38,6 @@ PATIENT = """
         time.sleep(0.05)
 """
 AT_ONCE = 50
-PATIENT_CLIENT = f"""\
-from nemo_runspec.transport import resolved, ssh
-ssh.GREETING_S = resolved.LOCAL_S = {LONG}
-"""
-"""Else a connection that a busy machine keeps silent for a while is given up, and made anew."""
 
 
 def test_dropped_connections(cluster):

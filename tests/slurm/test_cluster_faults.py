@@ -27,7 +27,7 @@ from clusterkit import (
 )
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from waiting import LONG, until
+from waiting import be_patient, until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import Asked
@@ -37,7 +37,6 @@ from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport import resolved, ssh
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm
@@ -287,8 +286,7 @@ def test_a_clock_that_is_wrong_by_days(lab: SlurmLab, login: Login, tmp_path: Pa
 
 def test_fifty_submissions_at_once(lab: SlurmLab, login: Login, tmp_path: Path, monkeypatch):
     """sshd takes ten connections that have not logged in yet (MaxStartups), and ten sessions over one (MaxSessions)."""
-    monkeypatch.setattr(ssh, "GREETING_S", LONG)  # else one that a busy machine keeps silent is given up, and made anew
-    monkeypatch.setattr(resolved, "LOCAL_S", LONG)
+    be_patient(monkeypatch)
     places = [tmp_path / str(number) for number in range(50)]
     before = lab.sshd.connections()
 

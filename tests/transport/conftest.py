@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from labs.sshd import PlainSshd, needs_ssh, plain_sshd
-from waiting import LONG
+from waiting import be_patient
 
-from nemo_runspec.transport import exchange, resolved, ssh
+from nemo_runspec.transport import exchange, ssh
 from nemo_runspec.transport.here import LocalHost
 from nemo_runspec.transport.ssh import SshHost
 
@@ -22,8 +22,7 @@ from nemo_runspec.transport.ssh import SshHost
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection is not taken for dead because this machine is busy: these tests count them."""
-    monkeypatch.setattr(ssh, "GREETING_S", LONG)
-    monkeypatch.setattr(resolved, "LOCAL_S", LONG)
+    be_patient(monkeypatch)
 
 
 class Clock:

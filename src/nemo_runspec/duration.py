@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 
 _TIME = re.compile(r"^(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})$")
-_LENGTH = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+)s)?", re.ASCII)
-_UNITS = (86400, 3600, 60, 1)
+_PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])\s*", re.ASCII)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_LONGEST = 100 * 365 * 86400.0
+_LONGEST_TEXT = 60
+
+FORMS = "90s, 10m, 1h30m, 2d or 1w"
+"""How a length of time is written, for people."""
 
 
 def hours(time: str) -> float | None:
@@ -25,17 +31,44 @@ def hours(time: str) -> float | None:
     return _in_hours(int(match["days"] or 0), [int(part) for part in match["rest"].split(":")], match["days"]) or None
 
 
-def seconds(text: str) -> int:
-    """A length of time such as `30m`, `90s`, `1h30m` or `2d`, in seconds: above 0.
+def parse_duration(text: str, *, bare: bool = False) -> float:
+    """A length of time such as `30m`, `90s`, `1h30m`, `1.5h`, `2d` or `1w`, in seconds: less than 100 years.
+
+    Units come from the largest to the smallest, each once.
+
+    Args:
+        bare: a number without a unit is seconds, as for timeout(1). Elsewhere it is refused: `30` may be meant as days.
 
     Raises:
         ValueError: not one of these.
     """
-    match = _LENGTH.fullmatch(text.strip())
-    total = sum(int(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True)) if match else 0
-    if not total:
+    text = text.strip().lower()
+    total = _sum_of_parts(f"{text}s" if bare and _NUMBER.fullmatch(text) else text)
+    if total is None or total >= _LONGEST:
         raise ValueError(f"not a length of time: {text!r}")
     return total
+
+
+def whole_seconds(text: str) -> int:
+    """The same in whole seconds, above 0: a limit.
+
+    Raises:
+        ValueError: not a length of time, or zero.
+    """
+    total = parse_duration(text)
+    if not total:
+        raise ValueError(f"not above zero: {text!r}")
+    return max(1, round(total))
+
+
+def _sum_of_parts(text: str) -> float | None:
+    if len(text) > _LONGEST_TEXT:
+        return None
+    parts = _PART.findall(text)
+    units = [list(_UNITS).index(unit) for _, unit in parts]
+    if not parts or _PART.sub("", text) or units != sorted(set(units)):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def _in_hours(days: int, parts: list[int], dashed: str | None) -> float:

@@ -123,7 +123,7 @@ REFUSALS = [
     (["list", "--state", "faild"], ["there is no state 'faild'", "did you mean 'failed'?"]),
     (["list", "--recipe", "mine/trian"], ["no job has the recipe 'mine/trian'", "did you mean 'mine/train'?"]),
     (["list", "--group", SWEEP[:-1]], [f"did you mean '{SWEEP}'?"]),
-    (["list", "--since", "2 days"], ["--since: '2 days' is not a time", "2h"]),
+    (["list", "--since", "2 days"], ["--since: '2 days' is not a length of time", "1h30m"]),
     (["list", "--limit", "0"], ["--limit: 0 is not a number of lines"]),
     (["list", "--limit", "3", "--all"], ["contradict"]),
     (["list", "--limit", "x"], ["x"]),
@@ -135,9 +135,9 @@ REFUSALS = [
     (["show", SWEEP], ["a sweep of 3 jobs", "jobs list --group"]),
     (["show"], ["JOB"]),
     (["logs", "a-ended", "--tail", "-1"], ["--tail: -1"]),
-    (["wait", "a-ended", "--timeout", "soon"], ["--timeout: 'soon' is not a time"]),
+    (["wait", "a-ended", "--timeout", "soon"], ["--timeout: 'soon' is not a length of time"]),
     (["wait", "mine"], ["beginning of 3 jobs"]),
-    (["cancel", "a-ended", "--grace", "x"], ["--grace: 'x' is not a time"]),
+    (["cancel", "a-ended", "--grace", "x"], ["--grace: 'x' is not a length of time"]),
     (["rm"], ["by their names, or by conditions"]),
     (["rm", "a-ended", "--state", "failed"], ["by their names, or by conditions"]),
     (
@@ -150,7 +150,7 @@ REFUSALS = [
     (["rm", "a-ended", "gone"], ["no job 'gone'", "fix: see what there is: nemotron jobs list"]),
     (["rm", "../project"], ["no job '../project'"]),
     (["rm", ""], ["no job ''"]),
-    (["rm", "--older-than", "30"], ["--older-than: '30' is not a time"]),
+    (["rm", "--older-than", "30"], ["--older-than: '30' is not a length of time"]),
 ]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from recordkit import record, stored
 
+from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.reference import find_all
-from nemo_runspec.jobs.select import Filter, seconds_in, select, states_of
+from nemo_runspec.jobs.select import Filter, duration_of, select, states_of
 
 ENDED = ("planned", "running", "succeeded")
 FAILED = ("planned", "running", "failed")
@@ -114,17 +115,40 @@ def test_states():
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("10m", 600), ("2h", 7200), ("3d", 259200), ("1w", 604800), ("1.5h", 5400), ("0s", 0)],
+    [
+        ("90s", 90),
+        ("10m", 600),
+        ("2h", 7200),
+        ("3d", 259200),
+        ("1w", 604800),
+        ("1.5h", 5400),
+        ("0s", 0),
+        ("1h30m", 5400),
+        ("1w 2d", 777600),
+    ],
 )
 def test_times(text, seconds):
-    assert seconds_in(text, "--since") == seconds
+    assert duration_of(text, "--since") == seconds
 
 
-@pytest.mark.parametrize("text", ["", "10", "h", "2 hours", "-1h", "nan", "inf", "1e3s", "99999999d", "2h3m", "²s"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "h", "2 hours", "-1h", "nan", "inf", "1e3s", "99999999d", "3m2h", "1h1h", "²s", "9" * 5000 + "s"]
+)
 def test_what_is_no_time(text):
-    with pytest.raises(UserError, match="is not a time"):
-        seconds_in(text, "--since")
+    with pytest.raises(UserError, match="is not a length of time"):
+        duration_of(text, "--since")
 
 
 def test_a_number_alone_is_seconds_where_that_is_usual():
-    assert seconds_in("10", "--timeout", plain=True) == 10
+    assert duration_of("10", "--timeout", bare=True) == 10
+
+
+@pytest.mark.parametrize("text", ["1h30m", "1w", "1.5h", "90s", "2d", "1d 12h"])
+def test_a_length_of_time_means_the_same_in_a_profile_and_on_the_command_line(text):
+    assert whole_seconds(text) == duration_of(text, "--timeout", bare=True) == duration_of(text, "--since")
+
+
+@pytest.mark.parametrize("text", ["0s", "0m", "30"])
+def test_a_limit_of_a_profile_is_above_zero_and_has_a_unit(text):
+    with pytest.raises(ValueError, match="not"):
+        whole_seconds(text)

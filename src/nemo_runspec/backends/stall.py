@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemo_runspec.duration import seconds
+from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 
@@ -17,7 +17,7 @@ STALL_TIMEOUT = Field(
 def stall_seconds(text: str | None) -> int | None:
     """How long a job may show no progress; None for as long as it likes, and for what `stall_problem` is about."""
     try:
-        return seconds(text) if text else None
+        return whole_seconds(text) if text else None
     except ValueError:
         return None
 
@@ -26,4 +26,6 @@ def stall_problem(text: str | None) -> list[UserError]:
     """What is wrong with a profile's `stall_timeout`, if anything."""
     if not text or stall_seconds(text):
         return []
-    return [UserError(f"stall_timeout is no length of time: {text!r}", remedy='write it with its unit, such as "30m"')]
+    return [
+        UserError(f"stall_timeout is no length of time: {text!r}", remedy=f"write it with its unit, such as {FORMS}")
+    ]

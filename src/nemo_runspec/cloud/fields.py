@@ -9,7 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.checks import VARIABLE, lists, tables, texts
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
-from nemo_runspec.duration import seconds
+from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.redact import is_secret_name
@@ -111,7 +111,7 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
         "stall_timeout": stall_seconds(env.get("stall_timeout")),
         "retries": env.get("retries") or 0,
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
-        **{key: seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
+        **{key: whole_seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
         **{key: str(env.get(key) or _variable(env, name) or usual) for key, (name, usual) in _S3_VARIABLES.items()},
         **texts(env, "code_url", "run_dir_here", "output_url", unset=""),
         **tables(env, "inputs", "secret_vars", "custom_spec"),
@@ -133,9 +133,9 @@ def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
     found = []
     for key in _TIMEOUTS:
         try:
-            seconds(str(env.get(key) or "1m"))
+            whole_seconds(str(env.get(key) or "1m"))
         except ValueError:
-            found.append(UserError(f"{key}: {env[key]!r} is no length of time", remedy="such as 15m, 90s or 1h30m"))
+            found.append(UserError(f"{key}: {env[key]!r} is no length of time", remedy=f"such as {FORMS}"))
     return found
 
 

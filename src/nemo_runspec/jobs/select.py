@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
+from nemo_runspec.duration import FORMS, parse_duration
 from nemo_runspec.errors import UserError, did_you_mean, suggest
 from nemo_runspec.jobs.index import Entry
 from nemo_runspec.jobs.record import STATES
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhdw]?)")
-_LONGEST = 100 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +49,17 @@ def states_of(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def seconds_in(text: str, option: str, *, plain: bool = False) -> float:
-    """A time such as `90s`, `10m`, `2h`, `3d`, `1w`; with `plain` also a number of seconds alone.
+def duration_of(text: str, option: str, *, bare: bool = False) -> float:
+    """The length of time that was given to an option, in seconds; `bare` as in `parse_duration`.
 
     Raises:
-        UserError: not such a time, or more than a hundred years.
+        UserError: not a length of time.
     """
-    match = _TIME.fullmatch(text.strip())
-    seconds = float(match["number"]) * _SECONDS[match["unit"] or "s"] if match else _LONGEST
-    if match is None or not (match["unit"] or plain) or seconds >= _LONGEST:
-        forms = "90s, 10m, 2h or 3d" + (", or a number of seconds" if plain else "")
-        raise UserError(f"{option}: '{text}' is not a time", remedy=f"such as {forms}")
-    return seconds
+    try:
+        return parse_duration(text, bare=bare)
+    except ValueError:
+        forms = f"{FORMS}, or a number of seconds" if bare else FORMS
+        raise UserError(f"{option}: '{text}' is not a length of time", remedy=f"such as {forms}") from None
 
 
 def select(entries: Sequence[Entry], wanted: Filter, known_recipes: Callable[[], Iterable[str]]) -> list[Entry]:

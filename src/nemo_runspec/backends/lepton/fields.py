@@ -16,7 +16,7 @@ from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
 from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
-from nemo_runspec.duration import seconds
+from nemo_runspec.duration import whole_seconds
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
@@ -170,7 +170,7 @@ def make_target(request: TargetRequest) -> LeptonTarget:
         mounted_at=at,
         shared=bool(at) or _on_a_mount(env, mounts),
         shared_memory_size=env.get("shared_memory_size") or 65536,
-        ttl=seconds(str(env.get("ttl") or DEFAULT_TTL)),
+        ttl=whole_seconds(str(env.get("ttl") or DEFAULT_TTL)),
         queue_priority=env.get("queue_priority") or None,
         ray_version=env.get("ray_version") or None,
         **texts(env, *_TEXTS, unset=""),

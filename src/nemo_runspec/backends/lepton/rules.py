@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.cloud.fields import spec_variables
-from nemo_runspec.duration import seconds
+from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError
 
 SHORTEST_TTL = 600
@@ -124,7 +124,7 @@ def _ttl(text: Any) -> list[UserError]:
     if not text:
         return []
     try:
-        enough = seconds(str(text)) >= SHORTEST_TTL
+        enough = whole_seconds(str(text)) >= SHORTEST_TTL
     except ValueError:
         return [UserError(f"ttl: {text!r} is no length of time", remedy="such as 3d or 12h")]
     if enough:

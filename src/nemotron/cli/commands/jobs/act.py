@@ -35,13 +35,13 @@ _TIMED_OUT = 124
 def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     """Waits; the exit code of the first job or sweep that has not succeeded."""
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.select import seconds_in
+    from nemo_runspec.jobs.select import duration_of
     from nemo_runspec.jobs.wait import exit_code_of, wait_for
     from nemo_runspec.sweeps.control import wait_for_end
     from nemo_runspec.sweeps.overview import Overview
 
     store = JobStore()
-    limit = seconds_in(timeout, "--timeout", plain=True) if timeout else None
+    limit = duration_of(timeout, "--timeout", bare=True) if timeout else None
     began = time.monotonic()
     before = Overview(store)
     meant = before.meant(jobs)
@@ -84,11 +84,11 @@ def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
 def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.request import CancelRequest
-    from nemo_runspec.jobs.select import seconds_in
+    from nemo_runspec.jobs.select import duration_of
     from nemo_runspec.sweeps.control import stop, wait_for_end
     from nemo_runspec.sweeps.overview import Overview
 
-    seconds = seconds_in(grace, "--grace", plain=True) if grace else GRACE
+    seconds = duration_of(grace, "--grace", bare=True) if grace else GRACE
     store = JobStore()
     overview = Overview(store)
     meant = overview.meant(jobs)

@@ -53,12 +53,12 @@ def call(
     as_json: bool,
 ) -> int:
     """Prints the list."""
-    from nemo_runspec.jobs.select import Filter, seconds_in, select, states_of
+    from nemo_runspec.jobs.select import Filter, duration_of, select, states_of
     from nemo_runspec.sweeps.overview import Overview
 
     limit = _limit(limit, everything, as_json)
     accepted = states_of(states)
-    age = seconds_in(since, "--since") if since else None
+    age = duration_of(since, "--since") if since else None
     overview = Overview()
     group = group_of(overview, group)
     known = overview.everything

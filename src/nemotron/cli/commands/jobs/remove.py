@@ -34,10 +34,10 @@ def call(
     as_json: bool,
 ) -> int:
     """Removes jobs that are over."""
-    from nemo_runspec.jobs.select import Filter, seconds_in, states_of
+    from nemo_runspec.jobs.select import Filter, duration_of, states_of
     from nemo_runspec.sweeps.overview import Overview
 
-    older = seconds_in(older_than, "--older-than") if older_than else None
+    older = duration_of(older_than, "--older-than") if older_than else None
     wanted = Filter(states_of(states), recipe, profile, group, older=older)
     if bool(jobs) != wanted.empty:
         raise UserError(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nemo_runspec.cloud.pod.marker import End, decisive, metrics_of, outputs_of, read_ends, to_marker
-from nemo_runspec.script.markers import cause
+from nemo_runspec.cloud.pod.marker import End, metrics_of, outputs_of, read_ends, to_marker
+from nemo_runspec.script.markers import NodeMarker, cause, decisive
 
 LINE = (
     b"nemotron-end: node=1 attempt=2 exit_code=137 signal=9 rank=3 oom=1 phase=command received= lines=1234 "
-    b"node_name=gpu-7 reason=\n"
+    b"node_name=gpu-7 ended=1700000000.25 reason=\n"
 )
 
 
 def test_every_word_of_an_end_is_read():
     end = read_ends(b"before\n" + LINE)[1]
-    assert end == End(1, 137, 2, 9, 3, True, "command", 1234, "gpu-7")
+    assert end == End(1, 137, 2, 9, 3, True, "command", 1234, "gpu-7", ended=1700000000.25)
     assert cause(to_marker(end)) == "rank 3 was killed by the kernel: out of memory"
 
 
@@ -60,11 +62,41 @@ STOPPED = End(2, 143, received="TERM")
         ([End(0, 0), End(1, 0)], End(0, 0)),
         ([End(0, 9), End(0, 0, attempt=1)], End(0, 0, attempt=1)),
         ([End(0, 1, reason="node 0 failed in its setup"), End(1, 1, reason="node 0 failed in its setup")], None),
+        ([End(0, 9, ended=13.0), End(1, 7, ended=10.0)], End(1, 7, ended=10.0)),
         ([], None),
     ],
 )
 def test_end_that_says_how_the_job_ended(ends, first):
     assert decisive(ends) == (first or (ends[0] if ends else None))
+
+
+ENDS = st.builds(
+    End,
+    node=st.integers(0, 3),
+    exit_code=st.sampled_from([0, 1, 7, 130, 143]),
+    attempt=st.integers(0, 2),
+    received=st.sampled_from(["", "TERM"]),
+    reason=st.sampled_from(["", "node 0 failed", "node 2 failed (rank 1)"]),
+    ended=st.floats(0, 100),
+)
+
+
+@given(st.lists(ENDS, max_size=6))
+def test_a_pods_line_and_a_job_scripts_marker_name_the_same_failure(ends):
+    """One order for "which failure was first", wherever a job runs."""
+    first = decisive(ends)
+    marker: NodeMarker | None = decisive([to_marker(end) for end in ends])
+    assert marker == (None if first is None else to_marker(first))
+
+
+@given(st.lists(ENDS, min_size=1, max_size=6), st.randoms())
+def test_the_order_in_which_ends_are_read_changes_nothing(ends, random):
+    shuffled = list(ends)
+    random.shuffle(shuffled)
+    one, other = decisive(ends), decisive(shuffled)
+    assert one is not None
+    assert other is not None
+    assert (one.exit_code, one.node, one.ended) == (other.exit_code, other.node, other.ended)
 
 
 def test_outputs_and_metrics():

@@ -18,7 +18,8 @@ from podkit import (
 )
 from waiting import until
 
-from nemo_runspec.cloud.pod.marker import decisive, read_ends
+from nemo_runspec.cloud.pod.marker import read_ends
+from nemo_runspec.script.markers import decisive
 
 LATER = """
     import os, pathlib, time
@@ -139,7 +140,7 @@ def test_outputs_that_another_node_cannot_copy_are_the_jobs_failure(begin, s3_la
     s3_lab.fault("PUT *node-1*", "403", times=None)
     job = begin(kind, own, LATER="0")
     assert job.wait() == [1, 1]
-    end = decisive(read_ends(b"".join(pod.out for pod in job.pods)))
+    end = decisive(read_ends(b"".join(pod.out for pod in job.pods)).values())
     assert end is not None and end.node == 1 and end.reason.startswith("outputs: ")
     assert not job.latest.is_symlink()
 

@@ -11,9 +11,9 @@ from labs.pods import Pods, needs_mounts
 from podkit import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 
 from nemo_runspec.cloud.code.cargo import words
-from nemo_runspec.cloud.pod.marker import decisive, metrics_of, outputs_of, read_ends, to_marker
+from nemo_runspec.cloud.pod.marker import metrics_of, outputs_of, read_ends, to_marker
 from nemo_runspec.cloud.pod.program import boot_program
-from nemo_runspec.script.markers import cause
+from nemo_runspec.script.markers import cause, decisive
 
 TELL = """
     import json, os
@@ -57,7 +57,7 @@ def test_lepton_variable_that_is_missing_is_named_and_ends_all_nodes(tmp_path, c
     assert (first.wait(), second.wait()) == (1, 1)
     assert said in second.end.reason and second.end.phase == "start"
     assert first.end.reason == f"node 1 failed: {second.end.reason}"
-    end = decisive(read_ends(first.out + second.out))
+    end = decisive(read_ends(first.out + second.out).values())
     assert end is not None and end.node == 1
 
 
@@ -155,7 +155,7 @@ def test_version_waits_for_all_nodes(tmp_path):
     pods = [start(cargo, MADE=str(made), **node(index, PATH=path)) for index in (0, 1)]
     assert [pod.wait() for pod in pods] == [6, 6]
     assert pods[0].end.reason == "node 1 failed: exit code 6" and not (tmp_path / "run" / "latest").exists()
-    end = decisive(read_ends(pods[0].out + pods[1].out))
+    end = decisive(read_ends(pods[0].out + pods[1].out).values())
     assert end is not None and end.node == 1
 
 

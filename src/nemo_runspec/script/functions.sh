@@ -1,14 +1,5 @@
 nemotron_say() { printf 'nemotron: %s\n' "$*" >&2; }
 
-# Seconds since 1970, with a fraction where this bash or date has one.
-nemotron_now() {
-  local now=${EPOCHREALTIME-}
-  now=${now/,/.}
-  [ -n "$now" ] || now=`date +%s.%N`
-  case $now in *[!0-9.]*) now=${now%%.*} ;; esac
-  printf '%s' "$now"
-}
-
 # COMMAND...: what it makes is for the job's owner alone; the umask of the user's own command stays as it is.
 nemotron_privately() { (umask 077 && "$@"); }
 

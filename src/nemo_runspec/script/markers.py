@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
+
+_STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
+_ELSEWHERE = re.compile(r"node (\d{1,9})\b")
+"""How the reason begins of a node that ended because of another one (nemotron_heed_failures in functions.sh)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,10 @@ def parse_marker(text: str) -> NodeMarker | None:
             rank=_number(values["rank"]),
             oom=values["oom"] == "1",
             received=values["received"],
-            attempt=values.get("attempt", ""),
+            attempt=_attempt(values.get("attempt", "")),
             reason=values["reason"],
-            started=float(values["started"]),
-            ended=float(values["ended"]),
+            started=_time(values["started"]),
+            ended=_time(values["ended"]),
         )
     except (KeyError, ValueError):
         return None
@@ -66,10 +73,53 @@ def read_markers(status: Path) -> tuple[NodeMarker, ...]:
     return tuple(sorted((m for m in markers if m is not None), key=lambda m: (m.node, m.ended)))
 
 
-def decisive(markers: Iterable[NodeMarker]) -> NodeMarker | None:
-    """The marker that says how the job ended: the first failure by time, else any success, None for no marker."""
-    found = sorted(markers, key=lambda m: (m.exit_code == 0, m.ended))
-    return found[0] if found else None
+class NodeEnd(Protocol):
+    """What is asked of a node's end to tell which failure was the first: a `NodeMarker`, or a pod's own last line."""
+
+    @property
+    def node(self) -> int:
+        """Its number, from 0."""
+
+    @property
+    def exit_code(self) -> int:
+        """Its exit status."""
+
+    @property
+    def attempt(self) -> int | str:
+        """How often the job had been started before; '' where that is not known."""
+
+    @property
+    def received(self) -> str:
+        """The signal it was sent, '' for none."""
+
+    @property
+    def reason(self) -> str:
+        """In words, where more is known than an exit code."""
+
+    @property
+    def ended(self) -> float:
+        """Seconds since 1970."""
+
+
+E = TypeVar("E", bound=NodeEnd)
+
+
+def decisive(ends: Iterable[E]) -> E | None:
+    """The node's end that says how a job ended, on every backend; None for no end.
+
+    Of the last attempt: a node that failed by itself, before one that ended because another had failed, before one that
+    was told to stop, before any success; of several, the first by time, then by number.
+    """
+    found = list(ends)
+    last = max((int(end.attempt or 0) for end in found), default=0)
+    return min((end for end in found if int(end.attempt or 0) == last), key=_rank, default=None)
+
+
+def _rank(end: NodeEnd) -> tuple[bool, bool, bool, float, int]:
+    elsewhere = _ELSEWHERE.match(end.reason)
+    follows = elsewhere is not None and int(elsewhere[1]) != end.node
+    was_stopped = bool(end.received) and end.exit_code in _STOPPED
+    return (end.exit_code == 0, was_stopped, follows, end.ended, end.node)
 
 
 def command_ran(markers: Iterable[NodeMarker], nodes: int = 1) -> bool:
@@ -117,6 +167,19 @@ def _as_after(exit_code: int) -> str:
 
 def _number(text: str) -> int | None:
     return int(text) if text else None
+
+
+def _attempt(text: str) -> str:
+    """As it stands; raises `ValueError` for what is neither empty nor a number."""
+    return str(int(text)) if text else ""
+
+
+def _time(text: str) -> float:
+    """Seconds since 1970; raises `ValueError` for what is no time."""
+    time = float(text)
+    if not math.isfinite(time):
+        raise ValueError(f"not a time: {text}")
+    return time
 
 
 def _text(file: Path) -> str:

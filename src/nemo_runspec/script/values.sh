@@ -32,6 +32,15 @@ nemotron_is_missed() {
   case $'\n'`jobs -rp`$'\n' in *$'\n'"$1"$'\n'*) ;; *) return 1 ;; esac
 }
 
+# Seconds since 1970, with a fraction where this bash or date has one.
+nemotron_now() {
+  local now=${EPOCHREALTIME-}
+  now=${now/,/.}
+  [ -n "$now" ] || now=`date +%s.%N`
+  case $now in *[!0-9.]*) now=${now%%.*} ;; esac
+  printf '%s' "$now"
+}
+
 # FILE KEY: one value of a file of key=value lines.
 nemotron_value() {
   local key value

@@ -12,10 +12,10 @@ from time import time
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.evidence import KEY, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import claim, last_words
-from nemo_runspec.cloud.pod.marker import End, decisive, read_ends, to_marker
+from nemo_runspec.cloud.pod.marker import End, read_ends, to_marker
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Seen
-from nemo_runspec.script.markers import cause
+from nemo_runspec.script.markers import cause, decisive
 
 WORDS = "nemotron: last words"
 """Where `Seen.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
@@ -58,7 +58,7 @@ def with_ends(
             ends[n] = _of_attempt(read_ends(words), int(handles[n].get("attempt") or 0))
         left = [n for n in left if not _enough(ends[n], found[n]) and _expected(api, handles[n], found[n])]
     for n in over:
-        found[n] = _judged(api, handles[n], found[n], decisive(ends[n]))
+        found[n] = _judged(api, handles[n], found[n], decisive(ends[n].values()))
     return found
 
 

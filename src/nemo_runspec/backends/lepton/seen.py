@@ -259,10 +259,10 @@ def _how(
     handle: Handle, meaning: Meaning, ends: Mapping[int, End], replicas: Sequence[Replica]
 ) -> tuple[int | None, int | None, str]:
     """Exit code, signal and reason of a job that is over."""
-    from nemo_runspec.cloud.pod.marker import decisive, to_marker
-    from nemo_runspec.script.markers import cause
+    from nemo_runspec.cloud.pod.marker import to_marker
+    from nemo_runspec.script.markers import cause, decisive
 
-    end = decisive(ends)
+    end = decisive(ends.values())
     if meaning.state == "succeeded":
         return 0, None, _unheard(handle, ends)
     if meaning.state == "cancelled":

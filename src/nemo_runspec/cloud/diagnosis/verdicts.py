@@ -20,12 +20,12 @@ from nemo_runspec.cloud.diagnosis.meanings import (
     Advice,
     Meaning,
 )
-from nemo_runspec.cloud.pod.marker import End, decisive, to_marker
+from nemo_runspec.cloud.pod.marker import End, to_marker
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
 from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stalled
-from nemo_runspec.script.markers import NodeMarker, cause
+from nemo_runspec.script.markers import NodeMarker, cause, decisive
 
 _WAITING = ("submitting", "queued", "starting", "running")
 _TOLD_TO_STOP = frozenset({130, 137, 143})

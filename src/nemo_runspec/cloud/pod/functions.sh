@@ -180,18 +180,19 @@ nemotron_pod_results() {
 # CODE REASON [PHASE]: the line of the end. What the job script has written down of its end says more than a status.
 nemotron_pod_mark() {
   local marker=$nemotron_pod_status/node-$nemotron_pod_index signal='' rank='' oom=0 phase=${3:-$nemotron_pod_phase}
-  local received=$nemotron_pod_told lines='' host=${NEMOTRON_NODE_NAME-}
+  local received=$nemotron_pod_told lines='' host=${NEMOTRON_NODE_NAME-} ended=''
   [ -n "$host" ] || read -r host < /proc/sys/kernel/hostname
   if [ -f "$marker" ]; then
     signal=`nemotron_value "$marker" signal` rank=`nemotron_value "$marker" rank`
-    oom=`nemotron_value "$marker" oom`
+    oom=`nemotron_value "$marker" oom` ended=`nemotron_value "$marker" ended`
   elif [ "`nemotron_oom_kills`" -gt "$nemotron_pod_oom" ]; then
     oom=1
   fi
+  [ -n "$ended" ] || ended=`nemotron_now`
   [ -z "$nemotron_pod_log" ] || lines=$((`wc -l < "$nemotron_pod_log"` - nemotron_pod_before))
-  printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s reason=%s\n' \
+  printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s ended=%s reason=%s\n' \
     "$nemotron_pod_index" "$nemotron_pod_attempt" "$1" "$signal" "$rank" "$oom" "$phase" "$received" "$lines" \
-    "${host// /_}" "${2//$'\n'/ }"
+    "${host// /_}" "$ended" "${2//$'\n'/ }"
 }
 
 # What a job that has succeeded on all nodes has made becomes the newest version of its artifact.

@@ -5,16 +5,12 @@ The lines stand alone and begin with their word. What a rank writes has `[rankN]
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.script.markers import NodeMarker
 
 END, OUTPUT, METRICS = b"nemotron-end:", b"nemotron-output:", b"nemotron-metrics:"
-
-_TOLD = frozenset({130, 143})
-_ELSEWHERE = re.compile(r"node (\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +23,7 @@ class End:
         received: the signal that the pod itself was sent, such as `TERM`; '' for none.
         lines: how many lines the pod wrote before this one, None where it could not count them.
         node_name: the machine's name, or the pod's where the platform does not tell it.
+        ended: seconds since 1970; 0 in the lines of older pods.
     """
 
     node: int
@@ -40,24 +37,13 @@ class End:
     node_name: str = ""
     received: str = ""
     reason: str = ""
+    ended: float = 0.0
 
 
 def read_ends(text: bytes) -> Mapping[int, End]:
     """The last end of each node in a log, in the order of the nodes; a line that is not whole says nothing."""
     ends = {end.node: end for rest in _lines(text, END) if (end := _end(rest)) is not None}
     return dict(sorted(ends.items()))
-
-
-def decisive(ends: Mapping[int, End] | Iterable[End]) -> End | None:
-    """The end that says how the job ended, None without ends.
-
-    Of the last attempt: a node that failed by itself, before one that ended because another had failed, before one that
-    was told to stop, before any success.
-    """
-    found = list(ends.values() if isinstance(ends, Mapping) else ends)
-    last = max((end.attempt for end in found), default=0)
-    ranked = sorted((end for end in found if end.attempt == last), key=_weight)
-    return ranked[0] if ranked else None
 
 
 def to_marker(end: End) -> NodeMarker:
@@ -73,6 +59,7 @@ def to_marker(end: End) -> NodeMarker:
         received=end.received,
         attempt=str(end.attempt),
         reason=end.reason,
+        ended=end.ended,
     )
 
 
@@ -87,12 +74,6 @@ def metrics_of(text: bytes) -> dict[str, float]:
     from nemo_runspec.supervise.metrics import last_values
 
     return last_values(_lines(text, METRICS))
-
-
-def _weight(end: End) -> tuple[bool, bool, bool, int]:
-    elsewhere = _ELSEWHERE.match(end.reason)
-    follows = elsewhere is not None and int(elsewhere[1]) != end.node
-    return (end.exit_code == 0, bool(end.received) and end.exit_code in _TOLD, follows, end.node)
 
 
 def _end(rest: bytes) -> End | None:
@@ -113,6 +94,7 @@ def _end(rest: bytes) -> End | None:
             node_name=values.get("node_name", ""),
             received=values.get("received", ""),
             reason=reason.strip(),
+            ended=float(values.get("ended") or 0),
         )
     except (KeyError, ValueError):
         return None

@@ -6,6 +6,8 @@ import hashlib
 import signal
 
 from behaviour.bench import RANK, finish
+from nemo_runspec.supervise.metrics import metrics_file
+from nemo_runspec.sweeps.series import read_series
 
 MANY = 200_000
 
@@ -90,3 +92,26 @@ def test_followed_log(bench):
     )
     followed = bench.nemotron("jobs", "logs", "--follow", name).succeeds()
     assert followed.out.splitlines() == [f"{RANK}line {number}" for number in range(20)]
+
+
+def test_metrics(bench):
+    """The last value of every metric is known, wherever in the file it stands, and each has its curve."""
+    ended = bench.attached(
+        """
+        with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as file:
+            for step in range(3000):
+                seldom = {"accuracy": step / 4} if step % 1000 == 500 else {}
+                once = {"lr/first": 0.5} if step == 0 else {}
+                file.write(json.dumps({"step": step, "loss": 3000 - step, "name": "x" * 40, **seldom, **once}))
+                file.write(chr(10))
+        """
+    )
+    assert ended.code == 0, ended.err
+    name = bench.newest()
+    assert bench.show(name)["metrics"] == {"step": 2999, "loss": 1, "accuracy": 625, "lr/first": 0.5}
+    file = metrics_file(bench.folder(name))
+    accuracy, loss = read_series(file, "accuracy"), read_series(file, "loss")
+    assert (accuracy.steps, accuracy.values) == ((500, 1500, 2500), (125, 375, 625))
+    assert len(loss.values) >= 200 and all(
+        value == 3000 - step for step, value in zip(loss.steps, loss.values, strict=True)
+    )

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.cloud.pod.marker import End, metrics_of, outputs_of, read_ends, to_marker
+from nemo_runspec.cloud.pod.marker import End, metrics_history, outputs_of, read_ends, to_marker
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.supervise.metrics import last_values
 
 LINE = (
     b"nemotron-end: node=1 attempt=2 exit_code=137 signal=9 rank=3 oom=1 phase=command received= lines=1234 "
@@ -108,4 +109,4 @@ nemotron-metrics: {"step": 2, "loss": 1.5}
 nemotron-metrics: {"loss": 0.
 """
     assert outputs_of(text) == {"model": "/run/my model"}
-    assert metrics_of(text) == {"step": 2.0, "val_loss": 2.5, "loss": 1.5}
+    assert last_values(metrics_history(text).splitlines()) == {"step": 2.0, "val_loss": 2.5, "loss": 1.5}

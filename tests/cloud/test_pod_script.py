@@ -11,9 +11,10 @@ from labs.pods import Pods, needs_mounts
 from podkit import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 
 from nemo_runspec.cloud.code.cargo import words
-from nemo_runspec.cloud.pod.marker import metrics_of, outputs_of, read_ends, to_marker
+from nemo_runspec.cloud.pod.marker import metrics_history, outputs_of, read_ends, to_marker
 from nemo_runspec.cloud.pod.program import boot_program
 from nemo_runspec.script.markers import cause, decisive
+from nemo_runspec.supervise.metrics import last_values
 
 TELL = """
     import json, os
@@ -123,7 +124,7 @@ def test_results_are_told_and_become_the_newest_version(tmp_path):
     pod = start(cargo, MADE=str(made))
     assert pod.wait() == 0
     assert outputs_of(pod.out) == {"model": str(made)}
-    assert metrics_of(pod.out) == {"step": 2.0, "loss": 2.5, "val_loss": 4.5}
+    assert last_values(metrics_history(pod.out).splitlines()) == {"step": 2.0, "loss": 2.5, "val_loss": 4.5}
     assert (made.parent / "latest").readlink() == Path(plan.name)
     assert pod.end.lines == len(pod.text.splitlines()) - 1
 

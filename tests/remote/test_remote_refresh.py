@@ -33,7 +33,7 @@ class Platform:
         self.away: set[str] = set()
         self.later: dict[str, Seen] = {}
         self.meanwhile: Callable[[], object] = dict
-        self.rests: Rest | None = Rest({"loss": 0.5}, {"model": "/there"}, Diagnosis("user code", "it raised"))
+        self.rests: Rest | None = Rest(b'{"loss": 0.5}\n', {"model": "/there"}, Diagnosis("user code", "it raised"))
 
     def host_of(self, handle: Handle) -> str:
         return str(handle["host"])

@@ -84,11 +84,12 @@ class Rest:
     """What is fetched once a job is over.
 
     Args:
-        metrics: the last value of each. `outputs`: name → path of what is there.
+        history: the metrics it wrote, as JSON lines, downsampled: the last value of each of them and their curves.
+        outputs: name → path of what is there.
         diagnosis: of a failure.
     """
 
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    history: bytes = b""
     outputs: Mapping[str, str] = field(default_factory=dict)
     diagnosis: Diagnosis | None = None
 

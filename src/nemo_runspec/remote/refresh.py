@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
@@ -16,6 +17,7 @@ from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed, told_by
 from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.provider import Provider, Rest, Seen
+from nemo_runspec.supervise.metrics import keep_history, last_values
 
 NEVER = "it was never submitted: nemotron ended before it did"
 _VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
@@ -212,6 +214,8 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
     try:
         if seen.state == "lost":
             return store.saw(record, "lost", seen.reason, facts={**seen.facts, "asked": now()})
+        with suppress(OSError):  # a curve is no reason not to say how the job ended
+            keep_history(store.folder(record.name), rest.history)
         return store.finish(
             record,
             seen.state,
@@ -219,7 +223,7 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
             signal=seen.signal,
             cause=seen.reason,
             outputs=rest.outputs,
-            metrics=rest.metrics,
+            metrics=last_values(rest.history.splitlines()),
             facts={**seen.facts, "asked": now()},
             handle=_new_id(record, seen),
             diagnosis=diagnosis,

@@ -41,14 +41,14 @@ def main() -> None:
         _give(tag, _hidden(bytes(held), secrets) + b"\n", lock)
 
 
-def _secrets(names: list[str]) -> list[bytes]:
+def _secrets(names: "list[str]") -> "list[bytes]":
     """What must not be seen: the values of these variables, and each of their longer lines; the longest first."""
     values = [os.environb.get(os.fsencode(name), b"") for name in names]
     parts = {part for value in values for part in [value, *value.split(b"\n")] if len(part) >= _SHORTEST}
     return sorted(parts, key=len, reverse=True)
 
 
-def _hidden(text: bytes, secrets: list[bytes]) -> bytes:
+def _hidden(text: bytes, secrets: "list[bytes]") -> bytes:
     for secret in secrets:
         text = text.replace(secret, _HIDDEN)
     return text

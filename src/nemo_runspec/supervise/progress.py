@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nemo_runspec.script.downsample import numbers
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -19,8 +21,8 @@ class MetricsTail:
         self._file = file
         self._offset = 0
 
-    def new(self) -> list[dict[str, Any]]:
-        """The new whole lines that are JSON objects."""
+    def new(self) -> list[dict[str, float]]:
+        """The numbers of the new whole lines that have some."""
         try:
             with self._file.open("rb") as handle:
                 handle.seek(self._offset)
@@ -29,7 +31,7 @@ class MetricsTail:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [record for record in map(parse_metrics, whole.splitlines()) if record is not None]
+        return [record for record in map(numbers, whole.splitlines()) if record]
 
 
 class MetricsBar:
@@ -41,7 +43,7 @@ class MetricsBar:
 
     def __init__(self, metrics: Path) -> None:
         self._tail = MetricsTail(metrics)
-        self._latest: dict[str, Any] = {}
+        self._latest: dict[str, float] = {}
         self._progress: Progress | None = None
         self.is_drawn = False
 
@@ -50,17 +52,16 @@ class MetricsBar:
         records = self._tail.new()
         for record in records:
             self._latest.update(record)
-        if not records or not isinstance(self._latest.get("step"), (int, float)):
+        if not records or "step" not in self._latest:
             return
         if self._progress is None:
             self._progress = self._start()
             self.is_drawn = True
-        total = self._latest.get("total_steps")
         task = self._progress.task_ids[0]
         self._progress.update(
             task,
             completed=self._latest["step"],
-            total=total if isinstance(total, (int, float)) else None,
+            total=self._latest.get("total_steps"),
             text=describe(self._latest),
         )
 
@@ -97,20 +98,6 @@ class MetricsBar:
         return progress
 
 
-def describe(record: dict[str, Any]) -> str:
+def describe(record: Mapping[str, float]) -> str:
     """The record's numbers in words."""
-    parts = [
-        form.format(record[key])
-        for key, form in _SHOWN
-        if isinstance(record.get(key), (int, float)) and not isinstance(record[key], bool)
-    ]
-    return "  ".join(parts)
-
-
-def parse_metrics(line: bytes) -> dict[str, Any] | None:
-    """One line of a metrics file; None for what is no JSON object."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
+    return "  ".join(form.format(record[key]) for key, form in _SHOWN if key in record)

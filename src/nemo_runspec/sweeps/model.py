@@ -11,6 +11,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, Launcher
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.names import new_name
+from nemo_runspec.supervise.metrics import metrics_file
 
 SWEEP_SCHEMA = 1
 NOT_RUN = "not run"
@@ -99,8 +100,8 @@ class Member:
 
     @property
     def metrics_file(self) -> Path:
-        """The JSON lines it appends its metrics to."""
-        return Path(self.job_dir) / "metrics.jsonl"
+        """The JSON lines of its metrics, as they are on this machine."""
+        return metrics_file(Path(self.job_dir))
 
 
 @dataclass(frozen=True, slots=True)

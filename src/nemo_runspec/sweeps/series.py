@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from nemo_runspec.supervise.progress import parse_metrics
+from nemo_runspec.script.downsample import numbers
 
 POINTS = 1000
 """A picture has no room for more."""
@@ -29,17 +29,12 @@ def read_series(file: Path, metric: str) -> Series:
     try:
         with file.open("rb") as lines:
             for line in lines:
-                record = parse_metrics(line) or {}
-                value, said = _number(record.get(metric)), _number(record.get("step"))
-                step = step + 1 if said is None else said
-                if value is not None:
-                    points.append((step, value))
+                record = numbers(line)
+                step = record.get("step", step + 1)
+                if metric in record:
+                    points.append((float(step), float(record[metric])))
     except OSError:
         return Series()
     every = max(1, len(points) // POINTS)
     kept = points[::every] + (points[-1:] if (len(points) - 1) % every else [])
     return Series(tuple(x for x, _ in kept), tuple(y for _, y in kept))
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,8 @@ from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
-from nemo_runspec.supervise.metrics import last_values
+from nemo_runspec.script.downsample import as_lines, downsample
+from nemo_runspec.script.render import downsample_program
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -27,7 +29,8 @@ def rest(host: Host, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Re
         UserError: the host does not answer, or not as it should.
     """
     questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, seen, strict=True)))
-    done = host.run(f"{PRELUDE}\n{_program()}", data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
+    program = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{_program()}"
+    done = host.run(program, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
     answers = {section.name: section for section in read_sections(done.text)}
     if handles and not answers:
         raise UserError(f"{host.name} does not say what is left of jobs: {done.said or 'no word'}")
@@ -53,10 +56,17 @@ def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
     texts = dict(_decoded(section))
     outputs: Mapping[str, str] = handle.get("outputs") or {}
     return Rest(
-        metrics=last_values(texts.get("metrics", b"").splitlines()),
+        history=_history(texts),
         outputs={name: path for name, path in outputs.items() if path in there},
         diagnosis=_diagnosis(seen, texts),
     )
+
+
+def _history(texts: Mapping[str, bytes]) -> bytes:
+    """The metrics as the login node's python3 has downsampled them, or the whole file."""
+    if "metrics" in texts:
+        return texts["metrics"]
+    return as_lines(downsample(texts.get("metrics-file", b"").splitlines()).records())
 
 
 def _diagnosis(seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
@@ -67,7 +77,7 @@ def _diagnosis(seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
 
 def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:
     for kind, text, *_ in section.rows:
-        if kind in ("metrics", "log", "batch"):
+        if kind in ("metrics", "metrics-file", "log", "batch"):
             yield kind, base64.b64decode(text)
 
 

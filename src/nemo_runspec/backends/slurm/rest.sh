@@ -18,6 +18,19 @@ show_ends() {
   [ ! -f "$file" ] || { printf 'batch\037'; tail -c 32768 -- "$file" | encoded; }
 }
 
+# FILE: a small one as it is; of a large one every metric's last value and its curve, or, where there is no python3 to
+# find them, up to 16 MiB of its end.
+show_metrics() {
+  local found size
+  size=$(wc -c < "$1") || return 0
+  if [ "$size" -gt 65536 ] && found=$(python3 -I -S -c "$downsample" "$1" 2> /dev/null | encoded; exit "${PIPESTATUS[0]}"); then
+    printf 'metrics\037%s\n' "$found"
+  else
+    printf 'metrics-file\037'
+    tail -c 16777216 -- "$1" | encoded
+  fi
+}
+
 # PATH: what a job has made becomes the newest version of its artifact.
 point_at() {
   local folder=${1%/*} name=${1##*/}
@@ -34,6 +47,6 @@ while IFS=$'\037' read -r number folder name id failed succeeded; do
       version) [ -z "$succeeded" ] || point_at "$path" 2> /dev/null ;;
     esac
   done
-  [ ! -s "$folder/metrics.jsonl" ] || { printf 'metrics\037'; tail -c 65536 -- "$folder/metrics.jsonl" | encoded; }
+  [ ! -s "$folder/metrics.jsonl" ] || show_metrics "$folder/metrics.jsonl"
   [ -z "$failed" ] || show_ends "$folder" "$name" "$id"
 done

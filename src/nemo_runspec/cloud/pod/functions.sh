@@ -1,5 +1,5 @@
 # What pod.sh does, as process 1 of its container. Before this stand its constants and functions:
-#   nemotron_pod_dir, _count, _data (1 where there is data to fetch), _copies (1 where outputs are copied away), _outputs
+#   nemotron_pod_downsample (a program), nemotron_pod_dir, _count, _data (1 where there is data to fetch), _copies (1 where outputs are copied away), _outputs
 #   (NAME and PATH by turns), _versions (PATHs), nemotron_pod_prepare (the profile's commands), nemotron_pod_place (who and
 #   where this node is), nemotron_pod_told (the signal that has come, which the first lines' traps note).
 
@@ -171,6 +171,13 @@ nemotron_pod_results() {
     [ ! -e "${nemotron_pod_outputs[number + 1]}" ] || nemotron_pod_line "nemotron-output: $name ${nemotron_pod_outputs[number + 1]}"
   done
   [ -s "$file" ] || return 0
+  if type -P python3 > /dev/null; then
+    python3 -I -S -c "$nemotron_pod_downsample" "$file" --packed 2> /dev/null | while read -r line; do
+      nemotron_pod_line "nemotron-metrics: $line"
+    done
+    return 0
+  fi
+  nemotron_pod_say "the image has no python3: of the metrics only the last line, and that of val_loss, is known"
   line=`grep '"val_loss"' "$file" 2> /dev/null | tail -n 1` # which not every line has
   [ -z "$line" ] || nemotron_pod_line "nemotron-metrics: ${line:0:4000}"
   line=`tail -n 1 "$file"`

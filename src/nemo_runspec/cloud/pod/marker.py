@@ -5,10 +5,17 @@ The lines stand alone and begin with their word. What a rank writes has `[rankN]
 
 from __future__ import annotations
 
+import base64
+import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.script.markers import NodeMarker
+
+_PART = re.compile(rb"z:(\d{1,3})/(\d{1,3}):([A-Za-z0-9+/=]+)")
+_MOST = 8 << 20
+"""Bytes of metrics that are unpacked."""
 
 END, OUTPUT, METRICS = b"nemotron-end:", b"nemotron-output:", b"nemotron-metrics:"
 
@@ -69,11 +76,15 @@ def outputs_of(text: bytes) -> dict[str, str]:
     return {name: path for name, space, path in pairs if name and space}
 
 
-def metrics_of(text: bytes) -> dict[str, float]:
-    """Metric → its last value, numbers only."""
-    from nemo_runspec.supervise.metrics import last_values
+def metrics_history(text: bytes) -> bytes:
+    """The metrics that node 0 has told at its end, as JSON lines; empty where a part of them is missing.
 
-    return last_values(_lines(text, METRICS))
+    Pods of an earlier release, and those without python3, tell their last lines as they are.
+    """
+    lines = [line.strip() for line in _lines(text, METRICS)]
+    parts = {int(found[1]): found for line in lines if (found := _PART.fullmatch(line)) is not None}
+    plain = b"".join(line + b"\n" for line in lines if line.startswith(b"{"))
+    return plain + (_unpacked(parts) or b"")
 
 
 def _end(rest: bytes) -> End | None:
@@ -98,6 +109,19 @@ def _end(rest: bytes) -> End | None:
         )
     except (KeyError, ValueError):
         return None
+
+
+def _unpacked(parts: Mapping[int, re.Match[bytes]]) -> bytes | None:
+    """What `script/downsample.py` has packed; None where that is not whole."""
+    count = max((int(part[2]) for part in parts.values()), default=0)
+    if not count or sorted(parts) != list(range(1, count + 1)):
+        return None
+    unpack = zlib.decompressobj()
+    try:
+        text = unpack.decompress(base64.b64decode(b"".join(parts[n][3] for n in sorted(parts)), validate=True), _MOST)
+    except (ValueError, zlib.error):
+        return None
+    return text if unpack.eof else None
 
 
 def _lines(text: bytes, word: bytes) -> Iterator[bytes]:

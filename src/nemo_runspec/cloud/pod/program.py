@@ -13,7 +13,7 @@ from nemo_runspec.cloud.layout import job_layout, run_dir
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
 from nemo_runspec.script import render_job_script
-from nemo_runspec.script.render import join, quote, shared_functions
+from nemo_runspec.script.render import downsample_program, join, quote, shared_functions
 
 POD_SCRIPT, DATA = "pod.sh", "data.json"
 
@@ -61,6 +61,7 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
         ("# --- which node this is", _beside(f"{kind}.sh")),
         ("# --- functions", shared_functions(), "", _beside("functions.sh")),
         ("# --- the other nodes", _beside("others.sh")),
+        ("# --- the metrics at the end", f"nemotron_pod_downsample={quote(downsample_program())}"),
         ("# --- this pod", "nemotron_pod_main"),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"

@@ -155,8 +155,21 @@ def test_lines_of_several_ranks_do_not_mix(program, sizes):
         assert own == [f"[rank{rank}] {text}".encode() for text in expected]
 
 
-def test_a_full_disk_does_not_end_it():
+@pytest.mark.parametrize("way", ["nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"], ids=["python", "bash"])
+def test_a_full_disk_does_not_end_it_and_what_it_had_no_room_for_is_counted(way, tmp_path):
+    given = tmp_path / "given"
+    given.write_text("0 0" + " " * 40)
     with Path("/dev/full").open("wb") as full:
-        process = bash("nemotron_prefix 0", stdout=full, stderr=subprocess.PIPE)
-        process.communicate(b"x\n" * 100_000, timeout=120)
+        process = bash(f"nemotron_given={given}; {way}", stdout=full, stderr=subprocess.PIPE)
+        process.communicate(b"x\n" * 10_000, timeout=120)
     assert process.returncode in (0, 1)
+    assert given.read_text().split()[:2] == ["10000", "100000"]
+
+
+@given(st.lists(st.sampled_from([b"\r", b"\n", b"a", b"\xff ", b"y" * 9000])))
+def test_what_was_given_is_what_was_written(pieces):
+    for way in ("nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"):
+        made = f"nemotron_given=`mktemp`; echo '0 0{' ' * 40}' > $nemotron_given"
+        process = bash(f"{made}; {way}; cat $nemotron_given >&2; rm $nemotron_given", stderr=subprocess.PIPE)
+        out, counts = process.communicate(b"".join(pieces), timeout=120)
+        assert [int(word) for word in counts.split()[:2]] == [out.count(b"\n"), len(out)]

@@ -36,7 +36,9 @@ from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
+from nemo_runspec.backends.slurm.rest import rest
 from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import Seen
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm
@@ -303,3 +305,33 @@ def test_fifty_submissions_at_once(lab: SlurmLab, login: Login, tmp_path: Path, 
     assert lab.sshd.connections() - before == 1
     seen = look(login, [Asked(id) for id in jobs.values()])
     assert len(seen) == 50
+
+
+FILL = """
+import os
+file = os.open(os.environ["NEMOTRON_JOB_DIR"] + "/filler", os.O_WRONLY | os.O_CREAT)
+for size in (65536, 1):
+    try:
+        while True:
+            os.write(file, bytes(size))
+    except OSError:
+        pass
+for number in range(50001):
+    print("line", number)
+raise SystemExit(EXIT)
+"""
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_lines_that_a_full_disk_has_no_room_for_are_counted_and_told(lab: SlurmLab, login: Login, tmp_path, code):
+    plan = slurm_plan(tmp_path, FILL.replace("EXIT", str(code)), {"remote_job_dir": str(lab.small / "run")})
+    job = start(login, plan)
+    seen = wait(login, job)
+    pieces = tail_many(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
+    written = sum(piece.content.count(b"\n[rank0]") for piece in pieces)
+    handle = {"job_dir": plan.job_dir, "name": job_name(plan), "id": job.id}
+    (found,) = rest(login, [handle], [Seen(seen.state, detail=seen)])
+    login.run(f"rm -rf {plan.job_dir}")
+    assert (seen.state, seen.exit_code) == ("failed" if code else "succeeded", code)
+    assert 40_000 < found.lost_lines <= 50_001
+    assert abs(50_001 - written - found.lost_lines) <= 1, "but for the first and the last line, which may be cut"

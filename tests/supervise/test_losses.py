@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 
@@ -63,6 +64,7 @@ def test_a_full_disk_does_not_change_how_a_job_ended(project, nemotron_process, 
     assert nemotron_process("jobs", "wait", "last", **environment).code == code
     record = JobStore(small_disk / "state" / "jobs").list()[0]
     assert (record.state, record.exit_code) == ("failed" if code else "succeeded", code)
+    assert re.search(r"\d lines of its output could not be written", record.cause), record.cause
 
 
 def test_a_job_whose_folder_is_removed_does_not_run_on_unseen(project, nap):

@@ -86,12 +86,13 @@ class Rest:
     Args:
         history: the metrics it wrote, as JSON lines, downsampled: the last value of each of them and their curves.
         outputs: name → path of what is there.
-        diagnosis: of a failure.
+        diagnosis: of a failure. `lost_lines`: how many lines of its output are in no log.
     """
 
     history: bytes = b""
     outputs: Mapping[str, str] = field(default_factory=dict)
     diagnosis: Diagnosis | None = None
+    lost_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed, told_by
 from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.provider import Provider, Rest, Seen
+from nemo_runspec.script.markers import with_loss
 from nemo_runspec.supervise.metrics import keep_history, last_values
 
 NEVER = "it was never submitted: nemotron ended before it did"
@@ -221,7 +222,7 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
             seen.state,
             exit_code=seen.exit_code,
             signal=seen.signal,
-            cause=seen.reason,
+            cause=with_loss(seen.reason, rest.lost_lines),
             outputs=rest.outputs,
             metrics=last_values(rest.history.splitlines()),
             facts={**seen.facts, "asked": now()},

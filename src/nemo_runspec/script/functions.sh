@@ -44,6 +44,8 @@ nemotron_rank() {
   trap 'nemotron_told=129' HUP
   trap 'nemotron_told=138' USR1
   trap 'nemotron_told=140' USR2
+  nemotron_given=$nemotron_status/given-$1
+  nemotron_privately nemotron_write "$nemotron_given" '0 0                                         ' 2> /dev/null || :
   exec {nemotron_out}> >(nemotron_prefix "$1")
   nemotron_reader=$!
   nemotron_privately nemotron_write "$nemotron_said" 2> /dev/null || nemotron_said=/dev/null
@@ -197,11 +199,23 @@ nemotron_first_failure() {
   printf '%s' "$first"
 }
 
+# FIRST COUNT: adds up what this node's ranks have given to the log.
+nemotron_count_given() {
+  local rank lines size rest
+  for ((rank = $1; rank < $1 + $2; rank++)); do
+    lines='' size=''
+    { read -r lines size rest < "$nemotron_status/given-$rank"; } 2> /dev/null || :
+    case $lines-$size in *[!0-9-]* | -* | *-) continue ;; esac
+    nemotron_lines=$((nemotron_lines + lines)) nemotron_size=$((nemotron_size + size))
+  done
+}
+
 # STATUS FIRST COUNT: ends the script with the status of the rank that failed first: torchrun's own is always 1.
 nemotron_finish() {
   local code=$1
   nemotron_be_deaf # nobody is left to hear one
   nemotron_finished=1
+  nemotron_count_given "$2" "$3"
   if [ "$code" -ne 0 ]; then
     [ ! -f "$nemotron_gates/stalled" ] || nemotron_stall_finish
     [ "$nemotron_tasks" -eq 1 ] || nemotron_heed_failures
@@ -218,7 +232,7 @@ nemotron_finish() {
 nemotron_begin() {
   nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child='' nemotron_launching=''
   nemotron_finished='' nemotron_signal='' nemotron_apart=''
-  nemotron_signals=0
+  nemotron_signals=0 nemotron_lines=0 nemotron_size=0
   nemotron_started=`nemotron_now`
   nemotron_marker=$nemotron_status/node-$nemotron_node
   [ "$nemotron_local" -eq 0 ] || nemotron_marker=$nemotron_marker.$nemotron_local
@@ -279,7 +293,7 @@ nemotron_end() {
   fi
   nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
     "exit_code=$code" "signal=$nemotron_signal" "rank=$nemotron_failed" "oom=$oom" \
-    "received=${nemotron_received:-`nemotron_last_told`}" "attempt=$nemotron_restarts" "reason=$nemotron_reason" "started=$nemotron_started" "ended=`nemotron_now`"
+    "received=${nemotron_received:-`nemotron_last_told`}" "attempt=$nemotron_restarts" "lines=$nemotron_lines" "size=$nemotron_size" "reason=$nemotron_reason" "started=$nemotron_started" "ended=`nemotron_now`"
   [ "$nemotron_task" -ne 0 ] || [ -n "$nemotron_requeues" ] || rm -f "$nemotron_secrets"
   if [ -n "$nemotron_ends_all" ]; then
     nemotron_privately nemotron_write "$nemotron_gates/ended.$nemotron_task"

@@ -29,6 +29,7 @@ class NodeMarker:
         attempt: how often the platform had started the job before, from `0`; empty in markers of older scripts.
         reason: in words, where the script knows more than an exit code.
         started, ended: seconds since 1970.
+        lines, size: how many lines and bytes its ranks have given to the log, which may have had no room for them.
     """
 
     node: int
@@ -43,6 +44,8 @@ class NodeMarker:
     reason: str = ""
     started: float = 0.0
     ended: float = 0.0
+    lines: int = 0
+    size: int = 0
 
 
 def parse_marker(text: str) -> NodeMarker | None:
@@ -62,6 +65,8 @@ def parse_marker(text: str) -> NodeMarker | None:
             reason=values["reason"],
             started=_time(values["started"]),
             ended=_time(values["ended"]),
+            lines=_number(values.get("lines", "")) or 0,
+            size=_number(values.get("size", "")) or 0,
         )
     except (KeyError, ValueError):
         return None
@@ -142,6 +147,12 @@ def cause(marker: NodeMarker) -> str:
         return f"{who} was killed by the kernel: out of memory"
     said = f"{who} was killed by signal {signal_name(marker.signal)}" if marker.signal else _exited(marker)
     return f"{said}; the kernel killed a process of this job: out of memory" if marker.oom else said
+
+
+def with_loss(why: str, lines: int) -> str:
+    """Why a job ended as it did, with how many lines of its output are in no log."""
+    lost = f"{lines:,} lines of its output could not be written: is the disk full?" if lines > 0 else ""
+    return "; ".join(filter(None, (why, lost)))
 
 
 def signal_name(number: int) -> str:

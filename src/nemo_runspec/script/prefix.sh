@@ -5,16 +5,30 @@ nemotron_prefix() {
   { set +x; } 2> /dev/null
   nemotron_be_deaf
   if type -P python3 > /dev/null; then
-    python3 -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
+    NEMOTRON_GIVEN=$nemotron_given python3 -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
   elif type -P python > /dev/null; then
-    python -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
+    NEMOTRON_GIVEN=$nemotron_given python -I -S -c "$nemotron_prefix_program" "$tag" $nemotron_hidden 2> /dev/null
   fi
   nemotron_prefix_slowly "$tag"
 }
 
+# LINE: of nemotron_prefix_slowly, whose lines and bytes it counts. What the log has no room for is given on too.
+nemotron_give() {
+  lines=$((lines + 1)) size=$((size + ${#1} + 1))
+  printf '%s\n' "$1" 2> /dev/null || :
+}
+
+# LINES BYTES: adds to what was given on; the file was made when there was room for it. By cat: bash's own printf writes
+# nothing more to any file once its output has failed (5.2).
+nemotron_note_given() {
+  local lines=0 size=0 rest
+  { read -r lines size rest < "$nemotron_given" && cat <<< "$((lines + $1)) $((size + $2)) " 1<> "$nemotron_given"; } \
+    2> /dev/null || :
+}
+
 # TAG: some 2 MB/s. Every line is one write, so that the lines of several ranks do not mix.
 nemotron_prefix_slowly() {
-  local LC_ALL=C tag=$1 chunk='' held='' line='' end='' status=0 name part secrets=()
+  local LC_ALL=C tag=$1 chunk='' held='' line='' end='' status=0 name part secrets=() lines=0 size=0
   for name in $nemotron_hidden; do
     while IFS= read -r part || [ -n "$part" ]; do
       [ "${#part}" -lt 4 ] || secrets+=("$part")
@@ -35,10 +49,11 @@ nemotron_prefix_slowly() {
       line=$held$line
       held=''
       for part in "${secrets[@]}"; do line=${line//"$part"/******}; done
-      [[ -z $line && $end == $'\r' ]] || printf '%s\n' "$tag$line"
+      [[ -z $line && $end == $'\r' ]] || nemotron_give "$tag$line"
     done
     held+=$chunk
   done
   for part in "${secrets[@]}"; do held=${held//"$part"/******}; done
-  [ -z "$held" ] || printf '%s\n' "$tag$held"
+  [ -z "$held" ] || nemotron_give "$tag$held"
+  [ "$lines" -eq 0 ] || nemotron_note_given "$lines" "$size"
 }

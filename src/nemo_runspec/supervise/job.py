@@ -6,6 +6,7 @@ import errno
 import selectors
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.redact import Redactor
-from nemo_runspec.script.markers import decisive, read_markers
+from nemo_runspec.script.markers import decisive, read_markers, with_loss
 from nemo_runspec.source import display_path
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.interrupts import Interrupted, Interrupts
@@ -120,18 +121,20 @@ class SupervisedJob:
             self.log, Path(self.layout.metrics), self.submission.secrets.values(), self.say, show=self.show
         )
         try:
-            interrupts.check()
-            self.say(f"{self.plan.name}: running {self.plan.recipe.path}; log: {display_path(self.log)}")
-            work = self.worker.start(self.plan, prepared, self.submission.secrets)
-            try:
-                self.record = self.store.transition(
-                    self.record, "running", process=work.process, container=work.container
-                )
-                return self._watch(work, interrupts, output)
-            finally:
-                self._give_back(work)
+            outcome = self._run(prepared, interrupts, output)
         finally:
             output.close()
+        return replace(outcome, cause=with_loss(outcome.cause, output.lost_lines))
+
+    def _run(self, prepared: Any, interrupts: Interrupts, output: JobOutput) -> Outcome:
+        interrupts.check()
+        self.say(f"{self.plan.name}: running {self.plan.recipe.path}; log: {display_path(self.log)}")
+        work = self.worker.start(self.plan, prepared, self.submission.secrets)
+        try:
+            self.record = self.store.transition(self.record, "running", process=work.process, container=work.container)
+            return self._watch(work, interrupts, output)
+        finally:
+            self._give_back(work)
 
     def _give_back(self, work: Work) -> None:
         left = work.close()

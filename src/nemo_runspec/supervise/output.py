@@ -21,6 +21,9 @@ class JobOutput:
         secrets: values that must not be seen.
         say: prints a line of nemotron's own.
         show: whether it goes to this process's standard output too.
+
+    Attributes:
+        lost_lines: how many lines could not be written to the log.
     """
 
     def __init__(
@@ -32,7 +35,7 @@ class JobOutput:
         self._filter = LineFilter(secrets)
         self._say = say
         self._broken = not show or sys.stdout is None  # None: it was closed when this process was started
-        self._log_failed = False
+        self.lost_lines = 0
         self._bar = None if self._broken or not sys.stdout.isatty() else MetricsBar(metrics)
 
     def feed(self, data: bytes) -> None:
@@ -66,13 +69,14 @@ class JobOutput:
             self._guarded(lambda: self._write_terminal(lines))
 
     def _write_log(self, lines: bytes) -> None:
+        view = memoryview(lines)
         try:
-            view = memoryview(lines)
             while view:
                 view = view[os.write(self._log, view) :]
         except OSError as error:
-            if not self._log_failed:
-                self._log_failed = True
+            first = not self.lost_lines
+            self.lost_lines += max(1, bytes(view).count(b"\n"))
+            if first:
                 self._say(f"the log cannot be written ({error.strerror}); the job goes on: {self._log_path}")
 
     def _write_terminal(self, lines: bytes) -> None:

@@ -45,7 +45,9 @@ def _question(number: int, handle: Handle, seen: Seen) -> str:
     failed = "yes" if seen.state not in ("succeeded", "cancelled") else ""
     succeeded = "yes" if seen.state == "succeeded" else ""
     folder, name, id = (str(handle.get(key) or "") for key in ("job_dir", "name", "id"))
-    lines: list[tuple[str, ...]] = [(str(number), folder, name, id.partition(";")[0], failed, succeeded)]
+    markers = seen.detail.markers if isinstance(seen.detail, ClusterJob) else ()
+    given = str(sum(marker.lines for marker in markers)), str(sum(marker.size for marker in markers))
+    lines: list[tuple[str, ...]] = [(str(number), folder, name, id.partition(";")[0], failed, succeeded, *given)]
     lines += [("output", path) for path in (handle.get("outputs") or {}).values()]
     lines += [("version", path) for path in handle.get("versions") or ()]
     return "".join(f"{FIELD.join(line)}\n" for line in lines) + "\n"
@@ -59,6 +61,7 @@ def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
         history=_history(texts),
         outputs={name: path for name, path in outputs.items() if path in there},
         diagnosis=_diagnosis(seen, texts),
+        lost_lines=next((int(row[1]) for row in section.rows if row[0] == "lost" and row[1].isdecimal()), 0),
     )
 
 

@@ -1,16 +1,33 @@
-# Reads lines of NUMBER, DIRECTORY, NAME, ID, FAILED and SUCCEEDED, each followed by lines of `output` PATH and
+# Reads lines of NUMBER, DIRECTORY, NAME, ID, FAILED, SUCCEEDED and the LINES and BYTES its ranks have written, each followed by lines of `output` PATH and
 # `version` PATH, and an empty line. Removes the secrets of each job; answers with what is left of it.
 encoded() { base64 -w 0; echo; }
 
-# DIRECTORY NAME ID: the end of what its last attempt's tasks wrote, and of what its batch script wrote.
-show_ends() {
-  local file last attempt files=("$1/log-$2_$3"_*.out)
+# DIRECTORY NAME ID: sets `files` to the logs of its last attempt's tasks.
+find_logs() {
+  local last attempt
+  files=("$1/log-$2_$3"_*.out)
   [ "${#files[@]}" -gt 0 ] || files=("$1"/log-*_"$3"_*.out)
   last=$(printf '%s\n' "${files[@]}" | sort -V | tail -n 1) # attempt 10 comes after 9
-  if [ -n "$last" ]; then
-    attempt=${last#*"_$3_"}
-    last=${last%"$attempt"}${attempt%%[_.]*}
-    files=("$last".out* "$last"_*.out) # one of all tasks, or one of each
+  [ -n "$last" ] || { files=() && return 0; }
+  attempt=${last#*"_$3_"}
+  last=${last%"$attempt"}${attempt%%[_.]*}
+  files=("$last".out* "$last"_*.out) # one of all tasks, or one of each
+}
+
+# LINES BYTES: how many of the lines that ranks have written are not in `files`, where these are too small for all.
+show_lost() {
+  local there
+  local file there=0
+  for file in "${files[@]}"; do there=$((there + $(stat -Lc %s -- "$file"))) || return 0; done
+  [ "${#files[@]}" -gt 0 ] && [ "$there" -lt "$2" ] || return 0
+  there=$(cat -- "${files[@]}" | grep -a -c '^\[rank')
+  [ "$there" -ge "$1" ] || printf 'lost\037%s\n' "$(($1 - there))"
+}
+
+# DIRECTORY NAME ID: the end of `files`, and of what its batch script wrote.
+show_ends() {
+  local file
+  if [ "${#files[@]}" -gt 0 ]; then
     printf 'log\037'
     for file in "${files[@]}"; do tail -c "$((262144 / ${#files[@]}))" -- "$file"; done | encoded
   fi
@@ -38,7 +55,7 @@ point_at() {
   ln -s -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"
 }
 
-while IFS=$'\037' read -r number folder name id failed succeeded; do
+while IFS=$'\037' read -r number folder name id failed succeeded lines bytes; do
   section "rest;$number" 0
   rm -f -- "$folder/secrets.env"
   while IFS=$'\037' read -r kind path && [ -n "$kind" ]; do
@@ -48,5 +65,7 @@ while IFS=$'\037' read -r number folder name id failed succeeded; do
     esac
   done
   [ ! -s "$folder/metrics.jsonl" ] || show_metrics "$folder/metrics.jsonl"
+  find_logs "$folder" "$name" "$id"
+  [ "$lines" -eq 0 ] || show_lost "$lines" "$bytes"
   [ -z "$failed" ] || show_ends "$folder" "$name" "$id"
 done

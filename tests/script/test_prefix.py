@@ -158,7 +158,7 @@ def test_lines_of_several_ranks_do_not_mix(program, sizes):
 @pytest.mark.parametrize("way", ["nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"], ids=["python", "bash"])
 def test_a_full_disk_does_not_end_it_and_what_it_had_no_room_for_is_counted(way, tmp_path):
     given = tmp_path / "given"
-    given.write_text("0 0" + " " * 40)
+    given.write_text("0 0" + " " * 40 + "\n")
     with Path("/dev/full").open("wb") as full:
         process = bash(f"nemotron_given={given}; {way}", stdout=full, stderr=subprocess.PIPE)
         process.communicate(b"x\n" * 10_000, timeout=120)

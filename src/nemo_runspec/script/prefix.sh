@@ -18,8 +18,7 @@ nemotron_give() {
   printf '%s\n' "$1" 2> /dev/null || :
 }
 
-# LINES BYTES: adds to what was given on; the file was made when there was room for it. By cat: bash's own printf writes
-# nothing more to any file once its output has failed (5.2).
+# LINES BYTES: adds to what was given on; the file was made when there was room for it, and is written to in place.
 nemotron_note_given() {
   local lines=0 size=0 rest
   { read -r lines size rest < "$nemotron_given" && cat <<< "$((lines + $1)) $((size + $2)) " 1<> "$nemotron_given"; } \

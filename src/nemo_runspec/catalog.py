@@ -18,6 +18,7 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.paths import expanded
 from nemo_runspec.runspec import Runspec, read_runspec
 from nemo_runspec.source import display_path
+from nemo_runspec.trust import check, check_tree, searched
 
 STEPS = "steps"
 _NOT_COMMANDS = frozenset({"config", "tests", "__pycache__"})
@@ -58,6 +59,17 @@ class Recipe:
     def folder(self) -> Path:
         """The folder that is the command."""
         return self.script.parent
+
+    @property
+    def hides(self) -> Path | None:
+        """The built-in recipe of the same path that it is used instead of."""
+        built_in = builtin_root() / self.path
+        return built_in if not self.own and self.root != builtin_root() and scripts_in(built_in) else None
+
+    def notes(self) -> list[str]:
+        """What whoever runs it should know of where it comes from."""
+        where = display_path(self.folder)
+        return [f"the recipe {self.path} is {where}, which hides the built-in one"] if self.hides else []
 
     @property
     def family(self) -> str:
@@ -105,7 +117,10 @@ def recipe_roots(start: Path | None = None) -> list[Path]:
     """Folders that hold families, strongest first: `$NEMOTRON_RECIPES`, the project's `recipes/`, the built-in ones.
 
     `NEMOTRON_RECIPES` may hold several, separated as in `PATH`. The project's own is the nearest `recipes/` from
-    `start` (the working directory) upwards to the first folder with a `pyproject.toml`.
+    `start` (the working directory) upwards; for where the search ends see `trust.searched`.
+
+    Raises:
+        UserError: the project's own is not obeyed, as somebody else may have written it.
     """
     named = [expanded(p).absolute() for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
     own = _project_recipes(start or Path.cwd())
@@ -151,6 +166,16 @@ def find_recipe(path: str, roots: list[Path] | None = None) -> Recipe:
             return recipe
     known = [r.path for r in find_recipes(roots)]
     raise UserError(f"no recipe '{path}'", remedy=did_you_mean(path, known) or "list them: nemotron list")
+
+
+def check_obeyed(recipe: Recipe) -> None:
+    """Refuses a recipe of which somebody else may have written a part; one that was named is meant.
+
+    Raises:
+        UserError: it was found above the working directory, and is not only this user's.
+    """
+    if not recipe.own and recipe.root == _project_recipes(Path.cwd()) and recipe.root != builtin_root():
+        check_tree(recipe.root, recipe.root / recipe.family, "recipe folder")
 
 
 def declares_itself(script: Path) -> bool | None:
@@ -229,12 +254,10 @@ def _product_folder() -> Path:
 
 
 def _project_recipes(start: Path) -> Path | None:
-    for folder in (start, *start.parents):
-        if (folder / "recipes").is_dir():
-            return folder / "recipes"
-        if (folder / "pyproject.toml").is_file():
-            return None
-    return None
+    found = next((own for folder in searched(start) if (own := folder / "recipes").is_dir()), None)
+    if found is not None and found != builtin_root():
+        check(found, "recipe folder")
+    return found
 
 
 def _subfolders(folder: Path) -> list[Path]:

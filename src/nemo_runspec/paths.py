@@ -65,17 +65,44 @@ def write_private(path: Path, text: str) -> None:
     Bytes of a path or an argument that are not UTF-8, which Python holds as surrogates, are written as they were.
 
     Raises:
-        OSError: it cannot be written; also for text that stands for no bytes at all.
+        OSError: it cannot be written; also for text that stands for no bytes at all, and where something other than a
+            file is in its place.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is no regular file", str(path))
+    _replace(path, _encoded(path, text))
+
+
+def write_output(path: Path, text: str) -> None:
+    """Writes where a person wants it: as `write_private`, but a link is followed, and a device or a pipe written to.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb", buffering=0) as handle:
+            handle.write(_encoded(path, text))
+    else:
+        write_private(Path(os.path.realpath(path)), text)
+
+
+def _encoded(path: Path, text: str) -> bytes:
     try:
-        content = text.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise OSError(errno.EILSEQ, "the text to be written is not Unicode", str(path)) from None
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Puts a new file, for its owner only, in the place of one that may be there.
+
+    Its name until then cannot be foreseen, and what has that name is not opened: others may write in this folder too.
+    """
+    scratch = path.with_name(f".{path.name[:100]}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as handle:
             handle.write(content)
             handle.flush()

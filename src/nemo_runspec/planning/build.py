@@ -104,7 +104,7 @@ class _Builder:
         self.name = new_name(self.recipe.path)
         self.choice = choose_yaml(self.recipe, request.config)
         self.composition = Composition(self.executor)
-        self.warnings: list[str] = list(request.profile.warnings) if request.profile else []
+        self.warnings: list[str] = [*self.recipe.notes(), *(request.profile.warnings if request.profile else ())]
         self.unfilled: tuple[str, ...] = ()
         self.mounts = MountRequests(self.name, self._git_dir, self.backend.mounts_sent_to)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nemo_runspec.catalog import Recipe, find_recipe, script_of_ones_own
+from nemo_runspec.catalog import Recipe, check_obeyed, find_recipe, script_of_ones_own
 from nemo_runspec.planning.build import PlanRequest
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.load import env_file_in_force, load_profile
@@ -32,6 +32,7 @@ def plan_request(
     """
     found = recipe if isinstance(recipe, Recipe) else _recipe(recipe)
     path = Path(env_file) if env_file else None
+    check_obeyed(found)
     loaded: Profile | None = None
     env: EnvFile | None
     if profile is not None:

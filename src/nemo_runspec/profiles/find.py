@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
+from nemo_runspec.trust import check, searched
 
 ENV_VARIABLE = "NEMOTRON_ENV_FILE"
 DEFAULT_NAME = "env.toml"
-PROJECT_MARK = "pyproject.toml"
 
 
 def find_env_file(start: Path | None = None) -> Path | None:
     """The env file in force, or None where there is none.
 
     A relative `NEMOTRON_ENV_FILE` and the default name are looked for from `start` (the working directory) upwards;
-    the search ends after the first folder with a `pyproject.toml`.
+    for where the search ends see `trust.searched`. What it finds by the default name is this user's own or trusted.
 
     Raises:
-        UserError: `NEMOTRON_ENV_FILE` names a file that is not there.
+        UserError: `NEMOTRON_ENV_FILE` names a file that is not there; the file that was found is not obeyed.
     """
     start = start or Path.cwd()
     named = os.environ.get(ENV_VARIABLE, "").strip()
     if not named:
-        return next((f for folder in _upwards(start) if (f := folder / DEFAULT_NAME).is_file()), None)
+        nearest = next((f for folder in searched(start) if (f := folder / DEFAULT_NAME).is_file()), None)
+        if nearest is not None:
+            check(nearest, "env file")
+        return nearest
     path = expanded(named)
-    candidates = [path] if path.is_absolute() else [folder / path for folder in _upwards(start)]
+    candidates = [path] if path.is_absolute() else [folder / path for folder in searched(start)]
     found = next((c for c in candidates if c.is_file()), None)
     if found is None:
         looked = "" if path.is_absolute() else f", looked for from {start} up to {candidates[-1].parent}"
@@ -38,10 +40,3 @@ def find_env_file(start: Path | None = None) -> Path | None:
             remedy=f"unset {ENV_VARIABLE} to use the nearest {DEFAULT_NAME}, or correct the path",
         )
     return found
-
-
-def _upwards(start: Path) -> Iterator[Path]:
-    for folder in (start, *start.parents):
-        yield folder
-        if (folder / PROJECT_MARK).is_file():
-            return

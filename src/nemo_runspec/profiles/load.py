@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
@@ -9,6 +10,7 @@ from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
 from nemo_runspec.profiles.profile import Profile, resolve_profile
+from nemo_runspec.trust import Untrusted, owner_of
 
 BUILT_IN = "local"
 """The one profile that is there without being written: this machine, with every default."""
@@ -29,16 +31,24 @@ def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvF
             f"profile '{name}' needs an {DEFAULT_NAME}, and there is none from {Path.cwd()} upwards",
             remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
-    return resolve_profile(env, name), env
+    profile = resolve_profile(env, name)
+    owner = owner_of(env.path)
+    note = (f"the env file {env.shown} belongs to {owner}",) if owner else ()
+    return replace(profile, warnings=(*note, *profile.warnings)), env
 
 
 def env_file_in_force() -> EnvFile | None:
     """The env file whose system sections count for a run without a profile; None where there is none.
 
     A missing file named by `NEMOTRON_ENV_FILE` is no error here: a plain local run needs no profile.
+
+    Raises:
+        UserError: the one that was found is not obeyed, see `trust`, or cannot be read.
     """
     try:
         path = find_env_file()
+    except Untrusted:
+        raise
     except UserError:
         return None
     return load_env_file(path) if path else None

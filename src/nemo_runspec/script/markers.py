@@ -63,8 +63,8 @@ def parse_marker(text: str) -> NodeMarker | None:
             received=values["received"],
             attempt=_attempt(values.get("attempt", "")),
             reason=values["reason"],
-            started=_time(values["started"]),
-            ended=_time(values["ended"]),
+            started=finite(values["started"]),
+            ended=finite(values["ended"]),
             lines=_number(values.get("lines", "")) or 0,
             size=_number(values.get("size", "")) or 0,
         )
@@ -185,12 +185,10 @@ def _attempt(text: str) -> str:
     return str(int(text)) if text else ""
 
 
-def _time(text: str) -> float:
-    """Seconds since 1970; raises `ValueError` for what is no time."""
+def finite(text: str) -> float:
+    """Seconds since 1970, 0 for what no clock says; raises `ValueError` for what is no number."""
     time = float(text)
-    if not math.isfinite(time):
-        raise ValueError(f"not a time: {text}")
-    return time
+    return time if math.isfinite(time) else 0.0
 
 
 def _text(file: Path) -> str:

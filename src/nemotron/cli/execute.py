@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expanded, write_private
+from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.unfilled import refuse_unfilled
@@ -206,7 +206,7 @@ def _save(plan: Plan, out: str | None) -> None:
     if out:
         target = expanded(out)
         try:
-            write_private(target, plan_to_json(plan))
+            write_output(target, plan_to_json(plan))
         except OSError as error:
             raise UserError(f"cannot save the plan: {error.strerror}", where=str(target)) from None
         print(f"plan saved: {target}  (nemotron apply {target})", file=sys.stderr)

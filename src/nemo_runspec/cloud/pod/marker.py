@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.script.markers import NodeMarker
+from nemo_runspec.script.markers import NodeMarker, finite
 
 _PART = re.compile(rb"z:(\d{1,3})/(\d{1,3}):([A-Za-z0-9+/=]+)")
 _MOST = 8 << 20
@@ -105,7 +105,7 @@ def _end(rest: bytes) -> End | None:
             node_name=values.get("node_name", ""),
             received=values.get("received", ""),
             reason=reason.strip(),
-            ended=float(values.get("ended") or 0),
+            ended=finite(values.get("ended") or "0"),
         )
     except (KeyError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""`nemotron env list | show | check | schema | example | fields`: the execution profiles."""
+"""`nemotron env list | show | check | schema | example | trust | fields`: the execution profiles."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from nemotron.cli.text import clean, count, paint, table
 def make(help_text: str) -> Command:
     """The group."""
     as_json = option("--json", "Machine-readable output.")
+    path = argument("path", "An env.toml or a recipes/ that was found, and refused.")
     file = argument("file", "An env file; by default the one in force.", required=False)
     profile = argument("profile", "A profile of the env file in force.", complete=complete.profiles)
     executor = argument("executor", "local, docker, slurm, dgxcloud or lepton.")
@@ -37,6 +38,7 @@ def make(help_text: str) -> Command:
         ),
         command("schema", "The JSON Schema of env.toml, for editors.", _schema),
         command("example", "An env.toml to begin with: nemotron env example > env.toml", _example),
+        command("trust", "Obey an env file or a recipe folder that somebody else can write.", _trust, path),
         command("fields", "Every field a profile of one executor may have.", _fields, executor, as_json),
     )
 
@@ -49,6 +51,13 @@ def _file_in_force() -> EnvFile:
             remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
     return load_env_file(path)
+
+
+def _trust(path: str) -> int:
+    from nemo_runspec.trust import trust
+
+    print(f"trusted as long as it has the same owner: {trust(expanded(path))}")
+    return 0
 
 
 def _list(as_json: bool) -> int:

@@ -46,7 +46,8 @@ def _rows(recipe: Recipe) -> list[tuple[str, ...]]:
             (f"nemotron {recipe.command}", "", paint(f"cannot be read: {first}", "red")),
             *(("", "", r) for r in rest),
         ]
-    return [(f"nemotron {recipe.command}", ",".join(recipe.configs()), recipe.spec.description)]
+    said = f"{recipe.spec.description} {paint('(hides the built-in one)', 'yellow')}" if recipe.hides else ""
+    return [(f"nemotron {recipe.command}", ",".join(recipe.configs()), said or recipe.spec.description)]
 
 
 def _problem(recipe: Recipe) -> str | None:
@@ -60,6 +61,8 @@ def _problem(recipe: Recipe) -> str | None:
 
 def _as_json(recipe: Recipe) -> dict[str, Any]:
     known: dict[str, Any] = {"path": recipe.path, "command": recipe.command, "script": str(recipe.script)}
+    if recipe.hides:
+        known["hides"] = str(recipe.hides)
     problem = _problem(recipe)
     if problem:
         return {**known, "error": problem}

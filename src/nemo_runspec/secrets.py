@@ -7,7 +7,7 @@ Where W&B keeps its key: `wandb/sdk/lib/wbauth/wbnetrc.py`. Where Hugging Face d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,33 +15,73 @@ from nemo_runspec.cloud.storage.s3_names import KEYS, pair_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import SecretRef
 
-_WANDB_HOST = "api.wandb.ai"
+SERVERS: Mapping[str, tuple[str, str]] = {
+    "WANDB_API_KEY": ("WANDB_BASE_URL", "api.wandb.ai"),
+    "HF_TOKEN": ("HF_ENDPOINT", "huggingface.co"),
+}
+"""Keys that belong to one server: the variable that names it, as the libraries read it, and the usual one."""
 
 
-def find(name: str) -> tuple[SecretRef, str | None]:
+def find(name: str, variables: Mapping[str, str] | None = None) -> tuple[SecretRef, str | None]:
     """Where a secret is, and its value; the value is None and the origin `missing` where it is nowhere.
 
     An environment variable that is set but empty counts as not set. A login file that cannot be read or understood
     counts as absent, and the reference's `detail` says so.
+
+    Args:
+        variables: those of the job that gets it. Where one of them names another server than this machine's own
+            settings do, the key in the environment is not for that server (`SERVERS`).
+
+    Raises:
+        UserError: there is a key, and it belongs to another server than the job's.
     """
+    server, home = _server(name, variables or {}), _server(name, os.environ)
+    if server != home and name == "WANDB_API_KEY":
+        found = _in_netrc(name, server)
+        if found[1]:
+            return found
+    reference, value = _find(name, home)
+    if value and server != home:
+        raise UserError(
+            f"{name} is for {home}, and this job's {SERVERS[name][0]} is {server}: a key goes to its own server alone",
+            where=reference.detail,
+            remedy=f"if it is the key of {server}: export {SERVERS[name][0]}={(variables or {})[SERVERS[name][0]]}",
+        )
+    return reference, value
+
+
+def _find(name: str, server: str) -> tuple[SecretRef, str | None]:
     for variable in (name, *_aliases(name)):
         value = os.environ.get(variable, "").strip()
         if value:
             return SecretRef(name, "environment", variable), value
-    look = _LOGINS.get(name)
-    return look(name) if look else (SecretRef(name, "missing"), None)
+    if name == "WANDB_API_KEY":
+        return _in_netrc(name, server)
+    return _in_token_file(name) if name == "HF_TOKEN" else (SecretRef(name, "missing"), None)
 
 
-def resolve(ref: SecretRef, known: Mapping[str, str] | None = None) -> str:
+def _server(name: str, variables: Mapping[str, str]) -> str:
+    """The host that a key is used for, as these variables name it, else this machine's own; '' for any other secret."""
+    if name not in SERVERS:
+        return ""
+    variable, usual = SERVERS[name]
+    address = variables.get(variable) or os.environ.get(variable) or ""
+    try:
+        return urlsplit(address).hostname or usual
+    except ValueError:  # such as http://[::1
+        return usual if variables is os.environ else address
+
+
+def resolve(ref: SecretRef, known: Mapping[str, str] | None = None, variables: Mapping[str, str] | None = None) -> str:
     """The value of a reference, looked up now.
 
     Args:
-        known: values that stand in a profile or on the command line, by name.
+        known: values that stand in a profile or on the command line, by name. `variables`: as in `find`.
 
     Raises:
         UserError: it is not there any more.
     """
-    value = (known or {}).get(ref.name) or find(ref.name)[1]
+    value = (known or {}).get(ref.name) or find(ref.name, variables)[1]
     if value:
         return value
     if ref.origin in ("profile", "override"):
@@ -59,8 +99,7 @@ def _aliases(name: str) -> tuple[str, ...]:
     return _ALIASES.get(name, ())
 
 
-def _in_netrc(name: str) -> tuple[SecretRef, str | None]:
-    host = urlsplit(os.environ.get("WANDB_BASE_URL", "")).hostname or _WANDB_HOST
+def _in_netrc(name: str, host: str) -> tuple[SecretRef, str | None]:
     note = ""
     for file in _netrc_files():
         password, problem = _netrc_password(file, host)
@@ -123,8 +162,4 @@ NGC_KEYS = ("NGC_KEY", "NGC_API_KEY")
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "HF_TOKEN": ("HUGGING_FACE_HUB_TOKEN",),
     NGC_KEYS[0]: NGC_KEYS[1:],
-}
-_LOGINS: Mapping[str, Callable[[str], tuple[SecretRef, str | None]]] = {
-    "WANDB_API_KEY": _in_netrc,
-    "HF_TOKEN": _in_token_file,
 }

@@ -138,7 +138,7 @@ def _split(
     for name in wanted:
         if name in result.values:
             continue
-        reference, value = find(name)
+        reference, value = find(name, {each.name: each.value for each in found.values()})
         if value:
             result.secrets.append(reference)
             result.values[name] = value

@@ -14,7 +14,11 @@ def look_up(plan: Plan) -> dict[str, str]:
     """
     wanted = any(secret.origin == "profile" for secret in plan.secrets)
     profile = profile_values(plan.profile, plan.env_file) if wanted else {}
-    return {secret.name: resolve(secret, profile if secret.origin == "profile" else None) for secret in plan.secrets}
+    variables = {variable.name: variable.value for variable in plan.env}
+    return {
+        secret.name: resolve(secret, profile if secret.origin == "profile" else None, variables)
+        for secret in plan.secrets
+    }
 
 
 def profile_values(name: str | None, env_file: str | None) -> dict[str, str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,10 +27,49 @@ _OURS = {
 }
 _SETTINGS = (
     "core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false", "core.hooksPath=/dev/null",
-    "advice.addEmbeddedRepo=false", "core.quotePath=false", "tar.umask=0022",
+    "advice.addEmbeddedRepo=false", "core.quotePath=false", "tar.umask=0022", "log.showSignature=false",
 )  # fmt: skip
-_WITHOUT_LFS = ("filter.lfs.process=", "filter.lfs.clean=", "filter.lfs.smudge=", "filter.lfs.required=false")
+_WITHOUT = ("process=", "clean=", "smudge=", "required=false")
+_WITHOUT_LFS = tuple(f"filter.lfs.{key}" for key in _WITHOUT)
 """Files of Git LFS stay the pointers they are in a commit: its filters fetch, and write into the repository."""
+
+
+_INERT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""Nothing is fetched by any way, whatever the settings say (git's documentation, "Environment Variables")."""
+
+_FILTERS: ContextVar[tuple[str, ...] | None] = ContextVar("filters", default=None)
+
+
+@contextmanager
+def inert(root: Path | None) -> Iterator[tuple[str, ...]]:
+    """Within it git runs no program that a repository's own settings name, and fetches nothing: a preview only reads.
+
+    A file with a filter then counts as changed as soon as its time has changed.
+
+    Args:
+        root: the repository's, with its submodules; None without one.
+
+    Yields: the names of the filters that are not run.
+    """
+    token = _FILTERS.set(())
+    try:
+        names = _filters_of(root) if root else ()
+        _FILTERS.set(names)
+        yield tuple(name for name in names if name != "lfs")
+    finally:
+        _FILTERS.reset(token)
+
+
+def _filters_of(root: Path) -> tuple[str, ...]:
+    """The filters that the settings of a repository, or of a submodule of it, define."""
+    common = Repository(root).ask("rev-parse", "--path-format=absolute", "--git-common-dir")
+    modules = sorted((Path(common) / "modules").rglob("config")) if common else []
+    places = [("--includes",), *(("--file", str(file), "--includes") for file in modules if file.is_file())]
+    found: set[str] = set()
+    for place in places:
+        keys = Repository(root).ask("config", *place, "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
+        found.update(key.partition(".")[2].rpartition(".")[0] for key in keys.split("\0") if key)
+    return tuple(sorted(found))
 
 
 class GitError(Exception):
@@ -84,14 +125,16 @@ class Repository:
     def command(self, *arguments: str) -> list[str]:
         """The whole command line."""
         chosen = _SETTINGS if self.lfs else (*_SETTINGS, *_WITHOUT_LFS)
-        settings = [word for setting in chosen for word in ("-c", setting)]
+        off = (f"filter.{name}.{key}" for name in _FILTERS.get() or () for key in _WITHOUT)
+        settings = [word for setting in (*chosen, *off) for word in ("-c", setting)]
         return ["git", *settings, "-C", str(self.folder), *arguments]
 
     def environment(self, **extra: str) -> dict[str, str]:
         """What git sees."""
         inherited = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
         place = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.folder)} if self.bare else {}
-        return {**inherited, **_OURS, **place, **self.extra, **extra}
+        quiet = {} if _FILTERS.get() is None else _INERT
+        return {**inherited, **_OURS, **place, **quiet, **self.extra, **extra}
 
     def with_variables(self, **extra: str) -> Repository:
         """The same repository, with more variables for git."""

@@ -84,7 +84,8 @@ class _Listing:
             if mode == _GITLINK:
                 links[path] = identity
             else:
-                entries[path] = Entry(mode, identity, int(size[0]) if size else 0, tree)
+                # Of a partial clone's file that was never fetched git says BAD instead of its size.
+                entries[path] = Entry(mode, identity, int(size[0]) if size and size[0].isdecimal() else 0, tree)
         self._put(tree, entries, links)
         for path, commit in links.items():
             self._add_submodule(tree, whole, path, commit)

@@ -19,6 +19,8 @@ def left_behind(package: Package) -> tuple[str, ...]:
     lines = [f"NOT sent: {names_in_words(noun, names)}" for noun, names in behind if names]
     if package.pointers:
         lines.append(f"sent as pointers of Git LFS: {names_in_words('file', package.pointers)}")
+    if package.filters:
+        lines.append(f"filters of git are not run before the submission: {', '.join(package.filters)}")
     return (*lines, *(_bundled(package) if has_git(package.kind, package.options) else ()))
 
 

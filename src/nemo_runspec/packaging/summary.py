@@ -12,10 +12,10 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
-from nemo_runspec.packaging.git import GitError
+from nemo_runspec.packaging.git import GitError, inert
 from nemo_runspec.packaging.gitpart import commit_of, repository_around
 from nemo_runspec.packaging.model import LINK, Contents, Entry, Unready
-from nemo_runspec.packaging.options import DIRTY, PREFIX, Part, parts_of
+from nemo_runspec.packaging.options import DIRTY, PREFIX, Part, has_git, parts_of
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
 from nemo_runspec.packaging.said import names_in_words
@@ -28,7 +28,9 @@ _HASHED = 256_000_000
 
 
 def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> Package:
-    """The package of the project that a plan is made in. Reads, writes nothing. The commit is noted in any case.
+    """The package of the project that a plan is made in. Reads, writes nothing, and runs nothing of the repository.
+
+    The commit is noted in any case.
 
     Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one. What is
     not there yet (a file that a pattern matches, a submodule) is one of the package's `problems`.
@@ -36,9 +38,15 @@ def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> 
     Raises:
         UserError: `packager = "git"` outside a git repository or in one without a commit; options that make no sense.
     """
-    kind = env.get("packager")
-    matters = bool(kind) or executor in _AUTO_GIT
+    matters = bool(env.get("packager")) or executor in _AUTO_GIT
     around = _repository(origin.folder, matters)
+    with inert(around) as filters:
+        package = _summarised(env, executor, origin, around)
+    return replace(package, filters=filters) if has_git(package.kind, package.options) else package
+
+
+def _summarised(env: Mapping[str, Any], executor: str, origin: Origin, around: Path | None) -> Package:
+    kind = env.get("packager")
     head = commit_of(around) if around else None
     if kind is None:
         kind = "git" if executor in _AUTO_GIT and head else "none"

@@ -132,6 +132,7 @@ class Package:
         included: changes that travel without being in a commit. `pointers`: files of Git LFS, sent as pointers.
         bundled: files of the job bundle that are not as `commit` has them; they travel as they are, with any kind.
         problems: what keeps it from being packed.
+        filters: the repository's own filters, which a plan does not run: what they would change is not seen in it.
     """
 
     kind: str = "none"
@@ -147,6 +148,7 @@ class Package:
     pointers: tuple[str, ...] = ()
     bundled: tuple[str, ...] = ()
     problems: tuple[PackageProblem, ...] = ()
+    filters: tuple[str, ...] = ()
 
     @property
     def digest_kind(self) -> str:

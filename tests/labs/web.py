@@ -88,8 +88,10 @@ class WebLab:
             kind: a status such as `429` (nothing is done); `<status>_after` (it is done, then that answer);
                 `reset` (nothing is done, the connection is reset), `reset_after` (it is done first);
                 `slow` (answered after `seconds`, by default 1); `timeout` (no answer for `seconds`, by default for
-                ever, then a reset; nothing is done); `timeout_after` (it is done first); `garbage` (200 and no JSON;
-                nothing is done); `cut` (it is done; the answer breaks off in its middle).
+                ever, then a reset; nothing is done); `timeout_after` (it is done first); `garbage` (200 and HTML;
+                nothing is done), and so `empty` (no body), `null`, `list` (`[]`), `object` (`{}`), `word` (a text);
+                `cut` (it is done; the answer breaks off in its middle); `emptied` (it is done, and the page that is
+                answered has no rows), `lacking` (it lacks its first row).
             times: how many calls; None is all.
             after: how many that match pass before.
             retry_after: seconds for the header of that name.

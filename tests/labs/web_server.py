@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER on, zero seconds: closing the socket sends a reset instead of a FIN."""
+
+
+_JSON = "application/json"
+STRAY: Mapping[str, tuple[bytes, str]] = {
+    "garbage": (b"<html><body>gateway</body></html>", "text/html"),
+    "empty": (b"", _JSON),
+    "null": (b"null", _JSON),
+    "list": (b"[]", _JSON),
+    "object": (b"{}", _JSON),
+    "word": (b'"ok"', _JSON),
+}
+"""Answers with 200 that are none, as a gateway or a server that is being replaced gives them."""
+
+_PAGES: Mapping[str, slice] = {"emptied": slice(0, 0), "lacking": slice(1, None)}
+"""Pages that say less than there is: which of their rows are left."""
 
 
 class Server(ThreadingHTTPServer):
@@ -73,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         lab.calls.append(call)
         fault = lab.next_fault(call)
         kind = fault.kind if fault else ""
-        if fault is None or kind in ("slow", "cut") or kind.endswith("_after"):
+        if fault is None or kind in ("slow", "cut", *_PAGES) or kind.endswith("_after"):
             if fault and kind == "slow":
                 lab.hold(1.0 if fault.seconds < 0 else fault.seconds, self._released)
             return lab.perform(request, call), fault
@@ -89,8 +104,11 @@ class _Handler(BaseHTTPRequestHandler):
         if fault and kind.isdigit():
             after = {} if fault.retry_after is None else {"Retry-After": f"{fault.retry_after:g}"}
             answer = self.server.lab.refusal(HttpError(int(kind), f"made to fail with {kind}", headers=after))
-        elif kind == "garbage":
-            answer = Answer(200, b"<html><body>gateway</body></html>", {"Content-Type": "text/html"})
+        elif kind in STRAY:
+            body, content = STRAY[kind]
+            answer = Answer(200, body, {"Content-Type": content})
+        elif kind in _PAGES:
+            answer = Answer(answer.status, _with_rows(answer.body, _PAGES[kind]), answer.headers)
         call.status = answer.status
         self._write(answer, cut=kind == "cut")
 
@@ -165,6 +183,15 @@ def _recorded(request: Request) -> Call:
         body = json.loads(request.body) if request.body else None
     headers = dict(request.headers.items())
     return Call(request.method, request.path, request.params, body, headers, time.time(), target=request.target)
+
+
+def _with_rows(body: Any, left: slice) -> Any:
+    """A list, or an object with lists, of which some rows are left; it says nothing of the others."""
+    if isinstance(body, list):
+        return body[left]
+    kept = {key: value[left] if isinstance(value, list) else value for key, value in body.items() if key != "next"}
+    rows = [value for value in kept.values() if isinstance(value, list)]
+    return {**kept, "total": sum(map(len, rows))} if "total" in kept else kept
 
 
 def _encoded(answer: Answer) -> tuple[bytes | Iterator[bytes], dict[str, str]]:

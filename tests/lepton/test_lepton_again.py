@@ -77,7 +77,7 @@ def test_what_is_forgotten_is_said(lepton_lab, provider):
     [handle] = planted(lepton_lab, 1, "Completed")
     assert provider.forget(handle) == [f"job {handle['id']} of the Lepton workspace ws-lab, with its logs and events"]
     assert provider.forget(handle) == []
-    assert provider.look([handle])[0].state == "lost"
+    assert provider.look([handle])[0].absent
 
 
 class Clock:

@@ -1,8 +1,8 @@
-"""A follower that hears that its job is lost: it asks again before it believes that."""
+"""A follower of a job that is not there: it asks again, for a minute, before it believes that."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +13,8 @@ from nemo_runspec.jobs import JobStore
 from nemo_runspec.remote import follow, refresh
 from nemo_runspec.remote.provider import Rest, Seen
 
-LOST, RUNNING, DONE = Seen("lost", "Slurm no longer knows it"), Seen("running"), Seen("succeeded", exit_code=0)
+AWAY = Seen("unknown", "Slurm no longer knows it", absent=True)
+RUNNING, DONE = Seen("running"), Seen("succeeded", exit_code=0)
 
 
 class Scripted:
@@ -38,28 +39,33 @@ class Scripted:
 
 
 @pytest.mark.parametrize(
-    ("says", "state", "looks", "shown"),
+    ("before", "says", "state", "shown", "least"),
     [
-        ((LOST, DONE), "succeeded", 2, ["succeeded"]),
-        ((LOST, LOST, LOST, RUNNING, LOST), "lost", 8, ["running", "lost"]),
-        ((LOST,), "lost", 4, ["lost"]),
+        ("running", (AWAY, DONE), "succeeded", ["unknown", "succeeded"], 0),
+        ("running", (AWAY, AWAY, RUNNING, AWAY), "lost", ["unknown", "unknown", "running", "unknown", "lost"], 60),
+        ("running", (AWAY,), "lost", ["unknown", "lost"], 60),
+        ("lost", (AWAY,), "lost", ["lost"], 0),
+        ("lost", (RUNNING, DONE), "succeeded", ["running", "succeeded"], 0),
     ],
-    ids=["once", "for a while, and later for good", "for good"],
+    ids=["once", "for a while, and later for good", "for good", "lost before", "lost before, and there"],
 )
-def test_lost_is_not_believed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says, state, looks, shown):
-    platform, seen, clock = Scripted(*says), [], [0.0]
+def test_an_absence_is_believed_once_it_lasts(tmp_path, monkeypatch, before, says, state, shown, least):
+    platform, seen, clock = Scripted(*says), [], [1e9]
     backend = SimpleNamespace(load_provider=lambda: platform)
     for module in (follow, refresh):
         monkeypatch.setattr(module, "get_backend", lambda name: backend)
-    monkeypatch.setattr(follow, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], time=lambda: clock[0]))
     store = JobStore(tmp_path / "jobs")
     handle = {"host": "a", "name": "job", "job_dir": "/run/jobs/job", "id": "1"}
-    job = stored(store, record("job", ("planned", "submitting", "queued", "running"), executor="slurm", handle=handle))
+    states = ("planned", "submitting", "queued", "running", *([before] if before != "running" else []))
+    job = stored(store, record("job", states, executor="slurm", handle=handle))
     watcher = SimpleNamespace(seen=lambda record, _: seen.append(record.state), clear=lambda: None)
 
     def sleep(seconds: float) -> None:
         clock[0] += seconds
 
     ended = follow.Follower(store, job, watcher, lambda data: None, sleep=sleep).run()
-    assert (ended.state, platform.looks, seen) == (state, looks, shown)
+    assert (ended.state, [state for state, _ in groupby(seen)]) == (state, [state for state, _ in groupby(shown)])
     assert store.by_name("job").state == state
+    assert clock[0] - 1e9 >= least
+    assert clock[0] - 1e9 < 300, "it does not take for ever"

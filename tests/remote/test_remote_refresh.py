@@ -96,10 +96,12 @@ def test_a_machine_that_does_not_answer(store, platform):
     platform.away = {"a"}
     with pytest.raises(Unreachable):
         refresh(store, jobs)
-    troubles: list[str] = []
-    found = refresh(store, jobs, trouble=troubles.append)
+    troubles: list[tuple[str, list[str]]] = []
+    found = refresh(store, jobs, trouble=lambda text, some: troubles.append((text, [each.name for each in some])))
     assert [now.state for now, _ in found] == ["queued", "running"]
-    assert troubles == ["no connection to a"]
+    assert troubles == [("no connection to a", ["job-a"])]
+    assert store.known_since(found[0][0]) is None
+    assert store.known_since(found[1][0]) is not None
 
 
 def test_never_submitted(store, platform):
@@ -162,7 +164,7 @@ def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatc
     platform.later = {"late": Seen("queued", facts={"id": "77"})} if comes else {}
     ((now, _),) = refresh(store, [cut_off])
     assert (now.state, now.handle.get("id"), platform.removed) == (
-        ("queued", "77", []) if comes else ("failed", None, ["late"])
+        ("queued", "77", []) if comes else ("unknown", None, [])
     )
 
 
@@ -202,7 +204,7 @@ def test_what_is_left_is_out_of_reach(store, platform):
     rests, platform.rests = platform.rests, None
     platform.says["job"] = Seen("succeeded", exit_code=0)
     said: list[str] = []
-    ((now, _),) = refresh(store, [job(store, "job", "queued")], trouble=said.append)
+    ((now, _),) = refresh(store, [job(store, "job", "queued")], trouble=lambda text, _: said.append(text))
     assert (now.state, said) == ("queued", ["no answer"])
     platform.rests = rests
     ((now, _),) = refresh(store, [now])

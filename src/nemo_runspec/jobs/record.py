@@ -35,6 +35,10 @@ STATES: Mapping[str, State] = {
 """`lost`: what watched over it is gone and it left no exit marker. `unknown`: it cannot be known from here."""
 
 
+BEFORE_A_RUN = frozenset({"planned", "submitting", "queued", "starting"})
+"""States after which `running` is a run that begins. After `unknown` and `lost` it is the one that was there before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transition:
     """A state, when it began (UTC, ISO 8601), and why."""
@@ -146,6 +150,17 @@ class JobRecord:
     def changed(self) -> str:
         """When it came into its state, UTC, ISO 8601."""
         return self.states[-1].time
+
+    @property
+    def running_since(self) -> datetime | None:
+        """When its newest run began, None without one. That it could not be seen meanwhile does not begin another."""
+        began = ""
+        for step in self.states:
+            if step.state == "running":
+                began = began or step.time
+            elif step.state in BEFORE_A_RUN:
+                began = ""
+        return datetime.fromisoformat(began) if began else None
 
     def when(self, state: str) -> datetime | None:
         """When it last came into a state, None if it never did."""

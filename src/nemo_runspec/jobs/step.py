@@ -66,5 +66,5 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _elapsed(record: JobRecord) -> float | None:
-    began = record.when("running")
+    began = record.running_since
     return (datetime.now(timezone.utc) - began).total_seconds() if began else None

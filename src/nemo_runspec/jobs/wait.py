@@ -26,6 +26,8 @@ def wait_for(
 ) -> list[JobRecord]:
     """The records of the jobs, in their order, once all are over or the time is up; some are not over then.
 
+    A job that is lost is asked about once: it may be there. One that cannot be asked stays as it is on record.
+
     Args:
         seen: called with each record when its state has changed since the last look, the first one included.
         trouble: called with what keeps a platform from answering, each time; it is asked again.
@@ -38,6 +40,9 @@ def wait_for(
     found: dict[str, JobRecord] = {}
     pause = _SHORTEST
     wanted = list(names)
+    for name in wanted:
+        _look(store, name, found, lambda record: None if _is_to_be_asked(record) else seen(record))
+    _ask_again(store, found, seen, trouble)
     while True:
         for name in wanted:
             _look(store, name, found, seen)
@@ -65,6 +70,25 @@ def _look(store: JobStore, name: str, found: dict[str, JobRecord], seen: Callabl
         seen(found[name])
 
 
+def _is_to_be_asked(record: JobRecord) -> bool:
+    return bool(record.handle) and record.state == "lost"
+
+
+def _ask_again(
+    store: JobStore,
+    found: dict[str, JobRecord],
+    seen: Callable[[JobRecord], object],
+    trouble: Callable[[str], object],
+) -> None:
+    """Asks about jobs that are lost, as far as that can be done now."""
+    from nemo_runspec.remote.refresh import refresh
+
+    lost = [record for record in found.values() if _is_to_be_asked(record)]
+    for record, _ in refresh(store, lost, trouble=lambda text, _: trouble(text)):
+        found[record.name] = record
+        seen(record)
+
+
 def _ask(
     store: JobStore,
     remote: Sequence[JobRecord],
@@ -81,7 +105,7 @@ def _ask(
         if not error.transient:
             raise
         trouble(error.what)
-        answers = refresh(store, remote, trouble=lambda text: None)  # other platforms may answer
+        answers = refresh(store, remote, trouble=lambda text, jobs: None)  # other platforms may answer
     for record, _ in answers:
         before = found[record.name]
         found[record.name] = record

@@ -13,7 +13,7 @@ from nemo_runspec.jobs.follow import follow_to
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.mirror import Mirror
 from nemo_runspec.remote.provider import Seen
-from nemo_runspec.remote.refresh import Found, refresh
+from nemo_runspec.remote.refresh import refresh
 
 _FIRST, _GROWTH = 0.5, 1.5
 _LOG_PAUSE, _QUEUE_PAUSE, _TROUBLE_PAUSE = 4.0, 20.0, 60.0
@@ -22,9 +22,6 @@ _LOG_PAUSE, _QUEUE_PAUSE, _TROUBLE_PAUSE = 4.0, 20.0, 60.0
 _STATE_BUSY, _STATE_IDLE = 30.0, 30.0
 """Seconds at most between two questions about a running job's state, while its log grows and while it does not. They
 are fewer at first after a change, as a job that fails does so soon, and none where its files say that it ends."""
-
-_DOUBT = (2.0, 3.0, 5.0)
-"""Seconds before each further look at a job that was there and is called lost: it is believed if all of them say so."""
 
 
 class Watcher(Protocol):
@@ -45,6 +42,8 @@ class Watcher(Protocol):
 
 class Follower:
     """Follows one job. `run` may be interrupted at any point and called again.
+
+    One that is lost is asked about first: it may be there.
 
     Args:
         write: takes new bytes of the log.
@@ -78,7 +77,8 @@ class Follower:
         """The record of the job once it is over and all of its log has been written.
 
         Raises:
-            UserError: the platform refuses to be asked. One that does not answer is asked again and again.
+            UserError: the platform refuses to be asked, or does not answer about a job that was lost before. Else one
+                that does not answer is asked again and again.
         """
         while True:
             try:
@@ -86,7 +86,7 @@ class Follower:
                     return self.record
                 self._went_well()
             except UserError as error:
-                if not error.transient:
+                if not error.transient or (self._over() and self._looked < 0):
                     raise
                 self._troubled = True
                 self.watcher.trouble(error.what)
@@ -99,7 +99,7 @@ class Follower:
             self._pause = _FIRST
         since = time.monotonic() - self._looked
         due = self.mirror.stirred or since >= (_STATE_BUSY if moved else self._patience)
-        if due and not self._over():
+        if due and (not self._over() or self._looked < 0):
             self._look()
         if self._over():
             self._fetch_rest()
@@ -113,7 +113,8 @@ class Follower:
 
     def _look(self) -> None:
         before = self.record.state
-        self.record, seen = self._asked()
+        places = self.record.state in ("queued", "submitting")
+        self.record, seen = refresh(self.store, [self.record], places=places)[0]
         self._looked = time.monotonic()
         self._patience = min(self._patience * _GROWTH, _STATE_IDLE)
         if self.record.state != before or self.mirror.stirred:
@@ -123,16 +124,6 @@ class Follower:
             self.mirror.handle = self.record.handle
         if seen is not None:
             self.watcher.seen(self.record, seen)
-
-    def _asked(self) -> Found:
-        """What the platform says. The record is only kept once a job that is called lost is believed to be."""
-        found = refresh(self.store, [self.record], places=self.record.state in ("queued", "submitting"))[0]
-        for pause in _DOUBT:
-            if found[0].state != "lost":
-                break
-            self._sleep(pause)
-            found = refresh(self.store, [found[0]])[0]
-        return found
 
     def _fetch(self) -> int:
         moved, _ = self.mirror.fetch()

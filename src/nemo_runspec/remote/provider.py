@@ -44,6 +44,8 @@ class Seen:
             `begun`: some of its nodes run and others do not; not shown, see `refresh`.
         started, ended: seconds since 1970.
         gone: True where the platform never had such a job: it was not submitted.
+        absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
+            state is `unknown` then: an absence is believed only once several looks agree (`remote.absence`).
         detail: the backend's own, for its `rest`; never stored.
     """
 
@@ -55,6 +57,7 @@ class Seen:
     started: float | None = None
     ended: float | None = None
     gone: bool = False
+    absent: bool = False
     detail: Any = field(default=None, compare=False, repr=False)
 
 
@@ -186,7 +189,8 @@ class Provider(Protocol):
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
         """How jobs are, in the order of the handles, all on the same `host_of`. One round trip where there is one host.
 
-        A handle without an id is looked for by its name; `Seen.gone` where there is no such job.
+        A handle without an id is looked for by its name; `Seen.gone` where there is no such job. A job of which the
+        answer makes no sense is `unknown`.
 
         Args:
             places: also where waiting jobs stand in the queue.

@@ -13,6 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import Life, life_of
 from nemo_runspec.jobs.record import STATES, now
+from nemo_runspec.remote.absence import ABSENT, judged
 from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed, told_by
 from nemo_runspec.remote.doubt import look
@@ -26,6 +27,12 @@ _VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
 
 _LOST_FOR_GOOD = 600.0
 """Seconds after which what a lost job has left is fetched, and its secrets are removed."""
+
+_OF_DOUBT = (ABSENT, "nodes", "attempt", "attempts", "phase", "phase_since", "failing", "failing_since")
+"""Facts of a job that stay true, as far as anybody knows, while it is not known how it is."""
+
+Trouble = Callable[[str, Sequence[JobRecord]], object]
+"""Takes what keeps jobs from being asked about, and which jobs those are."""
 
 Found = tuple[JobRecord, Seen | None]
 Pair = tuple[JobRecord, Seen]
@@ -41,13 +48,15 @@ def refresh(
     records: Sequence[JobRecord],
     *,
     places: bool = False,
-    trouble: Callable[[str], None] | None = None,
+    trouble: Trouble | None = None,
 ) -> list[Found]:
     """The records as they are now, in their order, each with what its platform said; None where it was not asked.
 
+    A job that is lost is asked about like any other: it may be there.
+
     Args:
         places: also where waiting jobs stand in the queue.
-        trouble: takes what keeps a machine's jobs from being asked about, a line each; without it that is raised.
+        trouble: told once for each machine; without it that is raised.
 
     Raises:
         UserError: a machine does not answer, where there is no `trouble`.
@@ -61,7 +70,7 @@ def refresh(
             except UserError as error:
                 if trouble is None:
                     raise
-                trouble(error.what)
+                trouble(error.what, group)
     return [answers.get(record.name, (record, None)) for record in records]
 
 
@@ -100,7 +109,12 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
 
 
 def _still_known(record: JobRecord, seen: Seen) -> dict[str, object]:
-    """Where a job runs does not change while it runs; a platform that is asked about many may not say it again."""
+    """Where a job runs does not change while it runs; a platform that is asked about many may not say it again.
+
+    What was known of a job that cannot be seen now is true again once it can.
+    """
+    if seen.state in ("unknown", "lost"):
+        return {key: record.facts[key] for key in _OF_DOUBT if key in record.facts}
     same = seen.state == record.state == "running" and seen.facts.get("id") == record.facts.get("id")
     return {"nodes": record.facts["nodes"]} if same and "nodes" in record.facts else {}
 
@@ -110,15 +124,21 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     result: dict[str, Found] = {record.name: (record, None) for record, settled in known if not settled}
     pairs, others = _current(store, _seen(provider, [record for record, settled in known if settled], places))
     result |= others
-    told = enforce(
-        store, provider, [(record, timed(record, _as_begun(record, seen), time.time())) for record, seen in pairs]
-    )
+    for record, _ in pairs:
+        store.asked(record.name)
+    told = enforce(store, provider, [(record, _in_time(record, seen, time.time())) for record, seen in pairs])
     pairs, others = _current(store, told)
     result |= others
     result |= {record.name: (apply(store, record, seen), seen) for record, seen in pairs if _goes_on(record, seen)}
     ended = [pair for pair in pairs if not _goes_on(*pair)]
     result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
     return result | _over(store, provider, [pair for pair in ended if not pair[1].gone])
+
+
+def _in_time(record: JobRecord, seen: Seen, now: float) -> Seen:
+    """What is seen, with what only several looks can tell: whether a job that is not there is gone, and how long one
+    has waited."""
+    return timed(record, _as_begun(record, judged(record, seen, now)), now)
 
 
 def _seen(provider: Provider, records: Sequence[JobRecord], places: bool) -> Sequence[Pair]:
@@ -214,7 +234,8 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
     elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}
     try:
         if seen.state == "lost":
-            return store.saw(record, "lost", seen.reason, facts={**seen.facts, "asked": now()})
+            facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
+            return store.saw(record, "lost", seen.reason, facts=facts)
         with suppress(OSError):  # a curve is no reason not to say how the job ended
             keep_history(store.folder(record.name), rest.history)
         return store.finish(

@@ -27,7 +27,7 @@ def look_again(store: SweepStore, sweep: Sweep, trouble: Callable[[str], None]) 
         return sweep
     jobs = JobStore()
     records = [member.record for member in sweep.members if isinstance(member.record, JobRecord)]
-    now = [record for record, _ in refresh(jobs, records, trouble=trouble)]
+    now = [record for record, _ in refresh(jobs, records, trouble=lambda text, _: trouble(text))]
     fetch_metrics(jobs, now)
     sweep = store.get(sweep.group)
     if sweep.ended is not None:

@@ -15,6 +15,9 @@ _URGENT = (
 """What several jobs are called after: the first of these that one of them is in, `succeeded` where none is."""
 
 
+_GONE = frozenset({Life.DEAD, Life.RESTARTED})
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """A sweep's state, in the words of jobs.
@@ -41,7 +44,7 @@ def status_of(sweep: Sweep) -> Status:
     if sweep.ended is not None:
         code = exit_code(sweep.members) if sweep.exit_code is None else sweep.exit_code
         return Status(sweep.verdict or state_of_all(sweep.members), sweep.cause, code)
-    if sweep.alone and (sweep.launcher is None or life_of(sweep.launcher, sweep.host) is not Life.ALIVE):
+    if _is_left_to_its_members(sweep):
         return _of_members(sweep.members)
     life = Life.DEAD if sweep.launcher is None else life_of(sweep.launcher, sweep.host)
     if life is Life.ALIVE:
@@ -52,6 +55,14 @@ def status_of(sweep: Sweep) -> Status:
     if life is Life.OTHER_CONTAINER:
         return Status("unknown", f"it was started in another container of this machine ({sweep.host})")
     return Status("lost", _why_lost(sweep, life), 1)
+
+
+def _is_left_to_its_members(sweep: Sweep) -> bool:
+    """Whether its members' states are its own: not while they are being submitted, and not where they never were."""
+    if not sweep.alone or sweep.launcher is None:
+        return sweep.alone
+    life = life_of(sweep.launcher, sweep.host)
+    return life is not Life.ALIVE and (life not in _GONE or any(member.record is not None for member in sweep.members))
 
 
 def _of_members(members: Collection[Member]) -> Status:

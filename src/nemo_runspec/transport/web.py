@@ -55,6 +55,13 @@ class NotKnown(Unreachable):
     """The connection broke under a request that changes something, or the server failed: it may have been done."""
 
 
+class Malformed(Unreachable):
+    """An answer that is none: HTML, an empty body, JSON of another shape. What was asked about is not known by it.
+
+    Something before the platform has said it, or a part of the platform that is being replaced: it may pass.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer. `url`: what was asked, to be shown: without its parameters and a login."""

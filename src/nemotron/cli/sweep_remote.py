@@ -88,7 +88,12 @@ class _Elsewhere:
         _say(f"{self.sweep.group}: submitted as {ids}")
 
     def _leave_alone(self) -> None:
-        """From here on its state is what its members' are, whatever becomes of this process."""
+        """From here on its state is what its members' are, whatever becomes of this process.
+
+        Where none was recorded it has none to be left to, and is lost with this process.
+        """
+        if not any(JobStore().exists(name) for name in self.runs.names):
+            return
         self.sweep = replace(self.sweep, launcher=None)
         self.store.write(self.sweep)
 

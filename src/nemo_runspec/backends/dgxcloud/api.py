@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from nemo_runspec.backends.dgxcloud.answers import page_of, rows_of, told, workload_of
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
@@ -99,17 +100,21 @@ class RunaiApi:
         """Submits a workload; the answer has `workloadId`. `NotKnown` too where the answer makes no sense."""
         reply = self._ask("POST", f"/workloads/{kind}", body=payload)
         try:
-            return _row(_told(reply))
+            return _row(told(reply))
         except Unreachable as error:
             raise NotKnown(error.what, where=error.where) from None
 
     def detail(self, id: str) -> Row:
-        """One workload of any kind: `phase`, `conditions`, `pendingSchedulingMessages`."""
-        return _row(_told(self._ask("GET", f"/workloads/{id}")))
+        """One workload of any kind: `phase`, `conditions`, `pendingSchedulingMessages`.
+
+        Raises:
+            Malformed: what run:ai answers is not that workload.
+        """
+        return workload_of(self._ask("GET", f"/workloads/{id}"), id)
 
     def workload(self, kind: str, id: str) -> Row:
         """One workload with its spec; its phase is `actualPhase` here."""
-        return _row(_told(self._ask("GET", f"/workloads/{kind}/{id}")))
+        return _row(told(self._ask("GET", f"/workloads/{kind}/{id}")))
 
     def workloads(self, filters: Sequence[str] = (), *, deleted: bool = False) -> Iterator[Row]:
         """Workloads of all kinds, the newest first; further pages are asked for as they are needed.
@@ -117,6 +122,9 @@ class RunaiApi:
         Args:
             filters: such as `projectName==team`, all of which must hold.
             deleted: those that were deleted, instead of those that are there.
+
+        Raises:
+            Malformed: an answer is no page of workloads.
         """
         params: dict[str, Any] = {"sortBy": "createdAt", "sortOrder": "desc"}
         if filters:
@@ -148,7 +156,7 @@ class RunaiApi:
     def kube_pods(self, namespace: str, selector: str = "") -> list[Row]:
         """The pods of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
         params = {"labelSelector": selector} if selector else None
-        return _rows(_told(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params)), "items")
+        return rows_of(told(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params)), "items")
 
     def kube_log(self, namespace: str, pod: str, params: Mapping[str, Any]) -> bytes:
         """The log of a pod's container. Only with a `kube_url`.
@@ -170,14 +178,15 @@ class RunaiApi:
 
     def _list(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """A list that comes whole."""
-        return _rows(_told(self._ask("GET", path, params=params)), key)
+        return rows_of(told(self._ask("GET", path, params=params)), key)
 
     def _pages(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Row]:
         """Every row once. A page says where the `next` one begins; the last says nothing, or brings nothing new."""
         offset, known = 0, dict[str, Row]()
         while True:
-            answer = _told(self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset}))
-            new = {name: row for row in _rows(answer, key) if (name := _identity(row)) not in known}
+            reply = self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset})
+            answer = page_of(reply, key)
+            new = {name: row for row in rows_of(answer, key) if (name := _identity(row)) not in known}
             yield from new.values()
             known |= new
             following = answer.get("next") if isinstance(answer, dict) else None
@@ -301,21 +310,6 @@ def _in_words(error: Refused, web: Web, method: str, path: str) -> Refused:
 
 def _of_project(id: str) -> dict[str, str] | None:
     return {"projectId": id} if id else None
-
-
-def _told(reply: Reply) -> Any:
-    """The JSON of an answer. What is none comes from something between here and there, and passes by itself."""
-    try:
-        return reply.json()
-    except UserError as error:
-        raise Unreachable(error.what, where=error.where, remedy="see base_url, and proxies on the way") from None
-
-
-def _rows(answer: Any, key: str) -> list[Row]:
-    """The rows of a list's answer: below `key`, below the usual other names, or the answer itself."""
-    if isinstance(answer, dict):
-        answer = next((answer[name] for name in (key, "entries", "items") if isinstance(answer.get(name), list)), [])
-    return [row for row in answer or () if isinstance(row, dict)]
 
 
 def _row(answer: Any) -> Row:

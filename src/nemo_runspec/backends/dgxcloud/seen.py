@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ from nemo_runspec.backends.dgxcloud.states import ENDING, EXIT_CODES, NEVER_RAN,
 from nemo_runspec.backends.dgxcloud.waiting import Wait, unasked, wait_of
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Seen
-from nemo_runspec.transport.web import Refused
+from nemo_runspec.transport.web import Malformed, Refused
 
 _NO_WAIT = Wait()
 
@@ -27,6 +27,9 @@ _DELETED = 4 * PAGE
 
 _ASKED = 16
 """Jobs of a list that wait, of which each look asks for what: those that start first; others have their turn later."""
+
+_BY_ID = 64
+"""Jobs that a list lacks and that are asked for by their ids with one look; the others with the next ones."""
 
 _TRUST = 60.0
 """Seconds for which a job that went on when it was last seen is taken to go on: whoever follows it looks more often."""
@@ -44,7 +47,8 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     """How jobs are, in the order of the handles: up to four requests each for a few, for many those of a list.
 
     Of many it is also asked what some of those that have not begun wait for, and where those that failed ran. What was
-    not asked is not among the facts.
+    not asked is not among the facts. A job that neither a list nor its id leads to is `Seen.absent`; one of which the
+    answer makes no sense is `unknown`.
 
     Raises:
         UserError: run:ai does not answer, or refuses.
@@ -59,10 +63,33 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
 def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     rows = _listed(api.workloads([_project(handles[0])]), handles)
     left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
-    rows |= _listed(islice(api.workloads([_project(left[0])], deleted=True), _DELETED), left) if left else {}
+    more, odd = _by_id(api, left)
+    rows |= more
     pairs = [(handle, rows.get(_key(handle))) for handle in handles]
     asked = _asked([_meaning_of(row).state if row else "" for _, row in pairs])
-    return [_described(api, *pair, few=False, ask=n in asked) for n, pair in enumerate(pairs)]
+    return [
+        _odd(pair[0], odd[_key(pair[0])]) if _key(pair[0]) in odd else _described(api, *pair, few=False, ask=n in asked)
+        for n, pair in enumerate(pairs)
+    ]
+
+
+def _by_id(api: RunaiApi, handles: Sequence[Handle]) -> tuple[dict[str, Row], dict[str, str]]:
+    """Jobs that the list of those that are there lacks: by their ids, else as the list of those deleted has them.
+
+    Returns: the rows, and why of others it is not known whether they are there.
+    """
+    rows, odd = dict[str, Row](), {_key(each): "run:ai's list lacks it; its id is asked for later" for each in handles}
+    for handle in random.sample(list(handles), min(_BY_ID, len(handles))):
+        try:
+            row = _detail(api, str(handle["id"]))
+        except Malformed as error:
+            odd[_key(handle)] = error.what
+            continue
+        del odd[_key(handle)]
+        rows |= {_key(handle): row} if row else {}
+    gone = [handle for handle in handles if _key(handle) not in rows and _key(handle) not in odd]
+    deleted = api.workloads([_project(gone[0])], deleted=True) if gone else ()
+    return rows | _listed(islice(deleted, _DELETED), gone), odd
 
 
 def _asked(states: Sequence[str]) -> set[int]:
@@ -94,9 +121,9 @@ def state_now(api: RunaiApi, handle: Handle) -> str:
 
 
 def state_of(api: RunaiApi, handle: Handle) -> str:
-    """Our word for how a job with an id is now, `lost` where run:ai has it no more. One request."""
+    """Our word for how a job with an id is now, `unknown` where its id leads to none. One request."""
     row = _detail(api, str(handle["id"]))
-    state = "lost" if row is None else _meaning_of(row).state
+    state = "unknown" if row is None else _meaning_of(row).state
     _remember(str(handle["id"]), state)
     return state
 
@@ -139,10 +166,23 @@ def seen_of(
 
 
 def _one(api: RunaiApi, handle: Handle) -> Seen:
-    row = _detail(api, str(handle["id"])) if handle.get("id") else find(api, handle)
-    if row is None:
-        return seen_of(handle, next(_deleted(api, handle), None) if handle.get("id") else None)
-    return _described(api, handle, row, few=True, ask=True)
+    try:
+        row = _row_of(api, handle)
+    except Malformed as error:
+        return _odd(handle, error.what)
+    return seen_of(handle, None) if row is None else _described(api, handle, row, few=True, ask=True)
+
+
+def _row_of(api: RunaiApi, handle: Handle) -> Row | None:
+    """A job's row: its id's, else that of a list. That its id leads to none may be a stray answer."""
+    if not handle.get("id"):
+        return find(api, handle)
+    return _detail(api, str(handle["id"])) or _in_list(api, handle) or _in_list(api, handle, deleted=True)
+
+
+def _odd(handle: Handle, why: str) -> Seen:
+    """A job of which it is not known how it is, nor whether it is there."""
+    return Seen("unknown", why, facts={"id": handle["id"]} if handle.get("id") else {})
 
 
 def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> Seen:
@@ -205,9 +245,9 @@ def _detail(api: RunaiApi, id: str) -> Row | None:
         return None
 
 
-def _deleted(api: RunaiApi, handle: Handle) -> Iterator[Row]:
-    rows = api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=True)
-    return (row for row in rows if row.get("id") == handle["id"])
+def _in_list(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Row | None:
+    rows = api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=deleted)
+    return next((row for row in rows if row.get("id") == handle["id"]), None)
 
 
 def _meaning_of(row: Row) -> Meaning:
@@ -254,9 +294,8 @@ def _after_deletion(handle: Handle, row: Row, found: Meaning) -> Meaning:
 def _missing(handle: Handle) -> Seen:
     if not handle.get("id"):
         return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
-    if handle.get("stopped_by"):
-        return Seen("cancelled", "deleted from run:ai", exit_code=EXIT_CODES["cancelled"], facts={"id": handle["id"]})
-    return Seen("lost", "run:ai has it no more; how it ended is not known", facts={"id": handle["id"]})
+    facts = {"id": handle["id"]}
+    return Seen("unknown", "run:ai has it no more; how it ended is not known", facts=facts, absent=True)
 
 
 def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
+from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
 
 PAGE = 500
 """Jobs per page, as Lepton's own client asks for them."""
@@ -53,16 +53,32 @@ class LeptonApi:
         return _table(self._get("/workspace"))
 
     def job(self, id: str) -> Json | None:
-        """A job, alive or archived; None where there is none of that id."""
-        return _table(self._found(f"/jobs/{_word(id)}", {"job_query_mode": ALL})) or None
+        """A job, alive or archived; None where Lepton answers that it has none of that id (404).
+
+        Raises:
+            Malformed: what it answers is not that job.
+        """
+        try:
+            answer = self._get(f"/jobs/{_word(id)}", {"job_query_mode": ALL})
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
+        if not isinstance(answer, dict) or id_of(answer) != id or not _is_table(answer.get("status")):
+            raise _malformed(self, f"/jobs/{id}", "is not that job")
+        return answer
 
     def jobs(self, *, name: str = "", mode: str = ALL) -> Iterator[Json]:
-        """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text."""
+        """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text.
+
+        Raises:
+            Malformed: an answer is no page of jobs.
+        """
         known: set[str] = set()
         page = 1
         while True:
             params = {"job_query_mode": mode, "page": page, "page_size": PAGE, **({"q": name} if name else {})}
-            answer = self._get("/jobs", params)
+            answer = self._page_of_jobs(params)
             new = [job for job in _listed(answer, "jobs") if id_of(job) not in known]
             yield from new
             known |= {id_of(job) for job in new}
@@ -70,6 +86,22 @@ class LeptonApi:
             if not new or (isinstance(total, int) and len(known) >= total):
                 return  # an empty page is the end, and so is one that was there before
             page += 1
+
+    def _page_of_jobs(self, params: Mapping[str, Any]) -> Any:
+        """A page, with as many rows as it says there are: one that says less of itself was cut on its way."""
+        try:
+            answer = self._get("/jobs", params)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise _malformed(self, "/jobs", "is that there is no such list (HTTP 404)") from None
+        rows = answer.get("jobs") if isinstance(answer, dict) else answer
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise _malformed(self, "/jobs", "is no list of jobs")
+        total = _table(answer).get("total")
+        if not rows and isinstance(total, int) and total > (params["page"] - 1) * PAGE:
+            raise _malformed(self, "/jobs", f"says that there are {total} jobs, and has none")
+        return answer
 
     def create(self, payload: Mapping[str, Any]) -> Json:
         """Makes a job; what Lepton answers, its id in it: without one it is not known. Never repeated by itself."""
@@ -169,7 +201,7 @@ class LeptonApi:
 
     def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         try:
-            return _read(self.web.reply("GET", path, params=params, repeatable=True), Unreachable)
+            return _read(self.web.reply("GET", path, params=params, repeatable=True), Malformed)
         except UserError as error:
             raise self._explained(error) from None
 
@@ -249,6 +281,14 @@ def _read(reply: Reply, otherwise: type[Unreachable]) -> Any:
         return reply.json()
     except UserError as error:
         raise otherwise(error.what, where=error.where, remedy="see LEPTON_WORKSPACE_URL, or try again later") from None
+
+
+def _malformed(api: LeptonApi, path: str, what: str) -> Malformed:
+    return Malformed(f"Lepton's answer {what}", where=f"{api.login.url}{path}", remedy=_SILENT)
+
+
+def _is_table(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
 
 
 def _table(value: Any) -> Json:

@@ -268,9 +268,18 @@ def _insist(api: LeptonApi, ids: Sequence[str]) -> None:
 
 
 def _unmoved(api: LeptonApi, ids: Sequence[str]) -> list[str]:
-    """Those of the jobs that neither are over nor on their way to it."""
-    jobs = {id: job for id in ids if (job := api.job(id)) is not None and not is_over(job)}
-    return [id for id, job in jobs.items() if word_of(job) not in _ENDING]
+    """Those of the jobs that neither are over nor on their way to it, as far as Lepton says how they are."""
+    return [id for id in ids if not _moves(api, id)]
+
+
+def _moves(api: LeptonApi, id: str) -> bool:
+    from nemo_runspec.transport.web import Malformed
+
+    try:
+        job = api.job(id)
+    except Malformed:
+        return False
+    return job is None or is_over(job) or word_of(job) in _ENDING
 
 
 def _event_line(event: Event) -> str:

@@ -23,6 +23,7 @@ from nemo_runspec.backends.lepton.replicas import (
 from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_begun, is_over, meaning_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.remote.provider import Handle, Replica, Seen
+from nemo_runspec.transport.web import Malformed
 
 if TYPE_CHECKING:
     from nemo_runspec.cloud.pod.marker import End
@@ -32,6 +33,9 @@ _CLOSELY = 16
 
 FEW = 4
 """So many jobs are asked about one by one, with their pods; more of them by the list of all, without."""
+
+BY_ID = 64
+"""Jobs that a list lacks and that are asked for by their ids with one look; the others with the next ones."""
 
 _LATE_LOGS = (0.0, 0.5, 1.5, 3.0)
 """Seconds before each question for the last words of jobs that are over: a log's last lines come late."""
@@ -54,12 +58,13 @@ class Told:
 def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
     """How jobs are, in the order of the handles: a request for each of a few, pages of the list for many.
 
-    One without an id is looked for by its name, and `Seen.gone` where there is no such job.
+    One without an id is looked for by its name, and `Seen.gone` where there is no such job. One that neither the list
+    nor its id leads to is `Seen.absent`; one of which the answer makes no sense is `unknown`.
 
     Raises:
         UserError: Lepton does not answer, or refuses.
     """
-    jobs = _jobs(api, handles)
+    jobs, odd = _jobs(api, handles)
     over = {n for n, job in jobs.items() if is_over(job)}
     told = _last_words(api, {n: (_known(handles[n], jobs[n]), jobs[n]) for n in over})
     few = len(handles) <= FEW
@@ -69,7 +74,7 @@ def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
         if n in over
         else _going(api, _known(handle, jobs[n]), jobs[n], closely=n in asked)
         if n in jobs
-        else _missing(handle)
+        else _missing(handle, odd.get(n, ""))
         for n, handle in enumerate(handles)
     ]
 
@@ -82,17 +87,28 @@ def _asked_closely(jobs: Mapping[int, Mapping[str, Any]], *, few: bool) -> set[i
     return set(random.sample(starting, min(_CLOSELY, len(starting))))
 
 
-def _jobs(api: LeptonApi, handles: Sequence[Handle]) -> dict[int, dict[str, Any]]:
-    """The jobs that there are, by the handle's number."""
-    found: dict[int, dict[str, Any]] = {}
-    named = {n: job for n, handle in enumerate(handles) if _is_doubtful(handle) and (job := find(api, handle))}
-    ids = {n: str(handle["id"]) for n, handle in enumerate(handles) if handle.get("id") and n not in named}
+def _jobs(api: LeptonApi, handles: Sequence[Handle]) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
+    """The jobs that there are, by the handle's number; and why it is not known of others whether they are there."""
+    found = {n: job for n, handle in enumerate(handles) if _is_doubtful(handle) and (job := find(api, handle))}
+    ids = {n: str(handle["id"]) for n, handle in enumerate(handles) if handle.get("id") and n not in found}
     listed = _listed(api, ids.values()) if len(ids) > FEW else {}
-    left = [n for n, id in ids.items() if id not in listed]
     found |= {n: listed[id] for n, id in ids.items() if id in listed}
-    if len(left) <= FEW:  # else the list has just been seen to its end
-        found |= {n: job for n in left if (job := api.job(ids[n])) is not None}
-    return found | named
+    left = [n for n in ids if n not in found]
+    odd = dict.fromkeys(left, "Lepton's list lacks it; its id is asked for with a later look")
+    for n in random.sample(left, min(BY_ID, len(left))):
+        try:
+            job = api.job(ids[n]) or _in_list(api, handles[n])
+        except Malformed as error:
+            odd[n] = error.what
+            continue
+        del odd[n]
+        found |= {n: job} if job else {}
+    return found, odd
+
+
+def _in_list(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
+    """A job that its id does not lead to, out of the list: that its id is not known may be a stray answer."""
+    return next((job for job in api.jobs(name=str(handle["name"])) if id_of(job) == handle["id"]), None)
 
 
 def _is_doubtful(handle: Handle) -> bool:
@@ -120,15 +136,13 @@ def _known(handle: Handle, job: Mapping[str, Any]) -> Handle:
     return {**handle, "id": id_of(job), **({"since": since} if since else {})}
 
 
-def _missing(handle: Handle) -> Seen:
+def _missing(handle: Handle, odd: str) -> Seen:
+    """A job that is not there, or of which it is not known, `odd`, whether it is."""
     if not handle.get("id"):
         return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     facts = _facts(handle, "", ())
-    if handle.get("stopped_by"):
-        return Seen("cancelled", f"cancelled by {handle['stopped_by']}", exit_code=CANCELLED, facts=facts)
-    return Seen(
-        "lost", f"Lepton has no job {handle['id']} any more: somebody deleted it, or its ttl is over", facts=facts
-    )
+    why = f"Lepton has no job {handle['id']} any more: somebody deleted it, or its ttl is over"
+    return Seen("unknown", odd or why, facts=facts, absent=not odd)
 
 
 def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> Seen:

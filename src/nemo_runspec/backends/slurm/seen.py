@@ -90,14 +90,17 @@ def _gone() -> Seen:
 
 
 def _seen(job: ClusterJob, handle: Handle) -> Seen:
+    """A job that Slurm does not know any more may be one that it does not know at this moment."""
+    absent = job.state == "lost"
     return Seen(
-        job.state,
+        "unknown" if absent else job.state,
         job.reason,
         exit_code=job.exit_code,
         signal=job.signal,
         facts=_facts(job, str(handle["id"]), int(handle.get("attempts") or 1)),
         started=job.started,
         ended=job.ended or _last_marker(job),
+        absent=absent,
         detail=job,
     )
 

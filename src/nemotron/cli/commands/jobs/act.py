@@ -129,10 +129,10 @@ def retry(job: str) -> int:
 
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:
-    """The record as it is now; a platform is asked where it is not over."""
+    """The record as it is now; a platform is asked unless it has said how the job ended."""
     from nemo_runspec.remote.refresh import refresh
 
-    return refresh(store, [record])[0][0] if record.handle and not record.over else record
+    return refresh(store, [record])[0][0] if record.handle else record
 
 
 def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:
@@ -166,7 +166,7 @@ def _print_cancelled(
         print_json([*map(sweep_json, sweeps), *(_with_deleted(record, deleted) for record in ended)])
         return
     for record, old in zip(ended, before, strict=True):
-        print(_said(record, _already(old.over)))
+        print(_said(record, _already(old.over and record.state == old.state)))
         for line in deleted.get(record.name, ()):
             print(one_line(f"{record.name}: deleted: {line}"))
     for found, was in zip(sweeps, sweeps_before, strict=True):
@@ -192,7 +192,7 @@ def _raise_first(problems: Sequence[UserError]) -> None:
 def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float, by: str) -> list[JobRecord | UserError]:
     from concurrent.futures import ThreadPoolExecutor
 
-    remote = [record for record in records if record.handle and not record.over]
+    remote = [record for record in records if record.handle and not record.ended]
     done = _cancel_remote(store, remote, grace, by) if remote else {}
     with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
         return list(pool.map(lambda record: done.get(record.name) or _cancel_one(store, record, grace, by), records))

@@ -201,6 +201,7 @@ def _may_be_forgotten(record: JobRecord) -> bool:
 
 
 def _forget(store: JobStore, record: JobRecord) -> list[str]:
+    from nemo_runspec.remote.absence import DELETED
     from nemo_runspec.remote.mirror import fetch_all
 
     provider = _cloud(record, "forget")
@@ -208,7 +209,10 @@ def _forget(store: JobStore, record: JobRecord) -> list[str]:
     try:
         fetch_all(provider, record.handle, store.folder(record.name))
         for handle in _attempts(record):
-            lines += provider.forget(handle)
+            gone = provider.forget(handle)
+            lines += gone
+        if gone:  # the last attempt's: that it is not there is no doubt then
+            store.note(record, handle={DELETED: True})
     except (UserError, OSError) as error:
         why = error.what if isinstance(error, UserError) else error.strerror
         say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")

@@ -45,6 +45,8 @@ def _call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
         show(log_of(store.folder(record.name)), stdout_writer(), tail=tail)
     except FileNotFoundError:
         say(f"{record.name}: {_no_log(record)}")
+    if record.state == "lost":
+        say(one_line(f"{record.name} is lost: {record.reason}; its log may go on after this"))
     return 0
 
 

@@ -131,7 +131,7 @@ def took(record: JobRecord) -> str:
     if record.elapsed is not None or record.state != "running":
         return seconds(record.elapsed)
     told, asked = record.facts.get("elapsed"), record.facts.get("asked")
-    since, before = record.when("running"), 0.0
+    since, before = record.running_since, 0.0
     if isinstance(told, (int, float)) and asked:
         since, before = datetime.fromisoformat(str(asked)), float(told)
     return "" if since is None else seconds(before + (datetime.now(timezone.utc) - since).total_seconds())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from nemotron.cli.text import count
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore, Unreadable
+    from nemo_runspec.jobs.index import Entry
     from nemo_runspec.jobs.select import Filter
     from nemo_runspec.sweeps.overview import Overview
 
@@ -46,7 +47,8 @@ def call(
         )
     overview = Overview()
     wanted = replace(wanted, group=group_of(overview, group))
-    names, sweeps = _named(overview, jobs, force) if jobs else _meeting(overview, wanted, force)
+    unasked: set[str] = set()
+    names, sweeps = _named(overview, jobs, force) if jobs else _meeting(overview, wanted, force, unasked)
     cleared = _cleared(overview.job_store, names) if not dry_run else set()
     for name in names if not dry_run else ():
         _remove(overview.job_store, name, force, cleared)
@@ -58,7 +60,7 @@ def call(
     else:
         what = count(len(names), "job") + (f" and {count(len(sweeps), 'sweep')}" if sweeps else "")
         print("\n".join([*names, *sweeps, f"{what} {'would be ' if dry_run else ''}removed"]))
-    return 0
+    return 2 if unasked else 0
 
 
 def _named(overview: Overview, words: Sequence[str], force: bool) -> Found:
@@ -70,17 +72,49 @@ def _named(overview: Overview, words: Sequence[str], force: bool) -> Found:
     for name in sweeps:
         refuse_running(overview.sweep_store, name, force=force)
     jobs = overview.with_members(meant)
+    asked, unasked = _asked_again(overview.job_store, jobs)
     for entry in jobs:
-        _refuse(overview.job_store.read(entry), force)
+        if entry.name in unasked and not force:
+            raise UserError(
+                f"job '{entry.name}' is lost, and whether it is gone cannot be asked now: {unasked[entry.name]}",
+                remedy=f"try again later; if it is gone: nemotron jobs rm --force {entry.name}",
+            )
+        _refuse(asked.get(entry.name) or overview.job_store.read(entry), force)
     return [entry.name for entry in jobs], sweeps
 
 
-def _meeting(overview: Overview, wanted: Filter, force: bool) -> Found:
-    """The jobs that meet the conditions and are over; the sweeps that do, where none of their jobs is left then."""
+def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, JobRecord], dict[str, str]]:
+    """Jobs elsewhere that are lost, as they are now: they may be there; and of which it is not known, with why."""
+    from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.remote.refresh import refresh
+
+    found = [store.read(entry) for entry in entries if entry.state == "lost" and not entry.is_sweep]
+    lost = [record for record in found if isinstance(record, JobRecord)]
+    unasked: dict[str, str] = {}
+
+    def trouble(text: str, some: Sequence[JobRecord]) -> None:
+        unasked.update(dict.fromkeys((record.name for record in some), text))
+
+    return {record.name: record for record, _ in refresh(store, lost, trouble=trouble)}, unasked
+
+
+def _meeting(overview: Overview, wanted: Filter, force: bool, unasked: set[str]) -> Found:
+    """The jobs that meet the conditions and are over; the sweeps that do, where none of their jobs is left then.
+
+    Args:
+        unasked: gets the names of jobs that are left because they are lost, and cannot be asked about now.
+    """
     from nemo_runspec.jobs.select import select
 
     found = select(overview.everything, wanted, known_recipes)
     free = [entry for entry in found if entry.over or (force and entry.state == "unknown")]
+    asked, troubles = _asked_again(overview.job_store, free)
+    free = [entry for entry in free if entry.name not in asked or asked[entry.name].over]
+    if not force:
+        free = [entry for entry in free if entry.name not in troubles]
+        unasked |= set(troubles)
+        for text in dict.fromkeys(troubles.values()):
+            say(f"{text}; jobs there that are lost are left as they are")
     jobs = [entry.name for entry in free if not entry.is_sweep]
     gone = set(jobs)
     sweeps = [e.name for e in free if e.is_sweep and all(job.name in gone for job in overview.members(e.name))]

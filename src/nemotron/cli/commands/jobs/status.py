@@ -3,38 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import one_line, print_json, print_table, took
+from nemotron.cli.commands.jobs.looks import local_time, one_line, print_json, print_table, took
 from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
+    from nemo_runspec.jobs.index import Entry
     from nemo_runspec.remote.provider import Seen
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
 _SPARE = ("NODES", "ID")
 
+NOT_ASKED = 3
+"""Exit code where no platform could be asked about any of the jobs: what is shown is what was last known."""
+
+_LOST_FOR = 86400.0
+"""Seconds for which a job that is lost is asked about without being named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Why what is shown of a job is not what it is now. `since`: when it was last known to be so, '' for never."""
+
+    since: str
+    why: str
+
+    def said(self) -> str:
+        """In words, as the beginning of a remark."""
+        when = f"as of {local_time(self.since)}" if self.since else "as it was submitted"
+        return f"{when}, not asked now: {self.why}"
+
 
 def call(jobs: Sequence[str], as_json: bool) -> int:
-    """Prints how the named jobs are now; without names all that are not over."""
+    """Prints how the named jobs are now; without names all that are not over, and those that were lost lately.
+
+    Returns: `NOT_ASKED` where nobody could be asked about any of them.
+    """
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
-    meant = _meant(store, jobs)
-    with said_when_slow(record for record in meant if not record.over):
-        found = refresh(store, meant, places=True, trouble=_say_trouble)
+    meant, stale = _meant(store, jobs), dict[str, Stale]()
+
+    def trouble(text: str, unasked: Sequence[JobRecord]) -> None:
+        say(f"{text}; of its jobs this is what was last known")
+        stale.update({each.name: Stale(store.known_since(each) or "", text) for each in unasked})
+
+    with said_when_slow(record for record in meant if not record.ended):
+        found = refresh(store, meant, places=True, trouble=trouble)
     if as_json:
-        print_json([to_json(record) for record, _ in found])
-        return 0
-    if not found:
+        print_json([{**to_json(record), "stale": _stale_json(stale.get(record.name))} for record, _ in found])
+    elif not found:
         print("No job is under way.")
-        return 0
-    print_table(_HEAD, [_row(record, seen) for record, seen in found], [record.state for record, _ in found], _SPARE)
-    return 0
+    else:
+        rows = [_row(record, seen, stale.get(record.name)) for record, seen in found]
+        print_table(_HEAD, rows, [record.state for record, _ in found], _SPARE)
+    return NOT_ASKED if stale and not any(seen for _, seen in found) else 0
+
+
+def _stale_json(stale: Stale | None) -> dict[str, str | None] | None:
+    return {"since": stale.since or None, "why": stale.why} if stale else None
 
 
 def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
@@ -44,25 +77,27 @@ def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
     overview = Overview(store)
     if words:
         return [store.by_name(entry.name) for entry in overview.with_members(overview.meant(words))]
-    open_ones = (store.read(entry) for entry in store.entries() if not entry.over)
-    return [record for record in open_ones if isinstance(record, JobRecord)]
+    records = (store.read(entry) for entry in store.entries() if not entry.over or _was_lost_lately(entry))
+    return [each for each in records if isinstance(each, JobRecord) and (not each.over or each.handle)]
 
 
-def _say_trouble(text: str) -> None:
-    say(f"{text}; of its jobs this is what was last known")
+def _was_lost_lately(entry: Entry) -> bool:
+    if entry.state != "lost":
+        return False
+    return (datetime.now(timezone.utc) - datetime.fromisoformat(entry.changed)).total_seconds() < _LOST_FOR
 
 
-def _row(record: JobRecord, seen: Seen | None) -> tuple[str, ...]:
+def _row(record: JobRecord, seen: Seen | None, stale: Stale | None) -> tuple[str, ...]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
-    remark = "; ".join(filter(None, (_place(facts, record.state), _why(record, facts))))
+    told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts))
     return (
         record.name,
-        record.state + code,
+        f"{record.state}{code}{' (stale)' if stale else ''}",
         str(facts.get("id", "")),
         took(record),
         str(facts.get("nodes", "")),
-        one_line(remark),
+        one_line("; ".join(filter(None, told))),
     )
 
 

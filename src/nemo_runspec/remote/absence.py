@@ -1,0 +1,87 @@
+"""Jobs that a platform says it does not have: believed once three looks agree, over a minute at least.
+
+One answer is not the truth: a gateway's 404, an empty page of a list and a list that lacks a row all say the same of a
+job that runs. What was seen is kept among the job's facts, so that looks of separate processes count together, and a
+single look that finds the job undoes all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from nemo_runspec.jobs import JobRecord
+from nemo_runspec.remote.provider import Seen
+
+LOOKS = 3
+"""Looks that must agree."""
+
+SPAN = 60.0
+"""Seconds from the first to the last of them, at least."""
+
+APART = 15.0
+"""Seconds between two looks that count as two: several within one hiccup of a platform are one."""
+
+ABSENT = "absent"
+"""Of a job's facts: `looks`, when the `first` and the `last` of them was (seconds since 1970), and whether somebody
+had wanted the job to `stop` by then."""
+
+DELETED = "deleted"
+"""Of a handle: nemotron has deleted the job, and its platform has acknowledged that."""
+
+BELIEVED = "believed once three looks over a minute agree"
+CANCELLED = 143
+
+
+def judged(record: JobRecord, seen: Seen, now: float) -> Seen:
+    """What is seen of a job; one that is not there is `unknown` until that is believed.
+
+    Then it is `lost`, or `cancelled` where somebody had stopped it before, or `Seen.gone` where it was perhaps never
+    submitted.
+
+    Args:
+        now: seconds since 1970.
+    """
+    if not (seen.absent or _may_have_been_sent(record, seen)):
+        return seen
+    if record.state == "lost" or record.handle.get(DELETED):
+        return _believed(record, seen, _told(record))
+    told = _counted(record, now)
+    if told["looks"] >= LOOKS and told["last"] - told["first"] >= SPAN:
+        return _believed(record, seen, told)
+    why = f"{seen.reason}; {BELIEVED}"
+    return replace(seen, state="unknown", reason=why, gone=False, exit_code=None, facts={**seen.facts, ABSENT: told})
+
+
+def _may_have_been_sent(record: JobRecord, seen: Seen) -> bool:
+    """Whether the request that makes the job has gone out. Without one, that it is not there is no surprise."""
+    return seen.gone and bool(record.handle.get("sent"))
+
+
+def _believed(record: JobRecord, seen: Seen, told: Mapping[str, Any] | None) -> Seen:
+    facts = {**seen.facts, ABSENT: told} if told else seen.facts
+    if seen.gone:
+        return replace(seen, facts=facts)
+    by = record.handle.get("stopped_by")
+    if by and (record.handle.get(DELETED) or (told or {}).get("stop")):
+        return replace(seen, state="cancelled", reason=f"cancelled by {by}", exit_code=CANCELLED, facts=facts)
+    return replace(seen, state="lost", facts=facts)
+
+
+def _counted(record: JobRecord, now: float) -> dict[str, Any]:
+    """The looks so far with this one. A clock that was set back begins anew."""
+    before = _told(record)
+    if before is None or not before["first"] <= before["last"] <= now:
+        return {"looks": 1, "first": now, "last": now, "stop": bool(record.handle.get("stopped_by"))}
+    if now - before["last"] < APART:
+        return before
+    return {**before, "looks": before["looks"] + 1, "last": now}
+
+
+def _told(record: JobRecord) -> dict[str, Any] | None:
+    """The looks so far, as `_counted` has written them; a record may have been written by anybody."""
+    told = record.facts.get(ABSENT)
+    if not isinstance(told, dict):
+        return None
+    return told if all(type(told.get(key)) in (int, float) for key in ("looks", "first", "last")) else None

@@ -91,7 +91,7 @@ class WebLab:
                 ever, then a reset; nothing is done); `timeout_after` (it is done first); `garbage` (200 and HTML;
                 nothing is done), and so `empty` (no body), `null`, `list` (`[]`), `object` (`{}`), `word` (a text);
                 `cut` (it is done; the answer breaks off in its middle); `emptied` (it is done, and the page that is
-                answered has no rows), `lacking` (it lacks its first row).
+                answered has no rows), `rowless` (and says how many there are), `lacking` (it lacks its first row).
             times: how many calls; None is all.
             after: how many that match pass before.
             retry_after: seconds for the header of that name.

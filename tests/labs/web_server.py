@@ -34,8 +34,8 @@ STRAY: Mapping[str, tuple[bytes, str]] = {
 }
 """Answers with 200 that are none, as a gateway or a server that is being replaced gives them."""
 
-_PAGES: Mapping[str, slice] = {"emptied": slice(0, 0), "lacking": slice(1, None)}
-"""Pages that say less than there is: which of their rows are left."""
+_PAGES: Mapping[str, slice] = {"emptied": slice(0, 0), "lacking": slice(1, None), "rowless": slice(0, 0)}
+"""Pages that say less than there is: which of their rows are left. A `rowless` one says how many there were."""
 
 
 class Server(ThreadingHTTPServer):
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             body, content = STRAY[kind]
             answer = Answer(200, body, {"Content-Type": content})
         elif kind in _PAGES:
-            answer = Answer(answer.status, _with_rows(answer.body, _PAGES[kind]), answer.headers)
+            answer = Answer(answer.status, _with_rows(answer.body, kind), answer.headers)
         call.status = answer.status
         self._write(answer, cut=kind == "cut")
 
@@ -185,13 +185,14 @@ def _recorded(request: Request) -> Call:
     return Call(request.method, request.path, request.params, body, headers, time.time(), target=request.target)
 
 
-def _with_rows(body: Any, left: slice) -> Any:
-    """A list, or an object with lists, of which some rows are left; it says nothing of the others."""
+def _with_rows(body: Any, kind: str) -> Any:
+    """A list, or an object with lists, of which some rows are left."""
+    left = _PAGES[kind]
     if isinstance(body, list):
         return body[left]
     kept = {key: value[left] if isinstance(value, list) else value for key, value in body.items() if key != "next"}
     rows = [value for value in kept.values() if isinstance(value, list)]
-    return {**kept, "total": sum(map(len, rows))} if "total" in kept else kept
+    return {**kept, "total": sum(map(len, rows))} if "total" in kept and kind != "rowless" else kept
 
 
 def _encoded(answer: Answer) -> tuple[bytes | Iterator[bytes], dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport.web import Malformed, Reply
+from nemo_runspec.transport.web import Malformed, Refused, Reply
 
 _OTHER_NAMES = ("entries", "items")
 """Names by which a list's answer may have its rows instead of its own."""
@@ -46,6 +46,11 @@ def page_of(reply: Reply, key: str) -> Any:
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise _malformed(reply, "is no such list")
     return answer
+
+
+def no_such_list(error: Refused) -> Malformed:
+    """A 404 for a list that every run:ai has: whoever says that is not run:ai."""
+    return Malformed("run:ai's answer is that there is no such list (HTTP 404)", where=error.where, remedy=_REMEDY)
 
 
 def rows_of(answer: Any, key: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from nemo_runspec.backends.dgxcloud.answers import page_of, rows_of, told, workload_of
+from nemo_runspec.backends.dgxcloud.answers import no_such_list, page_of, rows_of, told, workload_of
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
@@ -131,7 +131,12 @@ class RunaiApi:
             params["filterBy"] = ",".join(filters)
         if deleted:
             params["deleted"] = "true"
-        return self._pages("/workloads", "workloads", params)
+        try:
+            yield from self._pages("/workloads", "workloads", params)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise no_such_list(error) from None
 
     def suspend(self, kind: str, id: str) -> None:
         """Stops a workload; run:ai keeps its record. Twice is as once."""

@@ -1,0 +1,77 @@
+"""A job that runs on run:ai, and answers that say that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from absencekit import SCRIPT, Absences, Away
+from dgxsite import make_site, var
+from labs.pods import needs_mounts
+from labs.runai.server import RunaiLab
+from runaikit import api_of, handle, workload
+
+from nemo_runspec.backends.dgxcloud.seen import look
+from nemo_runspec.transport.web import Malformed
+
+
+@pytest.fixture
+def away(runai_lab, project) -> Iterator[Away]:
+    with make_site(runai_lab, project, SCRIPT.format(gate="/data/go")) as site:
+        yield Away(
+            site,
+            runai_lab,
+            path="/workloads/{id}",
+            listed="/workloads",
+            batch=lambda code: site.run(*var(CODE=code), mode="--batch").succeeds().out.strip(),
+            attached=lambda code: site.started(*var(CODE=code)),
+            opened=site.opened,
+            alive=lambda: len(runai_lab.pods.running),
+            ended=site.end_of,
+        )
+
+
+@needs_mounts
+class TestAbsences(Absences):
+    """On run:ai."""
+
+
+def running(lab: RunaiLab, many: int) -> list[dict[str, object]]:
+    """Handles of workloads that run."""
+    api_of(lab)
+    return [handle(lab, made.name, id=made.id) for made in (workload(lab, f"j-{n}", "Running") for n in range(many))]
+
+
+@pytest.mark.parametrize("kind", ["404", "garbage", "empty", "null", "object", "word"])
+def test_a_list_that_is_none_says_nothing_of_anybody(runai_lab, kind):
+    handles = running(runai_lab, 6)
+    runai_lab.fault("GET /workloads", kind)
+    with pytest.raises(Malformed, match="answer"):
+        look(api_of(runai_lab), handles)
+    assert {each.state for each in look(api_of(runai_lab), handles)} == {"running"}
+
+
+@pytest.mark.parametrize("kind", ["emptied", "lacking", "list"])
+def test_a_page_that_lacks_jobs_is_made_up_by_their_ids(runai_lab, kind):
+    handles = running(runai_lab, 6)
+    runai_lab.fault("GET /workloads", kind, times=None)
+    assert [each.state for each in look(api_of(runai_lab), handles)] == ["running"] * 6
+
+
+@pytest.mark.parametrize("kind", ["garbage", "null", "list", "object", "404"])
+@pytest.mark.parametrize("others", [0, 5])
+def test_one_odd_answer_is_of_one_job_alone(runai_lab, kind, others):
+    handles = running(runai_lab, 2 + others)
+    runai_lab.fault(f"GET /workloads/{handles[0]['id']}", kind)
+    runai_lab.fault("GET /workloads", "emptied", times=None)
+    seen = look(api_of(runai_lab), handles)
+    assert [each.state for each in seen] == ["unknown"] + ["running"] * (1 + others)
+    assert seen[0].absent == (kind == "404")
+
+
+def test_a_workload_that_was_deleted_is_lost_at_once(runai_lab):
+    """That is no absence: run:ai says so itself."""
+    [known] = running(runai_lab, 1)
+    runai_lab.jobs[0].deleted = 1.0
+    [seen] = look(api_of(runai_lab), [known])
+    assert (seen.state, seen.absent) == ("lost", False)

@@ -1,0 +1,80 @@
+"""A job that runs on Lepton, and answers that say that it does not."""
+
+from __future__ import annotations
+
+import pytest
+from absencekit import SCRIPT, Absences, Away
+from labs.pods import needs_mounts
+from leptonkit import api_of, handle_of, new_name, planted
+from leptonsite import make_site, var
+from support import finish
+
+from nemo_runspec.backends.lepton.seen import look
+from nemo_runspec.transport.web import Malformed
+
+
+@pytest.fixture
+def away(lepton_lab, tmp_path) -> Away:
+    site = make_site(lepton_lab, tmp_path)
+    site.project.write("train.py", SCRIPT.format(gate="/mnt/lustre/go"))
+    return Away(
+        site,
+        lepton_lab,
+        path="/jobs/{id}",
+        listed="/jobs",
+        batch=lambda code: site.run("one", *var(CODE=code), mode="--batch").succeeds().out.strip(),
+        attached=lambda code: site.started("run", "./train.py", "--run", "one", *var(CODE=code)),
+        opened=lambda: (lepton_lab.volumes["lustre"] / "go").touch(),
+        alive=lambda: len(lepton_lab.running),
+        ended=finish,
+    )
+
+
+@needs_mounts
+class TestAbsences(Absences):
+    """On Lepton."""
+
+
+@pytest.mark.parametrize("kind", ["404", "garbage", "empty", "null", "object", "word"])
+def test_a_list_that_is_none_says_nothing_of_anybody(lepton_lab, kind):
+    handles = planted(lepton_lab, 6, "Running")
+    lepton_lab.fault("GET /jobs", kind)
+    with pytest.raises(Malformed, match="answer"):
+        look(api_of(lepton_lab), handles)
+    assert {each.state for each in look(api_of(lepton_lab), handles)} == {"running"}
+
+
+@pytest.mark.parametrize("kind", ["emptied", "lacking", "list"])
+def test_a_page_that_lacks_jobs_is_made_up_by_their_ids(lepton_lab, kind):
+    handles = planted(lepton_lab, 6, "Running")
+    lepton_lab.fault("GET /jobs", kind, times=None)
+    assert [each.state for each in look(api_of(lepton_lab), handles)] == ["running"] * 6
+
+
+def test_an_empty_page_that_says_how_many_there_are(lepton_lab):
+    """It is not a whole answer."""
+    handles = planted(lepton_lab, 6, "Running")
+    page = lepton_lab.fault("GET /jobs", "rowless")
+    with pytest.raises(Malformed, match="says that there are 6 jobs"):
+        look(api_of(lepton_lab), handles)
+    assert page.times == 0
+
+
+@pytest.mark.parametrize("kind", ["garbage", "null", "list", "object", "404"])
+@pytest.mark.parametrize("others", [0, 5])
+def test_one_odd_answer_is_of_one_job_alone(lepton_lab, kind, others):
+    handles = planted(lepton_lab, 2 + others, "Running")
+    lepton_lab.fault(f"GET /jobs/{handles[0]['id']}", kind)
+    lepton_lab.fault("GET /jobs", "emptied", times=None)
+    seen = look(api_of(lepton_lab), handles)
+    assert [each.state for each in seen] == ["unknown"] + ["running"] * (1 + others)
+    assert seen[0].absent == (kind == "404")
+
+
+def test_a_thousand_jobs_that_are_gone_are_not_asked_for_at_once(lepton_lab):
+    gone = [handle_of(lepton_lab, name, id=f"{name}-abcd") for name in (new_name() for _ in range(300))]
+    seen = look(api_of(lepton_lab), [*gone, *planted(lepton_lab, 3, "Running")])
+    assert {each.state for each in seen[:300]} == {"unknown"}
+    assert sum(each.absent for each in seen) == 64
+    assert [each.state for each in seen[300:]] == ["running"] * 3
+    assert len(lepton_lab.calls) < 140

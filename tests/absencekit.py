@@ -101,14 +101,9 @@ class Away:
         for fault in self.faults:
             fault.times = 0
 
-    def later(self, name: str, seconds: float = 61.0) -> None:
-        """Time passes: what is on record of an absence, and of the job's states, is older."""
-        record = self.site.record(name)
-        for state in record["states"]:
-            state["time"] = _earlier(state["time"], seconds)
-        told = record["facts"].get("absent") or {}
-        told |= {key: told[key] - seconds for key in ("first", "last") if key in told}
-        (self.folder(name) / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    def later(self, name: str) -> None:
+        """As `later`."""
+        later(self.site, name)
 
     def lost(self) -> str:
         """A job that runs, and is on record as lost: its platform has denied it for long enough."""
@@ -123,6 +118,17 @@ class Away:
     def folder(self, name: str) -> Path:
         """Its folder here."""
         return self.site.project.state / "jobs" / name
+
+
+def later(site: Site, name: str, seconds: float = 61.0) -> None:
+    """Time passes: what is on record of an absence, of a request that was sent, and of the job's states, is older."""
+    record = site.record(name)
+    for state in record["states"]:
+        state["time"] = _earlier(state["time"], seconds)
+    told, handle = record["facts"].get("absent") or {}, record["handle"]
+    told |= {key: told[key] - seconds for key in ("first", "last") if key in told}
+    handle |= {"sent": handle["sent"] - seconds} if handle.get("sent") else {}
+    (site.project.state / "jobs" / name / "record.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 def hurried(project: Project, folder: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_job_is_submitted_once_whatever_breaks(runai_lab: RunaiLab, fault: str
 def test_a_job_that_was_taken_without_an_id_is_found_once_the_list_has_it(runai_lab: RunaiLab):
     """A list may lag: neither no answer's id nor a name that is taken means that it was not submitted."""
     runai_lab.fault("POST /workloads/*", "202_after")
-    runai_lab.fault("GET /workloads", "200", times=2)  # an answer without any workloads
+    runai_lab.fault("GET /workloads", "emptied", times=2)
     found = submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
     assert found["id"] == runai_lab.workload("job-1").id
     assert [call.status for call in runai_lab.calls_of("POST /workloads/*")] == [202, 409]

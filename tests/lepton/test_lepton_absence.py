@@ -78,3 +78,13 @@ def test_a_thousand_jobs_that_are_gone_are_not_asked_for_at_once(lepton_lab):
     assert sum(each.absent for each in seen) == 64
     assert [each.state for each in seen[300:]] == ["running"] * 3
     assert len(lepton_lab.calls) < 140
+
+
+@needs_mounts
+@pytest.mark.parametrize("kind", ["garbage", "null", "rowless", "404"])
+def test_nothing_is_submitted_twice_for_a_stray_answer(away, lepton_lab, kind):
+    """The list that says whether a job is there is asked for again."""
+    lepton_lab.fault("POST /jobs", "reset_after")
+    lepton_lab.fault("GET /jobs", kind, times=2)
+    name = away.batch(0)
+    assert [job.name for job in lepton_lab.jobs] == [name]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.seen import find, workload_name
 from nemo_runspec.remote.provider import Handle
-from nemo_runspec.transport.web import NotKnown, Refused
+from nemo_runspec.transport.web import Malformed, NotKnown, Refused
 
 _MAYBE_THERE = frozenset({400, 409, 422})
 """Statuses by which a name that is taken may be refused."""
@@ -36,7 +37,7 @@ def submit(api: RunaiApi, handle: Handle, text: str, sleep: Callable[[float], No
         try:
             return {**handle, "id": _posted(api, handle, payload)}
         except NotKnown:
-            found = find(api, handle)
+            found = _found(api, handle)
             if found is not None:
                 return {**handle, "id": str(found["id"])}
             if pause is None:
@@ -50,7 +51,7 @@ def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
     try:
         answer = api.create(str(handle["kind"]), payload)
     except Refused as error:
-        found = find(api, handle) if error.status in _MAYBE_THERE else None
+        found = _found(api, handle) if error.status in _MAYBE_THERE else None
         if found is not None:
             return str(found["id"])
         if _is_taken(error):
@@ -60,6 +61,13 @@ def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
     if not id:
         raise NotKnown(f"run:ai took {workload_name(handle)} and does not say its id", where=api.web.base)
     return str(id)
+
+
+def _found(api: RunaiApi, handle: Handle) -> Mapping[str, Any] | None:
+    """The workload where the list has it. A list that is none does not have it yet: its name keeps it single."""
+    with suppress(Malformed):
+        return find(api, handle)
+    return None
 
 
 def _is_taken(error: Refused) -> bool:

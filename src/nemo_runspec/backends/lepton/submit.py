@@ -15,7 +15,7 @@ from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 from nemo_runspec.backends.lepton.states import seconds_of
 from nemo_runspec.remote.provider import Handle, Say
-from nemo_runspec.transport.web import NotKnown
+from nemo_runspec.transport.web import Malformed, NotKnown
 
 _DOUBTS = (0.5, 1.5, 3.0)
 """Seconds before each look for a job that may have been made."""
@@ -32,14 +32,14 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
     Raises:
         Refused: Lepton does not take it. Unreachable: it is not there as far as can be seen, or that is not known.
     """
-    job, doubt = find(api, handle), False
+    job, doubt = _surely(api, handle), False
     for number in range(_TRIES):
         if job is not None:
             break
         try:
             doubt = number > 0
             job = api.create(payload)
-            job = (find(api, handle) if doubt else None) or job
+            job = (_surely(api, handle) if doubt else None) or job
         except NotKnown as trouble:
             say(f"{handle['name']}: {trouble.what}; looking whether it was submitted")
             job = _looked_for(api, handle)
@@ -67,10 +67,20 @@ def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
 def _looked_for(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
     for pause in _DOUBTS:
         time.sleep(pause)
-        job = find(api, handle)
+        job = _surely(api, handle)
         if job is not None:
             return job
     return None
+
+
+def _surely(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
+    """As `find`; a list that is none is asked for again: nothing is made while it is not known what there is."""
+    for pause in _DOUBTS:
+        try:
+            return find(api, handle)
+        except Malformed:
+            time.sleep(pause)
+    return find(api, handle)
 
 
 def _is(job: Mapping[str, Any], handle: Handle) -> bool:

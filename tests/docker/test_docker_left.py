@@ -237,7 +237,7 @@ def test_rm_never_removes_a_running_container(box, docker_engine):
     known = record(box)
     known["states"].append({**known["states"][-1], "state": "lost"})
     (folder_of(box) / "record.json").write_text(json.dumps(known))
-    support.process(box, "jobs", "rm", name).refuses("was not removed: container", "still runs", "docker stop")
+    support.process(box, "jobs", "rm", name).refuses("is running", "nothing was removed", "jobs cancel")
     assert [container["State"] for container in docker_engine.containers()] == ["running"]
     (folder_of(box) / "go").touch()
     until(lambda: [c["State"] for c in docker_engine.containers()] == ["exited"])
@@ -267,3 +267,30 @@ def test_who_completes_the_log_may_be_killed_in_the_middle_of_a_line(box, docker
     (folder_of(box) / "logs" / "job.log").write_bytes(said[: said.index(b"last words") + 3])
     assert support.process(box, "jobs", "wait", name).code == 3
     assert log_of(box) == said
+
+
+@pytest.mark.parametrize("command", ["cancel", "retry", "status"])
+def test_a_lost_job_whose_container_goes_on_is_asked_about(box, docker_engine, command):
+    """As after an engine that was away for long: it is there, and it is ended, not repeated, and shown as it is."""
+    name = left_alone(box)
+    known = record(box)
+    known["states"].append({**known["states"][-1], "state": "lost"})
+    (folder_of(box) / "record.json").write_text(json.dumps(known))
+    place = folder_of(box) / "docker.json"
+    right = place.read_text()
+    place.write_text(json.dumps({**json.loads(right), "host": "unix:///nowhere.sock"}))
+    unasked = support.process(box, "jobs", command, name)
+    assert unasked.code == (3 if command == "status" else 2), unasked.out
+    assert "whether it is gone cannot be asked now: no Docker engine answers" in unasked.err
+    assert record(box)["states"][-1]["state"] == "lost"
+    place.write_text(right)
+    done = support.process(box, "jobs", command, name)
+    if command == "retry":
+        done.refuses("is running")
+    elif command == "status":
+        assert f"{name}  running" in done.succeeds().out
+    else:
+        assert f"{name}: cancelled" in done.succeeds().out
+    assert bool(docker_engine.containers()) is (command != "cancel")
+    support.process(box, "jobs", "cancel", name).succeeds()
+    assert docker_engine.containers() == []

@@ -57,14 +57,16 @@ def forget_place(folder: Path) -> None:
 def find_container(client: Any, name: str, folder: Path, place: Place | None) -> dict[str, Any] | None:
     """What the engine knows of a job's container, None where there is none.
 
-    It is found by its id, or by its labels where nemotron was killed before it had written that down.
+    It is found by its id, else by its labels: nemotron may have been killed before it had written the id down, and that
+    an id leads to nothing is one answer alone.
 
     Raises:
         UserError: the engine does not answer.
     """
     with refusals("look for the job's container"):
-        if place is not None:
-            return inspect(client, place.container)
+        known = inspect(client, place.container) if place is not None else None
+        if known is not None:
+            return known
         labels = [f"{LABEL_JOB}={name}", f"{LABEL_JOB_DIR}={folder}"]
         found = client.containers(all=True, filters={"label": labels})
         return inspect(client, found[0]["Id"]) if found else None

@@ -20,6 +20,9 @@ KILLED = 137
 """The exit status of a process that was killed, as shells write it: 128 + 9."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_LOOKS = 3
+"""Looks, one after the other, that must not find a container before it is believed to be gone."""
+
 _SECONDS_WITHOUT_ENGINE = 15.0
 """How long an engine may be away, as while it is restarted, before a job is given up."""
 
@@ -52,7 +55,7 @@ class ContainerWork:
         self._output = output
         self._layout = JobLayout(str(folder))
         self._status: int | None = None
-        self._removed = False
+        self._missed = 0
         self._looked = 0.0
         self._away_since: float | None = None
         self._closed = False
@@ -72,7 +75,7 @@ class ContainerWork:
             EngineLost: the engine is gone, and the job left no exit marker.
         """
         now = time.monotonic()
-        due = self._output.ended or now - self._looked >= _SECONDS_BETWEEN_LOOKS
+        due = (self._output.ended and not self._missed) or now - self._looked >= _SECONDS_BETWEEN_LOOKS
         if self._status is None and due:
             self._looked = now
             self._status = self._look(now)
@@ -94,7 +97,7 @@ class ContainerWork:
         """What the engine knows beyond the exit status: out of memory, removed, never begun."""
         if status == 0:
             return ""
-        if self._removed:
+        if self._missed:
             return "the container was removed by somebody else"
         if self._away_since is not None:
             return f"the Docker engine was stopped; the job script ended with exit code {status}"
@@ -122,9 +125,9 @@ class ContainerWork:
             return self._without_engine(now)
         self._away_since = None
         if known is None:
-            self._removed = True
-            return KILLED
-        self._known = known
+            self._missed += 1
+            return KILLED if self._missed >= _LOOKS else None
+        self._known, self._missed = known, 0
         return int(known["State"]["ExitCode"]) if has_ended(known) else None
 
     def _without_engine(self, now: float) -> int | None:

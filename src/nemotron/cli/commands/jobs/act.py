@@ -130,9 +130,10 @@ def retry(job: str) -> int:
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:
     """The record as it is now; a platform is asked unless it has said how the job ended."""
+    from nemo_runspec.jobs.lost import looked_at_again
     from nemo_runspec.remote.refresh import refresh
 
-    return refresh(store, [record])[0][0] if record.handle else record
+    return refresh(store, [record])[0][0] if record.handle else looked_at_again(store, record)
 
 
 def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:
@@ -211,11 +212,13 @@ def _cancel_remote(
 
 
 def _cancel_one(store: JobStore, record: JobRecord, grace: float, by: str) -> JobRecord | UserError:
+    from nemo_runspec.jobs.lost import looked_at_again
     from nemo_runspec.supervise.control import cancel as end
 
-    if record.over:
-        return record
     try:
+        record = looked_at_again(store, record)
+        if record.over:
+            return record
         return end(store, record, grace=grace, say=say, by=by)
     except UserError as error:
         return error

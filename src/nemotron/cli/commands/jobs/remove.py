@@ -84,8 +84,9 @@ def _named(overview: Overview, words: Sequence[str], force: bool) -> Found:
 
 
 def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, JobRecord], dict[str, str]]:
-    """Jobs elsewhere that are lost, as they are now: they may be there; and of which it is not known, with why."""
+    """Jobs that are lost, as they are now: they may be there; and of which it is not known, with why."""
     from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.jobs.lost import looked_at_again
     from nemo_runspec.remote.refresh import refresh
 
     found = [store.read(entry) for entry in entries if entry.state == "lost" and not entry.is_sweep]
@@ -95,7 +96,13 @@ def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, J
     def trouble(text: str, some: Sequence[JobRecord]) -> None:
         unasked.update(dict.fromkeys((record.name for record in some), text))
 
-    return {record.name: record for record, _ in refresh(store, lost, trouble=trouble)}, unasked
+    now = {record.name: record for record, _ in refresh(store, lost, trouble=trouble)}
+    for record in lost:
+        try:
+            now[record.name] = looked_at_again(store, now[record.name])
+        except UserError as error:
+            trouble(error.what, [record])
+    return now, unasked
 
 
 def _meeting(overview: Overview, wanted: Filter, force: bool, unasked: set[str]) -> Found:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import local_time, one_line, print_json, print_table, took
 from nemotron.cli.commands.jobs.say import said_when_slow, say
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
     from nemo_runspec.jobs.index import Entry
     from nemo_runspec.remote.provider import Seen
+    from nemo_runspec.remote.refresh import Trouble
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
 _SPARE = ("NODES", "ID")
@@ -55,6 +57,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
         stale.update({each.name: Stale(store.known_since(each) or "", text) for each in unasked})
 
     with said_when_slow(record for record in meant if not record.ended):
+        meant = [_here(store, record, trouble) for record in meant]
         found = refresh(store, meant, places=True, trouble=trouble)
     if as_json:
         print_json([{**to_json(record), "stale": _stale_json(stale.get(record.name))} for record, _ in found])
@@ -64,6 +67,17 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
         rows = [_row(record, seen, stale.get(record.name)) for record, seen in found]
         print_table(_HEAD, rows, [record.state for record, _ in found], _SPARE)
     return NOT_ASKED if stale and not any(seen for _, seen in found) else 0
+
+
+def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:
+    """A lost job of this machine, looked at again."""
+    from nemo_runspec.jobs.lost import looked_at_again
+
+    try:
+        return looked_at_again(store, record)
+    except UserError as error:
+        trouble(error.what, [record])
+        return record
 
 
 def _stale_json(stale: Stale | None) -> dict[str, str | None] | None:

@@ -161,3 +161,26 @@ def test_a_submission_imports_nothing_heavy(site):
     assert "requests" in loaded, "what was asked was asked from this very process"
     assert loaded & HEAVY == set()
     assert (site.lab.jobs[0].state, site.lab.running) == ("Completed", [])
+
+
+KILLED = """\
+import os, signal, sys
+if "-m" in sys.argv:
+    from nemo_runspec.sweeps.remote import RemoteSweep
+    RemoteSweep.record_jobs = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A `sitecustomize.py`: a sweep's client dies as it is about to write its runs down."""
+
+
+def test_a_sweep_whose_client_died_before_its_runs_were_recorded(site, tmp_path):
+    """Nothing was submitted, and nothing will be: it is lost, and not waited for."""
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "sitecustomize.py").write_text(KILLED)
+    site.project.extra["PYTHONPATH"] = str(tmp_path / "killed")
+    assert sweep(site, "--batch", 0, 7).code == -9
+    del site.project.extra["PYTHONPATH"]
+    group = group_of(site)
+    waited = site.nemotron("jobs", "wait", group)
+    assert waited.code == 1, waited.err
+    assert f"{group}: lost, exit code 1: its process was killed; 2 runs were not started" in waited.out
+    assert submissions(site) == 0

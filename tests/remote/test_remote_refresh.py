@@ -235,3 +235,19 @@ def test_a_late_answer_does_not_wake_the_dead(store, platform):
         platform.says["job"] = seen
         ((now, _),) = refresh(store, [old])
         assert (now.state, now.exit_code) == ("cancelled", 143)
+
+
+def test_what_was_known_of_a_job_that_cannot_be_seen_is_kept(store, platform):
+    known = {"id": "1", "nodes": "n1", "phase": "queue", "phase_since": 7.0, "asked": "before"}
+    away = job(store, "job", "running", facts=known)
+    platform.says["job"] = Seen("unknown", "gone", facts={"id": "1"}, absent=True)
+    ((now, _),) = refresh(store, [away])
+    assert (now.state, now.facts["nodes"], now.facts["phase_since"]) == ("unknown", "n1", 7.0)
+    assert now.facts["absent"]["looks"] == 1
+    platform.says["job"] = Seen("unknown", "an odd answer")
+    ((now, _),) = refresh(store, [now])
+    assert now.facts["absent"]["looks"] == 1, "what says nothing neither adds to it nor undoes it"
+    platform.says["job"] = Seen("running", facts={"id": "1"})
+    ((now, _),) = refresh(store, [now])
+    assert "absent" not in now.facts
+    assert now.running_since == away.running_since

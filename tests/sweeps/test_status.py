@@ -75,3 +75,18 @@ def test_what_it_wrote_down_itself_counts():
 def test_a_sweep_of_which_only_jobs_are_left():
     assert state_for(["succeeded", "running", "failed"]) == "running"
     assert state_for(["succeeded", "cancelled"]) == "cancelled"
+
+
+@pytest.mark.parametrize(("launcher", "state"), [(gone(), "lost"), (this_process(), "planned"), (None, "unknown")])
+def test_a_sweep_whose_runs_were_never_recorded(launcher, state):
+    """Its client died before it had: nothing was submitted, and nothing will be. Without one its jobs were removed."""
+    sweep = dataclasses.replace(going(launcher, *(member(n, {}, state=None) for n in range(2))), alone=True)
+    found = status_of(sweep)
+    assert (found.state, found.over) == (state, state == "lost")
+    if state == "lost":
+        assert (found.reason, found.exit_code) == ("its process was killed; 2 runs were not started", 1)
+
+
+def test_a_sweep_some_of_whose_runs_were_recorded_is_what_they_are():
+    sweep = dataclasses.replace(going(gone(), member(0, {}, state="running"), member(1, {}, state=None)), alone=True)
+    assert status_of(sweep).state == "running"

@@ -13,6 +13,7 @@ import pytest
 from recordkit import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.asked import known_since
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.remote import doubt
 from nemo_runspec.remote import refresh as refreshing
@@ -100,8 +101,8 @@ def test_a_machine_that_does_not_answer(store, platform):
     found = refresh(store, jobs, trouble=lambda text, some: troubles.append((text, [each.name for each in some])))
     assert [now.state for now, _ in found] == ["queued", "running"]
     assert troubles == [("no connection to a", ["job-a"])]
-    assert store.known_since(found[0][0]) is None
-    assert store.known_since(found[1][0]) is not None
+    assert known_since(found[0][0], store.folder("job-a")) is None
+    assert known_since(found[1][0], store.folder("job-b")) is not None
 
 
 def test_never_submitted(store, platform):

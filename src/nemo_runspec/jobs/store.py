@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["RECORD", "JobEnded", "JobStore"]
 
 RECORD = "record.json"
-_ASKED = ".asked"
-"""An empty file: its time is when a job's platform has last said how the job is. A record is written only where
-something has changed."""
 
 
 class JobStore:
@@ -179,20 +176,6 @@ class JobStore:
             changed = replaced(stored, values)
             self._write(changed)
         return changed
-
-    def asked(self, name: str) -> None:
-        """Notes that a platform has just said how a job is, without writing its record anew."""
-        with suppress(OSError):
-            (self.folder(name) / _ASKED).touch(mode=0o600)
-
-    def known_since(self, record: JobRecord) -> str | None:
-        """When what is written of a job elsewhere was last known to be so, UTC, ISO 8601; None where it never was."""
-        told = str(record.facts.get("asked") or "")
-        try:
-            noted = moment((self.folder(record.name) / _ASKED).stat().st_mtime) or ""
-        except OSError:
-            noted = ""
-        return max(told, noted) or None
 
     def list(self) -> list[JobRecord | Unreadable]:
         """All jobs, the newest first. One small file is read for each; `entries` is the fast way."""

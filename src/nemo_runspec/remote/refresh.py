@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.asked import note_asked
 from nemo_runspec.jobs.process import Life, life_of
 from nemo_runspec.jobs.record import STATES, now
 from nemo_runspec.remote.absence import ABSENT, judged
@@ -125,7 +126,7 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     pairs, others = _current(store, _seen(provider, [record for record, settled in known if settled], places))
     result |= others
     for record, _ in pairs:
-        store.asked(record.name)
+        note_asked(store.folder(record.name))
     told = enforce(store, provider, [(record, _in_time(record, seen, time.time())) for record, seen in pairs])
     pairs, others = _current(store, told)
     result |= others

@@ -47,6 +47,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
     Returns: `NOT_ASKED` where nobody could be asked about any of them.
     """
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.jobs.asked import known_since
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
@@ -54,7 +55,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
 
     def trouble(text: str, unasked: Sequence[JobRecord]) -> None:
         say(f"{text}; of its jobs this is what was last known")
-        stale.update({each.name: Stale(store.known_since(each) or "", text) for each in unasked})
+        stale.update({each.name: Stale(known_since(each, store.folder(each.name)) or "", text) for each in unasked})
 
     with said_when_slow(record for record in meant if not record.ended):
         meant = [_here(store, record, trouble) for record in meant]

@@ -1,0 +1,29 @@
+"""When a job's platform has last said how the job is: the time of an empty file in the job's folder.
+
+A record is written only where something has changed, so it cannot say that.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from nemo_runspec.jobs.record import JobRecord, moment
+
+_FILE = ".asked"
+
+
+def note_asked(folder: Path) -> None:
+    """Notes that it has just done so."""
+    with suppress(OSError):
+        (folder / _FILE).touch(mode=0o600)
+
+
+def known_since(record: JobRecord, folder: Path) -> str | None:
+    """When what is written of a job elsewhere was last known to be so, UTC, ISO 8601; None where it never was."""
+    told = str(record.facts.get("asked") or "")
+    try:
+        noted = moment((folder / _FILE).stat().st_mtime) or ""
+    except OSError:
+        noted = ""
+    return max(told, noted) or None

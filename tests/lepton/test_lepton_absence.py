@@ -9,6 +9,7 @@ from leptonkit import api_of, handle_of, new_name, planted
 from leptonsite import make_site, var
 from support import finish
 
+from nemo_runspec.backends.lepton.api import _rows_of_page
 from nemo_runspec.backends.lepton.seen import look
 from nemo_runspec.transport.web import Malformed
 
@@ -49,6 +50,19 @@ def test_a_page_that_lacks_jobs_is_made_up_by_their_ids(lepton_lab, kind):
     handles = planted(lepton_lab, 6, "Running")
     lepton_lab.fault("GET /jobs", kind, times=None)
     assert [each.state for each in look(api_of(lepton_lab), handles)] == ["running"] * 6
+
+
+@pytest.mark.parametrize(
+    ("answer", "rows"),
+    [
+        ({"jobs": None, "total": 0}, []), ({"jobs": [{}]}, [{}]), ({"items": []}, []), ([], []),
+        ({"jobs": 3}, None), ({"jobs": [3]}, None), ({"jobs": [{"status": "Running"}]}, None),
+        ({"a": [], "b": []}, None), ({"message": "try later"}, None), ("[]", None), (None, None),
+    ],
+)  # fmt: skip
+def test_what_is_a_page(answer, rows):
+    """A workspace without jobs may say so in several ways; nothing else is one."""
+    assert _rows_of_page(answer) == rows
 
 
 def test_an_empty_page_that_says_how_many_there_are(lepton_lab):

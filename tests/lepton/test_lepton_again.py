@@ -62,6 +62,16 @@ def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
     assert [each.id for each in lepton_lab.jobs] == [handle["id"], second["id"]]
 
 
+def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(lepton_lab, provider, job):
+    """One list that lacks it is no reason to have two of it: the younger one is taken back as soon as both are seen."""
+    handle, folder = job
+    second = provider.again(handle, FAILED, [], folder)
+    lepton_lab.fault("GET /jobs", "emptied")
+    found = provider.again({**handle, "again": {"resumed": True}}, FAILED, [], folder)
+    assert found["id"] == second["id"]
+    assert [each.id for each in lepton_lab.jobs if not each.deleted][1:] == [second["id"]]
+
+
 def test_too_few_nodes_are_left(lepton_lab, provider, job):
     handle, folder = job
     provider.again(handle, FAILED, [f"h100-node-{number}" for number in range(3)], folder)

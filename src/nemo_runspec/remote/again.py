@@ -30,7 +30,8 @@ KINDS = ("eviction", "node")
 
 
 AGAIN = "again"
-"""Of a handle: the attempt that is being sent. Whoever is cut off then leaves the rest to the next one that asks."""
+"""Of a handle: the attempt that is being sent. Whoever is cut off then leaves the rest to the next one that asks, who
+notes that it is `resumed`: it may have been sent."""
 
 
 def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> Found | None:
@@ -81,7 +82,7 @@ def resume(store: JobStore, provider: Provider, record: JobRecord) -> tuple[JobR
 
 def _resumed(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
     if not record.handle.get("stopped_by"):
-        record = store.note(record, handle={AGAIN: {**record.handle[AGAIN], "sent": time.time()}})
+        record = store.note(record, handle={AGAIN: {**record.handle[AGAIN], "sent": time.time(), "resumed": True}})
     return (_taken_back if record.handle.get("stopped_by") else _send)(store, provider, record)
 
 

@@ -36,7 +36,7 @@ def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path) ->
         left = _others(api, str(groups[0]), set(avoid))
         if len(left) >= int(payload["spec"].get("parallelism") or 1):
             payload["spec"]["affinity"]["allowed_nodes_in_node_group"] = left
-    return submit_once(api, found, payload, lambda _: None)
+    return submit_once(api, found, payload, lambda _: None, sent=bool((handle.get("again") or {}).get("resumed")))
 
 
 def further(handle: Handle) -> dict[str, Any]:

@@ -95,8 +95,8 @@ class LeptonApi:
             if error.status != 404:
                 raise
             raise _malformed(self, "/jobs", "is that there is no such list (HTTP 404)") from None
-        rows = answer.get("jobs") if isinstance(answer, dict) else answer
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        rows = _rows_of_page(answer)
+        if rows is None:
             raise _malformed(self, "/jobs", "is no list of jobs")
         total = _table(answer).get("total")
         if not rows and isinstance(total, int) and total > (params["page"] - 1) * PAGE:
@@ -285,6 +285,16 @@ def _read(reply: Reply, otherwise: type[Unreachable]) -> Any:
 
 def _malformed(api: LeptonApi, path: str, what: str) -> Malformed:
     return Malformed(f"Lepton's answer {what}", where=f"{api.login.url}{path}", remedy=_SILENT)
+
+
+def _rows_of_page(answer: Any) -> list[Any] | None:
+    """The jobs of a page: below `jobs` (null where there are none), in its only list, or bare; None: it is none."""
+    found = answer
+    if isinstance(answer, dict):
+        lists = [item for item in answer.values() if isinstance(item, list)]
+        found = answer["jobs"] or [] if "jobs" in answer else lists[0] if len(lists) == 1 else None
+    good = isinstance(found, list) and all(isinstance(row, dict) and _is_table(row.get("status")) for row in found)
+    return found if good else None
 
 
 def _is_table(value: Any) -> bool:

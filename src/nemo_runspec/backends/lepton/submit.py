@@ -23,11 +23,15 @@ _DOUBTS = (0.5, 1.5, 3.0)
 _TRIES = 3
 
 
-def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
+def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say: Say, *, sent: bool = False) -> Handle:
     """Makes the job, unless it is there; the handle with its id.
 
     A request that broke may be served late, when the next one has made the job already. So where there was more than
     one it is looked again, and `doubt` in the handle lets every later look do the same.
+
+    Args:
+        sent: whether a request may have been made before, by a process that was cut off: a list that lacks its job may
+            be a stray one.
 
     Raises:
         Refused: Lepton does not take it. Unreachable: it is not there as far as can be seen, or that is not known.
@@ -37,7 +41,7 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
         if job is not None:
             break
         try:
-            doubt = number > 0
+            doubt = sent or number > 0
             job = api.create(payload)
             job = (_surely(api, handle) if doubt else None) or job
         except NotKnown as trouble:

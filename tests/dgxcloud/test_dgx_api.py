@@ -74,7 +74,8 @@ def test_wrong_credentials_are_said_without_them(runai_lab: RunaiLab, status: in
     with pytest.raises(UserError, match="does not accept") as caught:
         connect(handle(runai_lab), {"client_secret": "wr0ng-secret"}).projects()
     assert "wr0ng-secret" not in str(caught.value)
-    assert len(runai_lab.calls_of("POST /token")) == 1
+    tries = 3 if status == 400 else 1
+    assert len(runai_lab.calls_of("POST /token")) == tries, "a 400 may mean that the fields have other names here"
 
 
 @pytest.mark.parametrize("key", ["base_url", "kube"])

@@ -10,16 +10,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.loopback import is_in_clear
+from nemo_runspec.transport.loopback import require_tls
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
-__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_tls", "shared_token"]
+__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_encryption", "shared_token"]
 
 Row = dict[str, Any]
 
@@ -93,7 +92,9 @@ class RunaiApi:
 
     def credentials(self, project_id: str = "") -> list[Row]:
         """The credentials run:ai keeps, as `meta` and `spec`; it gives no values away."""
-        return self._list("/asset/credentials", "entries", _of_project(project_id))
+        return _rows(
+            _told(self._ask("GET", "/asset/credentials", params=_of_project(project_id), secret=True)), "entries"
+        )
 
     def create(self, kind: str, payload: Mapping[str, Any]) -> Row:
         """Submits a workload; the answer has `workloadId`. `NotKnown` too where the answer makes no sense."""
@@ -241,9 +242,9 @@ def connect(
     """
     from nemo_runspec.backends.dgxcloud.credentials import client_secret
 
-    require_tls("base_url", str(handle["base_url"]))
+    require_encryption("base_url", str(handle["base_url"]))
     if handle.get("kube"):
-        require_tls("kube_apiserver_url", str(handle["kube"]))
+        require_encryption("kube_apiserver_url", str(handle["kube"]))
     secret = client_secret(handle, secrets)
     address = (str(handle["base_url"]), str(handle["client_id"]), secret, str(handle.get("kube") or ""))
     known: dict[tuple[Any, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
@@ -254,20 +255,9 @@ def connect(
     return known[key]
 
 
-def require_tls(key: str, url: str) -> None:
-    """Refuses an address to which the secret and tokens would travel in clear. Plain HTTP stays on this machine.
-
-    Raises:
-        UserError: it is such an address, or none.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise UserError(f"{key} {url!r} is no URL", remedy="such as https://example.com/api/v1")
-    if is_in_clear(url):
-        raise UserError(
-            f"{key} {url!r} is plain HTTP: everybody on the way could read the application's secret and its tokens",
-            remedy="use https://; http:// is for this machine alone, such as http://127.0.0.1:8080/api/v1",
-        )
+def require_encryption(key: str, url: str) -> None:
+    """Refuses an address of a profile to which the secret and tokens would travel in clear. As `require_tls`."""
+    require_tls(key, url, "the application's secret and its tokens", example="https://example.com/api/v1")
 
 
 def shared_token(base_url: str, client_id: str, secret: str) -> Token:

@@ -150,26 +150,27 @@ class LeptonApi:
 
     def secrets(self) -> list[str]:
         """Names of the workspace's secrets."""
-        found = _listed(self._get("/usersecrets"), "secrets", words=True)
+        found = _listed(self._get("/usersecrets", secret=True), "secrets", words=True)
         return [str(each.get("name") or name_of(each) or id_of(each)) for each in found]
 
     def create_secret(self, name: str, value: str) -> None:
         """Makes a secret; one that is there already is an error of Lepton's (409). Doing it twice does no harm."""
-        self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True)
+        self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True, secret=True)
 
     def image_pull_secrets(self) -> list[str]:
         """Names of the workspace's secrets for registries."""
-        return [name_of(each) or id_of(each) for each in _listed(self._get("/imagepullsecrets"), "imagepullsecrets")]
+        found = _listed(self._get("/imagepullsecrets", secret=True), "imagepullsecrets")
+        return [name_of(each) or id_of(each) for each in found]
 
     def create_image_pull_secret(self, name: str, server: str, user: str, password: str) -> None:
         """Makes a secret for a registry."""
         spec = {"registry_server": server, "username": user, "password": password}
         body = {"metadata": {"id": name, "name": name}, "spec": spec}
-        self._post("/imagepullsecrets", body, repeatable=True)
+        self._post("/imagepullsecrets", body, repeatable=True, secret=True)
 
-    def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+    def _get(self, path: str, params: Mapping[str, Any] | None = None, *, secret: bool = False) -> Any:
         try:
-            return _read(self.web.reply("GET", path, params=params, repeatable=True), Unreachable)
+            return _read(self.web.reply("GET", path, params=params, repeatable=True, secret=secret), Unreachable)
         except UserError as error:
             raise self._explained(error) from None
 
@@ -182,9 +183,9 @@ class LeptonApi:
                 raise
             return None
 
-    def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Any:
+    def _post(self, path: str, body: Any, *, repeatable: bool = False, secret: bool = False) -> Any:
         try:
-            return _read(self.web.reply("POST", path, body=body, repeatable=repeatable), NotKnown)
+            return _read(self.web.reply("POST", path, body=body, repeatable=repeatable, secret=secret), NotKnown)
         except UserError as error:
             raise self._explained(error) from None
 

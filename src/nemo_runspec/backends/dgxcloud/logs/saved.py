@@ -121,7 +121,7 @@ def _copy(handle: Handle) -> str:
 
 def _content(handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
     web = Web("", "the S3 service", headers=dict)
-    body = web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True).body
+    body = web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True, secret=True).body
     with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as tar:
         files = {member.name: tar.extractfile(member) for member in tar if member.name.endswith(".log")}
         return {name: file.read() for name, file in sorted(files.items()) if file is not None}

@@ -115,6 +115,12 @@ class WebLab:
         """The calls so far that match, as `fault` matches."""
         return [call for call in list(self.calls) if self._matches(match, call.method, call.path)]
 
+    def quiet_faults(self) -> None:
+        """No fault strikes from now on."""
+        with self._lock:
+            for each in self._faults:
+                each.times = 0
+
     def reset(self) -> None:
         """Forgets calls, strays, crashes and faults, and lets go of calls that a fault holds."""
         with self.quiet():

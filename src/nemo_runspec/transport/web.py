@@ -114,6 +114,19 @@ class Web:
         self._patience = patience
         self._sleep = sleep
         self._session: Any = None
+        self._ahead: float | None = None
+
+    @property
+    def dated(self) -> bool:
+        """Whether any answer has told the platform's time: `time` is its own from then on."""
+        return self._ahead is not None
+
+    def time(self) -> float:
+        """Seconds since 1970 by the platform's clock, as its last answer's `Date` has it; by ours until there is one.
+
+        Times that a platform tells are compared with this one: its clock may be hours away from ours.
+        """
+        return time.time() + (self._ahead or 0.0)
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The JSON there.
@@ -219,6 +232,9 @@ class Web:
             raise UserError(f"{self.name}: {said}", where=_shown(url)) from None
         except requests.exceptions.RequestException as error:
             raise _Passing(_of(error, url), not_done=False) from None
+        told = _date(answer.headers.get("Date"))
+        if told is not None:
+            self._ahead = told - time.time()
         return Reply(answer.status_code, answer.headers, answer.content, _shown(url), secret)
 
     def _checked(self, reply: Reply) -> Reply:

@@ -13,9 +13,11 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
+from nemo_runspec.cloud.renewal import until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.loopback import require_tls
+from nemo_runspec.transport.reading import table, tables, text, whole
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
 __all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_encryption", "shared_token"]
@@ -59,6 +61,7 @@ class RunaiApi:
         self._token = token
         self._used = ""
         self._projects: dict[str, Row] = {}
+        self._taken: set[Web] = set()
 
     def projects(self) -> list[Row]:
         """All projects the application sees."""
@@ -128,11 +131,11 @@ class RunaiApi:
 
     def suspend(self, kind: str, id: str) -> None:
         """Stops a workload; run:ai keeps its record. Twice is as once."""
-        self._ask("POST", f"/workloads/{kind}/{id}/suspend", repeatable=True)
+        self._change("POST", f"/workloads/{kind}/{id}/suspend")
 
     def delete(self, kind: str, id: str) -> None:
         """Deletes a workload and its record."""
-        self._ask("DELETE", f"/workloads/{kind}/{id}", repeatable=True)
+        self._change("DELETE", f"/workloads/{kind}/{id}")
 
     def events(self, id: str) -> list[Row]:
         """What the cluster has written down about a workload, the newest first."""
@@ -161,13 +164,24 @@ class RunaiApi:
 
     @property
     def kube_refuses(self) -> bool:
-        """Whether the cluster has refused this application, as far as it was asked: asking again would not help."""
+        """Whether the cluster has refused this application, as far as it was asked: asking now would not help."""
         return isinstance(self._kube_trouble, Refused)
 
     def ask_kube_now(self) -> None:
         """Lets the next question to the cluster be asked, though it was out of reach a moment ago."""
         if isinstance(self._kube_trouble, Unreachable):
             self._kube_trouble = None
+
+    def _change(self, method: str, path: str) -> None:
+        """A change that may be made twice. Only nothing at all, or JSON, says that it was made."""
+
+        def act() -> None:
+            try:
+                _told(self._ask(method, path, repeatable=True))
+            except Unreachable as error:
+                raise NotKnown(error.what, where=error.where, remedy=error.remedy) from None
+
+        until_it_makes_sense(act)
 
     def _list(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """A list that comes whole."""
@@ -181,13 +195,13 @@ class RunaiApi:
             new = {name: row for row in _rows(answer, key) if (name := _identity(row)) not in known}
             yield from new.values()
             known |= new
-            following = answer.get("next") if isinstance(answer, dict) else None
-            if not isinstance(following, int) or following <= offset or not new:
+            following = whole(table(answer).get("next"))
+            if following is None or following <= offset or not new:
                 return
             offset = following
 
     def _ask_kube(self, path: str, params: Mapping[str, Any] | None = None) -> Reply:
-        """Once it has refused the token for good it is asked no more; while it is out of reach, only now and then."""
+        """Where it has refused a token and never took one it is asked no more; while it does not answer, rarely."""
         if self.kube is None:
             raise UserError("the profile names no kube_apiserver_url")
         if self._kube_trouble is not None and time.monotonic() < self._kube_pause:
@@ -196,7 +210,8 @@ class RunaiApi:
             return self._checked(self.kube, "GET", path, params=params, repeatable=True)
         except (Refused, Unreachable) as error:
             if not isinstance(error, Refused) or error.status in (401, 403):
-                pause = _KUBE_PAUSE if isinstance(error, Unreachable) else float("inf")
+                for_good = isinstance(error, Refused) and self.kube not in self._taken
+                pause = float("inf") if for_good else _KUBE_PAUSE
                 self._kube_trouble, self._kube_pause = error, time.monotonic() + pause
             raise
 
@@ -204,24 +219,34 @@ class RunaiApi:
         return self._checked(self.web, method, path, **{"repeatable": method == "GET", **more})
 
     def _checked(self, web: Web, method: str, path: str, **more: Any) -> Reply:
-        """One request; once more with a new token where the old one is not taken."""
+        """One request; again with a new token where the old one is not taken, or one that was taken is refused."""
+
+        def ask() -> Reply:
+            reply = self._once(web, method, path, **more)
+            self._taken.add(web)
+            return reply
+
         try:
-            return web.reply(method, path, **more)
+            again = web in self._taken and more.get("repeatable")
+            return with_fresh_credentials(ask, self._renew) if again else ask()
         except Refused as error:
-            if error.status == 401:
-                self._token.refused(self._used)
-                return self._again(web, method, path, **more)
             raise _in_words(error, web, method, path) from None
         except Unreachable as error:
             if web is self.web:
                 error.remedy = f"see that base_url in the profile, {web.base}, is right; else try again later"
             raise
 
-    def _again(self, web: Web, method: str, path: str, **more: Any) -> Reply:
+    def _once(self, web: Web, method: str, path: str, **more: Any) -> Reply:
         try:
             return web.reply(method, path, **more)
         except Refused as error:
-            raise _in_words(error, web, method, path) from None
+            if error.status != 401:
+                raise
+        self._renew()
+        return web.reply(method, path, **more)
+
+    def _renew(self) -> None:
+        self._token.refused(self._used)
 
     def _headers(self) -> Mapping[str, str]:
         self._used = self._token.value()
@@ -305,7 +330,7 @@ def _rows(answer: Any, key: str) -> list[Row]:
     """The rows of a list's answer: below `key`, below the usual other names, or the answer itself."""
     if isinstance(answer, dict):
         answer = next((answer[name] for name in (key, "entries", "items") if isinstance(answer.get(name), list)), [])
-    return [row for row in answer or () if isinstance(row, dict)]
+    return tables(answer)
 
 
 def _row(answer: Any) -> Row:
@@ -313,6 +338,6 @@ def _row(answer: Any) -> Row:
 
 
 def _identity(row: Row) -> str:
-    meta = row.get("meta") or row.get("metadata") or {}
-    named = row.get("id") or row.get("workloadId") or meta.get("id") or meta.get("uid")
-    return str(named) if named else repr(row)
+    meta = table(row.get("meta")) or table(row.get("metadata"))
+    named = (row.get("id"), row.get("workloadId"), meta.get("id"), meta.get("uid"))
+    return next(filter(None, map(text, named)), "") or repr(row)

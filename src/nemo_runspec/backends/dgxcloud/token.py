@@ -6,8 +6,10 @@ import base64
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+from nemo_runspec.cloud.renewal import with_fresh_credentials
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import number, parsed, table, text
@@ -85,6 +87,16 @@ def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
     Raises:
         UserError: the credentials are not taken. Unreachable: no answer, or one that makes no sense.
     """
+    ask = partial(_in_any_spelling, web, client_id, client_secret)
+    if web.base in _WORKED:  # it was taken before: one refusal may be a stray one
+        ask = partial(with_fresh_credentials, ask, _nothing)
+    try:
+        return ask()
+    except Refused as error:
+        raise _explained(error, web) from None
+
+
+def _in_any_spelling(web: Web, client_id: str, client_secret: str) -> Any:
     first = _WORKED.get(web.base, _SPELLINGS[0])
     spellings = [first, *(each for each in _SPELLINGS if each != first)]
     for spelling in spellings:
@@ -94,10 +106,14 @@ def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
         except Refused as error:
             if error.status == 400 and spelling is not spellings[-1]:
                 continue
-            raise _explained(error, web) from None
+            raise
         _WORKED[web.base] = spelling
         return answer
     raise AssertionError("unreachable")
+
+
+def _nothing() -> None:
+    """The credentials are those that were given."""
 
 
 def _asked(web: Web, body: dict[str, str]) -> Any:

@@ -15,6 +15,7 @@ from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, rows
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import MOUNT, source_hole
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.web import Refused
 
 _PREFERRED = ("lustre", "filestore")
 """Parts of a volume's name, the best first: parallel file systems before others."""
@@ -42,10 +43,23 @@ def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] |
     if not missing and not target.mounted_at:
         return {}
     found = group or _only_group(api, needed=bool(missing))
-    volumes = volumes_of(api, found) if found is not None else []
+    volumes = _permitted(api, found) if found is not None else []
     if target.mounted_at:
         return {MOUNT: _found(volumes, target.mounted_at, _called(found))}
     return {source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing}
+
+
+def _permitted(api: LeptonApi, group: Mapping[str, Any]) -> list[Volume]:
+    """As `volumes_of`. Raises `UserError` where the folders are not told to us: then no volume can be chosen."""
+    try:
+        return volumes_of(api, group)
+    except Refused as error:
+        if error.status not in (401, 403):
+            raise
+        raise UserError(
+            f"mounts: which folders may be mounted is not known: {error.what}",
+            remedy='name each mount\'s volume, such as from = "node-nfs:my-volume"; it is not checked then',
+        ) from None
 
 
 def volumes_of(api: LeptonApi, group: Mapping[str, Any], only: Collection[str] = ()) -> list[Volume]:

@@ -87,8 +87,8 @@ def states_of(container: Mapping[str, Any]) -> Iterator[Row]:
 
 def _kube_pods(asking: Asking, api: RunaiApi, namespace: str, pods: Iterable[Mapping[str, Any]]) -> list[Row]:
     """The same pods as the cluster describes them, where the profile names it: it says why a container ended."""
-    names = {str(pod.get("name")) for pod in pods}
+    names = {text(pod.get("name")) for pod in pods}
     if api.kube is None or not names:
         return []
     found = asking.of("pods in the cluster", api.kube_pods, namespace)
-    return [pod for pod in found or () if table(pod.get("metadata")).get("name") in names]
+    return [pod for pod in found or () if text(table(pod.get("metadata")).get("name")) in names]

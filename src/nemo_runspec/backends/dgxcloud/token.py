@@ -41,6 +41,9 @@ _SPELLINGS = (
 _WORKED: dict[str, _Spelling] = {}
 """The spelling that a control plane took, by its address: it is tried first from then on."""
 
+_TAKEN: set[tuple[str, str, int]] = set()
+"""Credentials that were taken: a control plane's address, the application, and a hash of its secret."""
+
 
 class Token:
     """One application's token. Several threads may ask for it; one of them fetches it.
@@ -88,12 +91,14 @@ def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
         UserError: the credentials are not taken. Unreachable: no answer, or one that makes no sense.
     """
     ask = partial(_in_any_spelling, web, client_id, client_secret)
-    if web.base in _WORKED:  # it was taken before: one refusal may be a stray one
+    if (web.base, client_id, hash(client_secret)) in _TAKEN:  # then one refusal may be a stray one
         ask = partial(with_fresh_credentials, ask, _nothing)
     try:
-        return ask()
+        answer = ask()
     except Refused as error:
         raise _explained(error, web) from None
+    _TAKEN.add((web.base, client_id, hash(client_secret)))
+    return answer
 
 
 def _in_any_spelling(web: Web, client_id: str, client_secret: str) -> Any:

@@ -15,6 +15,7 @@ from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, rows
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import MOUNT, source_hole
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.reading import text
 from nemo_runspec.transport.web import Refused
 
 _PREFERRED = ("lustre", "filestore")
@@ -70,17 +71,17 @@ def volumes_of(api: LeptonApi, group: Mapping[str, Any], only: Collection[str] =
     """
     found = []
     for volume in rows(group, "spec", "volumes"):
-        name, source = str(volume.get("name") or ""), source_of(volume)
+        name, source = text(volume.get("name")), source_of(volume)
         permissions = api.storage_permissions(name, id_of(group)) if not only or source in only else []
-        prefixes = tuple(str(each["path_prefix"]) for each in permissions if each.get("path_prefix"))
+        prefixes = tuple(prefix for each in permissions if (prefix := text(each.get("path_prefix"))))
         found.append(Volume(name, source, prefixes))
     return sorted(found, key=_rank)
 
 
 def source_of(volume: Mapping[str, Any]) -> str:
     """`from` of a mount of this volume, such as `node-nfs:lustre`."""
-    kind = str(volume.get("from") or "nfs")
-    return "node-local" if kind == "local" else f"node-{kind}:{volume.get('name')}"
+    kind = text(volume.get("from")) or "nfs"
+    return "node-local" if kind == "local" else f"node-{kind}:{text(volume.get('name'))}"
 
 
 def _rank(volume: Volume) -> int:

@@ -46,7 +46,7 @@ class Bucket:
             return self._s3.presign(method, bucket, key, min(seconds, _WEEK))
 
     def _require_tls(self, sent: str) -> None:
-        if self._endpoint:
+        if "://" in self._endpoint:  # else it is asked over TLS
             require_tls("s3_endpoint", self._endpoint, sent, example="https://s3.example.com")
 
     def head(self, url: str) -> Object | None:

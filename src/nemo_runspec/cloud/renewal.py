@@ -34,15 +34,23 @@ def with_fresh_credentials(ask: Callable[[], T], renew: Callable[[], object]) ->
     return ask()
 
 
-def until_it_makes_sense(act: Callable[[], T]) -> T:
-    """What a platform answers to a change that may be made twice. A gateway's page is no answer: it is asked again.
+def until_it_makes_sense(act: Callable[[], object]) -> None:
+    """Makes a change that may be made twice. A gateway's page is no answer: it is made again.
+
+    Where there is nothing to be changed any more by then, the first one has done it.
 
     Raises:
         NotKnown: none of the answers made sense. Others as `act`.
     """
-    for pause in PAUSES:
+    for number, pause in enumerate((*PAUSES, None)):
         try:
-            return act()
+            act()
+            return
         except NotKnown:
+            if pause is None:
+                raise
             time.sleep(pause)
-    return act()
+        except Refused as error:
+            if not number or error.status != 404:
+                raise
+            return

@@ -167,6 +167,11 @@ class RunaiApi:
         """Whether the cluster has refused this application, as far as it was asked: asking now would not help."""
         return isinstance(self._kube_trouble, Refused)
 
+    @property
+    def kube_closed(self) -> bool:
+        """Whether it has never let this application in: what it alone knows will not be known later either."""
+        return self.kube_refuses and self.kube not in self._taken
+
     def ask_kube_now(self) -> None:
         """Lets the next question to the cluster be asked, though it was out of reach a moment ago."""
         if isinstance(self._kube_trouble, Unreachable):
@@ -227,7 +232,7 @@ class RunaiApi:
             return reply
 
         try:
-            again = web in self._taken and more.get("repeatable")
+            again = (web in self._taken and more.get("repeatable")) or web is self.kube
             return with_fresh_credentials(ask, self._renew) if again else ask()
         except Refused as error:
             raise _in_words(error, web, method, path) from None

@@ -60,7 +60,7 @@ def with_ends(
         left = [] if aside.lacks(_LOG) else left
         left = [n for n in left if not _enough(ends[n], found[n]) and _expected(api, handles[n], found[n])]
     for n in over:
-        unread = aside.lacks(_LOG) or (_NOT_YET if n in left else "")
+        unread = "" if api.kube_closed else aside.lacks(_LOG) or (_NOT_YET if n in left else "")
         found[n] = _judged(api, handles[n], found[n], decisive(ends[n].values()), unread)
     return found
 

@@ -6,6 +6,7 @@ Such a record has `unread` among its facts: why. Its state stands; the rest is w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 from nemo_runspec.backends import get_backend
@@ -13,6 +14,8 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over, now
 from nemo_runspec.remote.provider import Rest, Seen
+from nemo_runspec.script.markers import with_loss
+from nemo_runspec.supervise.metrics import keep_history, last_values
 
 Trouble = Callable[[str], None]
 
@@ -46,13 +49,15 @@ def _is_end(seen: Seen) -> bool:
 def _corrected(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
     if seen.state != record.state or seen.facts.get("unread"):
         return record
+    with suppress(OSError):  # a curve is no reason not to say how the job ended
+        keep_history(store.folder(record.name), rest.history)
     return store.correct(
         record,
         exit_code=seen.exit_code,
         signal=seen.signal,
-        cause=seen.reason or record.cause,
+        cause=with_loss(seen.reason, rest.lost_lines) or record.cause,
         outputs={**record.outputs, **rest.outputs},
-        metrics={**record.metrics, **rest.metrics},
+        metrics={**record.metrics, **last_values(rest.history.splitlines())},
         diagnosis=asdict(rest.diagnosis) if rest.diagnosis else record.diagnosis,
         facts={**record.facts, "unread": None, "unanswered": None, **seen.facts, "asked": now()},
     )

@@ -29,7 +29,7 @@ from nemo_runspec.jobs.record import STATES
 from nemo_runspec.remote.listing import Asked
 from nemo_runspec.remote.provider import Seen
 
-EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "40"))
+EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which run:ai is asked; a full run takes thousands."""
 
 PHASES = ("Pending", "Initializing", "Running", "Stopping", "Completed", "Failed", "Stopped")

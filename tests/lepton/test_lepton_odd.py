@@ -30,7 +30,7 @@ from nemo_runspec.jobs.record import STATES
 from nemo_runspec.remote.listing import Asked
 from nemo_runspec.remote.provider import Seen
 
-EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "40"))
+EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which Lepton is asked; a full run takes thousands."""
 
 STATES_THERE = ("Queueing", "Starting", "Running", "Completed", "Failed", "Stopped", "Archived")

@@ -55,7 +55,7 @@ def _say_trouble(text: str) -> None:
 def _row(record: JobRecord, seen: Seen | None) -> tuple[str, ...]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
-    remark = "; ".join(filter(None, (_place(facts, record.state), _why(record, facts))))
+    remark = "; ".join(filter(None, (_place(facts, record.state), _why(record, facts), _unknown(record, facts))))
     return (
         record.name,
         record.state + code,
@@ -73,6 +73,12 @@ def _why(record: JobRecord, facts: dict[str, Any]) -> str:
         return why
     waiting = (facts.get("overdue"), facts.get("replicas"), facts.get("waiting") or why)
     return "; ".join(str(text) for text in waiting if text)
+
+
+def _unknown(record: JobRecord, facts: dict[str, Any]) -> str:
+    """What its platform did not tell of it, and whether its exit code is still to come."""
+    code = "exit code not known yet" if record.unread and record.exit_code is None else ""
+    return "; ".join(filter(None, (code, str(facts.get("unanswered") or ""))))
 
 
 def _place(facts: dict[str, Any], state: str) -> str:

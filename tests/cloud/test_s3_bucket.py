@@ -83,3 +83,17 @@ def test_keys_come_from_the_environment_and_the_profile_says_where(s3_lab, monke
     nobody = Bucket("http://127.0.0.1:9", "", "a", "b", patience=0.1)
     with pytest.raises(Unreachable, match="refused"):
         nobody.head(URL)
+
+
+@pytest.mark.parametrize(("endpoint", "refused"), [("http://store.example", True), ("store.example", False)])
+def test_what_opens_things_goes_over_tls_or_stays_on_this_machine(endpoint, refused):
+    """A presigned URL and a session's token; the keys themselves are never sent."""
+    presign = lambda: Bucket(endpoint, "r", "key", "hidden-one").presign("s3://b/k", 60)  # noqa: E731
+    token = lambda: Bucket(endpoint, "r", "key", "hidden-one", token="t")  # noqa: E731
+    for act in (presign, token):
+        if not refused:
+            act()
+            continue
+        with pytest.raises(UserError, match=r"s3_endpoint .* is plain HTTP") as caught:
+            act()
+        assert "hidden-one" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import time
 from datetime import timedelta
 
 import pytest
@@ -174,12 +175,30 @@ def test_buckets_and_clocks(s3_lab):
         list(s3.listing("nowhere", ""))
     with pytest.raises(S3Error, match=r"s3://bucket/x cannot be read .HTTP 404.: there is no such object"):
         s3.head("bucket", "x")
-    s3_lab.ahead = timedelta(hours=1)
-    with pytest.raises(S3Error, match="check the clock"):
-        s3.put("bucket", "x", b"")
     for url in ("bucket/x", "s3:/bucket", "s3://", "gs://bucket/x"):
         with pytest.raises(S3Error, match="is no S3 path"):
             split(url)
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_service_with_a_clock_of_its_own(s3_lab, hours):
+    """What is signed is signed by that clock, once a refusal has told it; presigned URLs hold by it, too."""
+    from urllib.request import urlopen
+
+    s3_lab.ahead = timedelta(hours=hours)
+    s3 = client(s3_lab, patience=0.1)
+    s3.put("bucket", "x", b"content")
+    assert s3.head("bucket", "x").size == 7
+    assert len([call for call in s3_lab.calls if call.status == 403]) == 1, "it is told once"
+    with urlopen(s3.presign("GET", "bucket", "x", 60), timeout=60) as answer:
+        assert answer.read() == b"content"
+
+
+def test_a_clock_that_is_never_told(s3_lab, monkeypatch):
+    s3_lab.ahead = timedelta(hours=2)
+    monkeypatch.setattr(type(s3_lab), "time", lambda self: time.time())
+    with pytest.raises(S3Error, match="check the clock"):
+        client(s3_lab, patience=0.1).put("bucket", "x", b"")
 
 
 def test_a_proxy_is_heeded(s3_lab, monkeypatch):

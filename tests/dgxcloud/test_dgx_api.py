@@ -74,7 +74,8 @@ def test_wrong_credentials_are_said_without_them(runai_lab: RunaiLab, status: in
     with pytest.raises(UserError, match="does not accept") as caught:
         connect(handle(runai_lab), {"client_secret": "wr0ng-secret"}).projects()
     assert "wr0ng-secret" not in str(caught.value)
-    assert len(runai_lab.calls_of("POST /token")) == 1
+    tries = 3 if status == 400 else 1
+    assert len(runai_lab.calls_of("POST /token")) == tries, "a 400 may mean that the fields have other names here"
 
 
 @pytest.mark.parametrize("key", ["base_url", "kube"])
@@ -237,7 +238,7 @@ def test_credentials_are_the_clusters_secrets(runai_lab: RunaiLab):
     with pytest.raises(UserError, match="no credential 'hug'; there are: hub") as caught:
         secret_facts(api, ["hug/HF_TOKEN"], runai_lab.mine.id, said.append)
     assert caught.value.remedy == "did you mean 'hub'?"
-    runai_lab.fault("GET /asset/*", "403")
+    runai_lab.fault("GET /asset/*", "403", times=None)
     assert secret_facts(api, ["hub/X"], runai_lab.mine.id, said.append) == {"SECRET:hub": "genericsecret-hub"}
     assert len(said) == 1
 

@@ -165,7 +165,9 @@ def test_a_failure_whose_log_nobody_can_read(site, kube):
     assert ("HTTP 403" in told.out) is kube
     assert f"/data/nemo_run/jobs/{job.name}/logs" in told.out
     assert "its exit code is not known from here" in told.err
-    assert sum(call.path.endswith("/log") for call in site.lab.kube.calls) <= kube, "asking again would not help"
+    assert sum(call.path.endswith("/log") for call in site.lab.kube.calls) <= 3 * kube, (
+        "a stray refusal or two, and no more"
+    )
     assert "run_dir_here" in site.verdict(job.name)["remedy"]
 
 

@@ -93,7 +93,7 @@ def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_
 
 
 def test_events_that_are_not_answered_leave_the_phase_open(runai_lab: RunaiLab):
-    runai_lab.fault("GET /workloads/*/events", "403")
+    runai_lab.fault("GET /workloads/*/events", "403", times=None)
     (seen,) = look(api_of(runai_lab), of(runai_lab, starting(runai_lab, "job-1", [PULLING])))
     assert (seen.state, "phase" in seen.facts) == ("starting", False)
 
@@ -114,7 +114,7 @@ def test_last_words_are_waited_for_once_and_only_of_jobs_that_ended_just_now(
 def test_one_refused_stop_keeps_the_others_from_nothing(runai_lab: RunaiLab):
     api_of(runai_lab)
     made = [workload(runai_lab, f"job-{n}", "Running") for n in range(3)]
-    runai_lab.fault(f"POST */{made[1].id}/suspend", "403")
+    runai_lab.fault(f"POST */{made[1].id}/suspend", "403", times=None)
     with pytest.raises(Refused, match=r"1 of 3 jobs could not be stopped \(job-1\): run:ai does not let") as caught:
         DgxCloudProvider().stop(of(runai_lab, *made), "me")
     assert caught.value.status == 403

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ class WebLab:
         self._released = threading.Event()
         self._quiet = threading.Condition()
         self._under_way = self._resets = 0
+        self.skew = 0.0
+        """Seconds that the server's clock is ahead of this machine's."""
         self._routes = list(_routes_of(type(self)))
         self._server = Server(("127.0.0.1", port), self)
         self.port: int = self._server.server_address[1]
@@ -79,6 +82,8 @@ class WebLab:
         after: int = 0,
         seconds: float | None = None,
         retry_after: float | None = None,
+        body: bytes = b"",
+        change: Callable[[Any], Any] | None = None,
     ) -> Fault:
         """Breaks the next calls that match.
 
@@ -89,27 +94,41 @@ class WebLab:
                 `reset` (nothing is done, the connection is reset), `reset_after` (it is done first);
                 `slow` (answered after `seconds`, by default 1); `timeout` (no answer for `seconds`, by default for
                 ever, then a reset; nothing is done); `timeout_after` (it is done first); `garbage` (200 and HTML;
-                nothing is done), and so `empty` (no body), `null`, `list` (`[]`), `object` (`{}`), `word` (a text);
-                `cut` (it is done; the answer breaks off in its middle); `emptied` (it is done, and the page that is
-                answered has no rows), `rowless` (and says how many there are), `lacking` (it lacks its first row).
+                nothing is done), and so `empty` (no body), `null`, `list` (`[]`), `object` (`{}`), `word` (a text),
+                each with `_after` done first; `cut` (it is done; the answer breaks off in its middle, and the
+                connection with it); `halved` (it is done; half of the answer, as a whole one); `says` (200 and
+                `body`, nothing is done); `says_after` (it is done first); `changed` (it is done; the JSON of the
+                answer is what `change` makes of it); `emptied` (it is done, and the page that is answered has no
+                rows), `rowless` (and says how many there are), `lacking` (it lacks its first row).
             times: how many calls; None is all.
             after: how many that match pass before.
             retry_after: seconds for the header of that name.
         """
-        made = Fault(match, kind, times, after, -1.0 if seconds is None else seconds, retry_after)
+        made = Fault(match, kind, times, after, -1.0 if seconds is None else seconds, retry_after, body, change)
         with self._lock:
             self._faults.append(made)
         return made
 
+    def time(self) -> float:
+        """Seconds since 1970 by the server's own clock."""
+        return time.time() + self.skew
+
     def calls_of(self, match: str) -> list[Call]:
         """The calls so far that match, as `fault` matches."""
         return [call for call in list(self.calls) if self._matches(match, call.method, call.path)]
+
+    def quiet_faults(self) -> None:
+        """No fault strikes from now on."""
+        with self._lock:
+            for each in self._faults:
+                each.times = 0
 
     def reset(self) -> None:
         """Forgets calls, strays, crashes and faults, and lets go of calls that a fault holds."""
         with self.quiet():
             for record in (self.calls, self.strays, self.crashes):
                 record.clear()
+            self.skew = 0.0
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from labs.web import WebLab
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_DONE = ("slow", "cut", "halved", "changed")
+"""Faults under which what was asked for is done."""
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER on, zero seconds: closing the socket sends a reset instead of a FIN."""
 
@@ -88,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         lab.calls.append(call)
         fault = lab.next_fault(call)
         kind = fault.kind if fault else ""
-        if fault is None or kind in ("slow", "cut", *_PAGES) or kind.endswith("_after"):
+        if fault is None or kind in (*_DONE, *_PAGES) or kind.endswith("_after"):
             if fault and kind == "slow":
                 lab.hold(1.0 if fault.seconds < 0 else fault.seconds, self._released)
             return lab.perform(request, call), fault
@@ -109,6 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
             answer = Answer(200, body, {"Content-Type": content})
         elif kind in _PAGES:
             answer = Answer(answer.status, _with_rows(answer.body, kind), answer.headers)
+        elif fault and kind in _REPLACED:
+            answer = _REPLACED[kind](answer, fault)
         call.status = answer.status
         self._write(answer, cut=kind == "cut")
 
@@ -169,6 +173,10 @@ class _Handler(BaseHTTPRequestHandler):
             body,
         )
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The `Date` header, by the server's own clock."""
+        return super().date_time_string(self.server.lab.time() if timestamp is None else timestamp)  # type: ignore[arg-type]
+
     def log_message(self, format: str, *args: Any) -> None:
         """`calls` is the log."""
 
@@ -193,6 +201,27 @@ def _with_rows(body: Any, kind: str) -> Any:
     kept = {key: value[left] if isinstance(value, list) else value for key, value in body.items() if key != "next"}
     rows = [value for value in kept.values() if isinstance(value, list)]
     return {**kept, "total": sum(map(len, rows))} if "total" in kept and kind != "rowless" else kept
+
+
+def _says(answer: Answer, fault: Fault) -> Answer:
+    return Answer(200, fault.body, {"Content-Type": "application/json"})
+
+
+def _halved(answer: Answer, fault: Fault) -> Answer:
+    body, headers = _encoded(answer)
+    body = body if isinstance(body, bytes) else b"".join(body)
+    return Answer(answer.status, body[: len(body) // 2], headers)
+
+
+def _changed(answer: Answer, fault: Fault) -> Answer:
+    """Only answers in JSON are changed. What JSON has no word for, such as NaN, is written as Python does."""
+    if isinstance(answer.body, (bytes, Iterator)) or fault.change is None:
+        return answer
+    body = json.dumps(fault.change(json.loads(json.dumps(answer.body)))).encode()
+    return Answer(answer.status, body, {"Content-Type": "application/json"})
+
+
+_REPLACED: Mapping[str, Callable[[Answer, Fault], Answer]] = {"says": _says, "halved": _halved, "changed": _changed}
 
 
 def _encoded(answer: Answer) -> tuple[bytes | Iterator[bytes], dict[str, str]]:

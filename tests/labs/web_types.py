@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,3 +76,5 @@ class Fault:
     after: int
     seconds: float
     retry_after: float | None
+    body: bytes = b""
+    change: Callable[[Any], Any] | None = None

@@ -106,7 +106,7 @@ class Clock:
 @pytest.mark.parametrize("times", [2, None])
 def test_a_job_that_does_not_stop_is_told_again_and_keeps_its_record(lepton_lab, provider, job, monkeypatch, times):
     monkeypatch.setattr("nemo_runspec.backends.lepton.client.time", Clock())
-    lepton_lab.fault("PATCH /jobs/*", "garbage", times=times)  # says yes, and does nothing
+    lepton_lab.fault("PATCH /jobs/*", "says", times=times, body=b"{}")  # says yes, and does nothing
     provider.stop([job[0]], "me", hard=True)
     assert len(lepton_lab.calls_of("PATCH *")) > 2
     assert lepton_lab.calls_of("DELETE *") == []

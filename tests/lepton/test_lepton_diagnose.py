@@ -28,9 +28,9 @@ BROKEN_UPLOAD = "nemotron-end: node=0 exit_code=1 phase=command reason=outputs: 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
     "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
-    "quick": ("quickfail", {}, "true", "user code", "cannot import name", 1),
+    "quick": ("quickfail", {}, "true", "user code", "cannot import name", None),
     "archived": ("archived_fail", {}, RAISES, "user code", "ValueError", 1),
-    "lines-lost": ("truncated_log", {"drop_every": 0, "drop_text": "nemotron-end"}, RAISES, "user code", "Value", 1),
+    "lines-lost": ("truncated_log", {"drop_every": 0, "drop_text": "nemotron-end"}, RAISES, "user code", "Value", None),
     "kernel": ("oom", READY, LARGE, "out of memory", "OOM encountered", None),
     "all-killed": ("oom", {**READY, "whole": True}, "sleep 600", "out of memory", "OOM encountered", 137),
     "gpu-memory": ("", {}, OUT_OF_GPU, "out of memory", "CUDA out of memory", 1),

@@ -40,12 +40,12 @@ def known(monkeypatch, tmp_path):
         ({"WORKSPACE_ID": "ws-env", "AUTH_TOKEN": "a"}, None, ("ws-env", f"{GATEWAY}/ws-env", "a")),
         ({"WORKSPACE_ID": "ws-env:in", "AUTH_TOKEN": "a"}, None, ("ws-env", f"{GATEWAY}/ws-env", "in")),
         ({"WORKSPACE_ID": "ws-bare"}, None, ("ws-bare", f"{GATEWAY}/ws-bare", "bare")),
-        ({"WORKSPACE_URL": "http://h/x/"}, None, ("ws-file", "http://h/x", "from-file")),
+        ({"WORKSPACE_URL": "https://h/x/"}, None, ("ws-file", "https://h/x", "from-file")),
         ({"WORKSPACE_TOKEN": "t"}, None, ("ws-file", "https://file.example/api", "t")),
-        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t", "WORKSPACE_URL": "http://h"},
-         {"workspace": "ws-bare", "url": "http://job"}, ("ws-bare", "http://job", "bare")),
-        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t"}, {"workspace": "ws-env", "url": "http://job"},
-         ("ws-env", "http://job", "t")),
+        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t", "WORKSPACE_URL": "https://h"},
+         {"workspace": "ws-bare", "url": "https://job"}, ("ws-bare", "https://job", "bare")),
+        ({"WORKSPACE_ID": "ws-env", "WORKSPACE_TOKEN": "t"}, {"workspace": "ws-env", "url": "https://job"},
+         ("ws-env", "https://job", "t")),
     ],
 )  # fmt: skip
 def test_what_counts(known, variables, handle, expected):
@@ -53,6 +53,26 @@ def test_what_counts(known, variables, handle, expected):
     login = find_login(handle)
     assert (login.workspace, login.url, login.token) == expected
     assert "token='" not in repr(login)
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        ("http://gateway.example/api", "plain HTTP"), ("http://10.0.0.7:8080", "plain HTTP"), ("http://[::1", "no URL"),
+        ("gateway.example", "no URL"), ("http://127.0.0.1:1/x", ""), ("https://gateway.example", ""),
+    ],
+)  # fmt: skip
+def test_the_token_goes_over_tls_or_stays_on_this_machine(known, url, wrong):
+    """Whether the address is the environment's, the login file's or the job's own."""
+    record = f'current_workspace: w\nworkspaces: {{w: {{url: "{url}", auth_token: t}}}}\n'
+    for variables, handle in (({"WORKSPACE_URL": url}, None), ({}, None), ({}, {"workspace": "w", "url": url})):
+        known(record, **{"WORKSPACE_ID": "w", "WORKSPACE_TOKEN": "hidden-one", **variables})
+        if not wrong:
+            assert find_login(handle).url == url
+            continue
+        with pytest.raises(UserError, match=wrong) as caught:
+            find_login(handle)
+        assert "hidden-one" not in str(caught.value)
 
 
 def test_the_origin_of_dgx_clouds_gateway(known):

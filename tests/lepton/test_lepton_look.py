@@ -64,11 +64,11 @@ def test_a_job_without_an_id_is_adopted(lepton_lab):
 @pytest.mark.parametrize(
     ("kind", "script", "state", "code"),
     [
-        ("ok", end(0), "succeeded", 0), ("ok", end(7, rank="3"), "failed", 7), ("ok", "exit 9", "failed", 1),
+        ("ok", end(0), "succeeded", 0), ("ok", end(7, rank="3"), "failed", 7), ("ok", "exit 9", "failed", None),
         ("archived_ok", end(0), "succeeded", 0), ("archived_fail", end(4), "failed", 4),
         ("archived_silent", end(5), "failed", 5), ("archived_silent", end(0), "succeeded", 0),
         ("archived_silent", "true", "lost", None), ("late_log", end(6), "failed", 6),
-        ("quickfail", "", "failed", 1),
+        ("quickfail", "", "failed", None),
     ],
 )  # fmt: skip
 def test_how_a_job_ended(lepton_lab, kind, script, state, code):
@@ -78,6 +78,11 @@ def test_how_a_job_ended(lepton_lab, kind, script, state, code):
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (state, code)
     assert bool(seen.reason) == (state != "succeeded")
+    assert bool(seen.facts.get("unread")) == (state == "failed" and code is None), "its last lines may come yet"
+    job.ended -= 600  # it is over for ten minutes: nothing comes any more
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.exit_code) == (state, 1 if (state, code) == ("failed", None) else code)
+    assert "unread" not in seen.facts
 
 
 @needs_mounts

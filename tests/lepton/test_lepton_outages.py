@@ -169,6 +169,10 @@ def test_a_container_that_fails_at_once(site):
     told = site.run("one")
     assert told.code == 1, told.err
     assert told.out.count("cannot import name: it failed at once\n") == 1
+    assert "exit code not known yet" in told.err
+    job = ended(site, "failed", None)
+    job.ended -= 600  # it is over for ten minutes: nothing of it comes any more
+    assert site.state(job.name) == "failed"
     verdict = verdict_on(site, ended(site, "failed", 1))
     assert verdict["kind"] == "user code"
     assert "cannot import name" in str(verdict["evidence"])

@@ -231,7 +231,7 @@ def test_a_job_that_its_platform_does_not_stop(site, monkeypatch, command):
     [job] = site.lab.jobs
     job.wait_for("Running")
     until(lambda: "token" in job.text, "its words")
-    site.lab.fault("PATCH /jobs/*", "garbage", times=None)  # says yes, and does nothing
+    site.lab.fault("PATCH /jobs/*", "says", times=None, body=b"{}")  # says yes, and does nothing
     monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 1.0)
     monkeypatch.setattr(control, "_AFTER_HARD", 2.0)
     monkeypatch.setattr(control, "until_over", lambda *job: control._wait(*job, LONG, time.sleep))  # once it is deleted

@@ -161,6 +161,7 @@ def test_a_submission_that_finds_nobody(doctor: Doctor, project: Project, monkey
     told = call("run", "./train.py", "--run", "c")
     assert told.code == 2
     assert told.err.count("asking again") == 1
+    assert "; nothing was submitted" in told.err
     assert "error: Lepton does not answer as it should: [Errno 111] Connection refused" in told.err
     assert "LEPTON_WORKSPACE_URL" in told.err
 
@@ -236,7 +237,9 @@ def test_before_a_submission_what_may_not_be_asked_does_not_stop_it(lepton_lab: 
     api = api_of(lepton_lab, patience=0.5)
     plan = plan_of("lepton", {"container_image": "i", **GOOD})
     lepton_lab.fault("GET /dedicated-node-groups/*/nodes", "403")
-    assert fast_checks(api, plan) == []
+    [found] = fast_checks(api, plan)
+    assert (found.name, found.verdict) == ("room", "warning")
+    assert found.seen.startswith("not known: Lepton refuses")
     lepton_lab.fault("GET /dedicated-node-groups", "500", times=None)
     with pytest.raises(Unreachable):
         fast_checks(api, plan)

@@ -303,3 +303,48 @@ def test_a_certificate_of_the_houses_own(secret_shop, monkeypatch):
     client = Web(f"https://127.0.0.1:{port}/api", "the shop", headers=lambda: {"Authorization": "Bearer t0ken"})
     assert client.get("/things") == {}
     assert b"Bearer t0ken" in read[0]
+
+
+SECRET = "s3cr3t-of-an-answer"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("says", f'{{"token": "{SECRET}'), ("says", f"<html>{SECRET}</html>"), ("500", ""), ("400", ""), ("429", "")],
+)
+def test_no_word_of_a_secret_answer_is_shown(shop: Shop, web: Callable[..., Web], kind: str, body: str, monkeypatch):
+    """Whatever is wrong with it: a server that refuses may repeat what it was sent."""
+    monkeypatch.setattr(shop, "refusal", lambda error: Answer(error.status, {"message": f"no: {SECRET}"}))
+    shop.fault("POST /things", kind, times=None, body=body.encode())
+    with pytest.raises(UserError) as caught:
+        web(patience=0.1).post("/things", {}, secret=True)
+    assert SECRET not in str(caught.value)
+    assert SECRET not in repr(getattr(caught.value, "body", None))
+
+
+@pytest.mark.parametrize("token", ["t0ken\r\nX: y", "t0ken\n", "t0ke\u2026n"])
+def test_a_token_that_cannot_be_sent_is_not_shown(shop: Shop, token: str):
+    web = Web(f"{shop.origin}/api", "the shop", headers=lambda: {"Authorization": f"Bearer {token}"}, patience=0.1)
+    with pytest.raises(UserError) as caught:
+        web.get("/things")
+    assert "t0ke" not in str(caught.value)
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 7200.0])
+def test_the_time_to_come_again_is_of_the_servers_clock(
+    shop: Shop, web: Callable[..., Web], waits: list[float], skew: float, monkeypatch
+):
+    """A date in Retry-After is as far away as the answer's own date says."""
+    shop.skew = skew
+    until_then = datetime.fromtimestamp(shop.time() + 7, timezone.utc).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    refusal = type(shop).refusal
+
+    def later(error: HttpError) -> Answer:
+        answer = refusal(shop, error)
+        answer.headers["Retry-After"] = until_then
+        return answer
+
+    monkeypatch.setattr(shop, "refusal", later)
+    shop.fault("GET /things", "429")
+    web().get("/things")
+    assert 1 <= waits[0] <= 8

@@ -38,7 +38,7 @@ def told(name: str, look: Callable[[], Iterable[Check]], *, patient: bool = Fals
     """Checks, or what was raised instead of them. What one may not ask is not known, which is no failure.
 
     Args:
-        patient: no answer at all is not a check, but raised.
+        patient: before a submission: no answer at all is not a check, but raised, and what is not known is warned of.
     """
     try:
         yield from look()
@@ -47,7 +47,7 @@ def told(name: str, look: Callable[[], Iterable[Check]], *, patient: bool = Fals
             raise
         yield of_error(name, error)
     except Refused as error:
-        yield skipped(name, f"not known: {error.what}", error.remedy or "")
+        yield (warning if patient else skipped)(name, f"not known: {error.what}", error.remedy or "")
     except UserError as error:
         yield of_error(name, error)
 

@@ -17,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-from nemo_runspec.transport.loopback import is_loopback
+from nemo_runspec.transport.loopback import is_in_clear, is_loopback
 
 ACCEPT = ", ".join((
     "application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json",
@@ -140,8 +140,7 @@ class _Challenge:
 
     def safe(self, url: str) -> bool:
         """Whether nobody between could read credentials that are sent there."""
-        parts = urlsplit(url if self.basic else self.realm)
-        return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
+        return not is_in_clear(url if self.basic else self.realm)
 
     def token(self, scope: str, login: Login | None) -> tuple[str, str]:
         """A token, an anonymous one without a login, and the status of the answer; '' for no token."""

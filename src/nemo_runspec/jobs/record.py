@@ -147,6 +147,11 @@ class JobRecord:
         return is_over(self.state)
 
     @property
+    def unread(self) -> str:
+        """Of a job that has ended: why its exit code, or what it has made, is not known yet; '' where all is."""
+        return str(self.facts.get("unread") or "") if self.ended else ""
+
+    @property
     def changed(self) -> str:
         """When it came into its state, UTC, ISO 8601."""
         return self.states[-1].time

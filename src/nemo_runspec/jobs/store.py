@@ -22,7 +22,7 @@ from nemo_runspec.jobs.planned import planned_record
 from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
-from nemo_runspec.jobs.step import JobEnded, after, numbers, replaced
+from nemo_runspec.jobs.step import JobEnded, after, corrected, numbers, replaced
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Plan
@@ -176,6 +176,15 @@ class JobStore:
             changed = replaced(stored, values)
             self._write(changed)
         return changed
+
+    def correct(self, record: JobRecord, **values: Any) -> JobRecord:
+        """Writes down of a job that has ended what could not be read then; its state stays. Raises as `note`."""
+        with locked(self.folder(record.name)):
+            stored = self._stored(record.name)
+            if isinstance(stored, JobRecord) and stored.unread:
+                stored = corrected(stored, values)
+                self._write(stored)
+        return stored if isinstance(stored, JobRecord) else record
 
     def list(self) -> list[JobRecord | Unreadable]:
         """All jobs, the newest first. One small file is read for each; `entries` is the fast way."""

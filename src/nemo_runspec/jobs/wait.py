@@ -46,7 +46,7 @@ def wait_for(
     while True:
         for name in wanted:
             _look(store, name, found, seen)
-        remote = [record for record in found.values() if record.handle and not record.over]
+        remote = [record for record in found.values() if record.handle and (record.unread or not record.over)]
         if remote:
             _ask(store, remote, found, seen, trouble)
         left = 0.0 if end is None else end - time.monotonic()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +20,7 @@ from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.mirror import fetch_all
-from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Seen, changes
+from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Replica, Seen, changes
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
@@ -167,12 +167,9 @@ def _begun(store: JobStore, provider: CloudProvider, record: JobRecord, found: H
 
 
 def _keep_log(provider: CloudProvider, record: JobRecord, folder: Path) -> None:
-    """What the failed attempt has written comes here before its pods are forgotten."""
-    try:
+    """What the failed attempt has written comes here before its pods are forgotten, as far as it can be read."""
+    with suppress(UserError):
         fetch_all(provider, record.handle, folder)
-    except UserError as error:
-        if error.transient:
-            raise
 
 
 def _nodes_to_avoid(provider: CloudProvider, record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> Sequence[str]:
@@ -180,7 +177,9 @@ def _nodes_to_avoid(provider: CloudProvider, record: JobRecord, seen: Seen, diag
     before = [str(node) for node in record.handle.get("avoid") or ()]
     if not record.handle.get("avoid_failed_nodes") or diagnosis.kind != "node":
         return before
-    replicas = provider.replicas(record.handle)
+    replicas: Sequence[Replica] = ()
+    with suppress(UserError):
+        replicas = provider.replicas(record.handle)
     known = str(seen.facts.get("nodes") or record.facts.get("nodes") or "")
     nodes = [node.strip() for node in known.split(",") if node.strip()]
     nodes = list(dict.fromkeys([*nodes, *(replica.node for replica in replicas if replica.node)]))

@@ -44,8 +44,8 @@ class Display:
     """A job as it is told about. Its `seen`, `trouble`, `recovered` and `clear` are those of `follow.Watcher`.
 
     Facts it shows: `id`, `partition`, `position` of `queued` jobs, `waiting` (why), `replicas` (how many are ready),
-    `overdue` (a deadline that has passed), `estimated` (start, seconds since 1970), `nodes`, `attempt` (from 0) of
-    `attempts`.
+    `overdue` (a deadline that has passed), `unanswered` (what its platform did not tell beside it), `estimated` (start,
+    seconds since 1970), `nodes`, `attempt` (from 0) of `attempts`.
 
     Args:
         write: takes text for the terminal. `tty`: whether it can renew a line.
@@ -64,6 +64,7 @@ class Display:
         self._said_at = float("-inf")
         self._trouble: tuple[str, float] | None = None
         self._overdue = ""
+        self._unanswered: set[str] = set()
         self._attempt: int | None = None
 
     def seen(self, record: JobRecord, seen: Seen) -> None:
@@ -113,6 +114,10 @@ class Display:
         if overdue and overdue != self._overdue:
             self._say(f"{record.name} is {seen.state} {overdue}; why: nemotron jobs diagnose {record.name}")
         self._overdue = overdue
+        unanswered = str(seen.facts.get("unanswered") or "")
+        if unanswered and unanswered not in self._unanswered:
+            self._say(_plain(unanswered))
+        self._unanswered.add(unanswered)
 
     def _waits(self, waiting: _Waiting) -> None:
         if self._tty:
@@ -144,9 +149,11 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
     took = "" if record.elapsed is None else f" after {span(record.elapsed)}"
     nodes = f" on {record.facts['nodes']}" if record.facts.get("nodes") else ""
     code = "" if record.exit_code is None else f", exit code {record.exit_code}"
+    code = f", exit code not known yet ({_plain(record.unread)})" if record.unread and not code else code
     attempt = f", attempt {_attempt(record.facts)}" if record.facts.get("attempt") else ""
     why = _plain("" if record.diagnosis.get("what") else record.reason or record.cause)
     lines = [f"{record.name}: {record.state}{took}{nodes}{attempt}{code}{f': {why}' if why else ''}"]
+    lines += [f"  {_plain(str(record.facts['unanswered']))}"] if record.facts.get("unanswered") else []
     lines += _why(record.diagnosis, columns)
     return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]
 

@@ -23,6 +23,9 @@ _STATE_BUSY, _STATE_IDLE = 30.0, 30.0
 """Seconds at most between two questions about a running job's state, while its log grows and while it does not. They
 are fewer at first after a change, as a job that fails does so soon, and none where its files say that it ends."""
 
+_REST = (1.0, 3.0)
+"""Seconds before each further try to fetch the rest of a log."""
+
 
 class Watcher(Protocol):
     """Is told how it goes."""
@@ -71,7 +74,7 @@ class Follower:
         self._shown: int | None = None
         self._pause = self._patience = _FIRST
         self._looked = float("-inf")
-        self._troubled = False
+        self._troubled = self._unread = False
 
     def run(self) -> JobRecord:
         """The record of the job once it is over and all of its log has been written.
@@ -84,7 +87,8 @@ class Follower:
             try:
                 if self._step():
                     return self.record
-                self._went_well()
+                if not self._unread:
+                    self._went_well()
             except UserError as error:
                 if not error.transient or (self._over() and self._looked < 0):
                     raise
@@ -94,19 +98,36 @@ class Follower:
 
     def _step(self) -> bool:
         """One look; True once there is nothing more."""
-        moved = self._fetch() if self.record.state != "queued" else 0
+        moved, problem = self._fetched() if self.record.state != "queued" else (0, None)
         if moved:
             self._pause = _FIRST
         since = time.monotonic() - self._looked
         due = self.mirror.stirred or since >= (_STATE_BUSY if moved else self._patience)
-        if due and (not self._over() or self._looked < 0):
+        if (due or problem) and (not self._over() or self._looked < 0):
             self._look()
         if self._over():
             self._fetch_rest()
+            self._read_again()
             return True
+        self._say_unread(problem)
         if not moved:
-            self._wait(_QUEUE_PAUSE if self.record.state == "queued" else _LOG_PAUSE)
+            waits = _QUEUE_PAUSE if self.record.state == "queued" else _LOG_PAUSE
+            self._wait(_TROUBLE_PAUSE if problem else waits)
         return False
+
+    def _fetched(self) -> tuple[int, UserError | None]:
+        """How much of the log is new, or what keeps it from being read: that hides nothing of how the job is."""
+        try:
+            return self._fetch(), None
+        except UserError as error:
+            return 0, error
+
+    def _say_unread(self, problem: UserError | None) -> None:
+        """Says that the log cannot be read, once the job itself could be asked about; and that it can again."""
+        self._unread = problem is not None
+        if problem is not None:
+            self._troubled = True
+            self.watcher.trouble(f"its log cannot be read now: {problem.what}")
 
     def _over(self) -> bool:
         return is_over(self.record.state)
@@ -131,11 +152,33 @@ class Follower:
         return moved
 
     def _fetch_rest(self) -> None:
+        """The rest of the log of a job that is over. Where a cloud does not give it, that is said, and the end too."""
+        for pause in (*_REST, None):
+            try:
+                self._fetch_last()
+                return
+            except UserError as error:
+                if not hasattr(self.mirror.provider, "forget"):  # files of a machine, which will answer again
+                    raise
+                if pause is None:
+                    name = self.record.name
+                    self.watcher.trouble(
+                        f"the rest of its log cannot be read ({error.what}): nemotron jobs logs {name}"
+                    )
+                    return
+                self._sleep(pause)
+
+    def _fetch_last(self) -> None:
         more = True
         while more:
             moved, more = self.mirror.fetch(last=True)
             more = more and moved > 0
             self._show()
+
+    def _read_again(self) -> None:
+        """An exit code that had not come yet may have come with the rest of the log."""
+        if self.record.unread:
+            [(self.record, _)] = refresh(self.store, [self.record], trouble=lambda *_: None)
 
     def _show(self) -> None:
         """Passes on what is here and has not been shown, whoever fetched it."""

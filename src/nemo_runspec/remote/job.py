@@ -130,11 +130,16 @@ class RemoteJob:
         return rendering
 
     def _refused(self, error: UserError) -> None:
-        """Writes down why it was not submitted, and takes its files away again, the secrets among them."""
+        """Writes down why it was not submitted, and takes its files away again, the secrets among them.
+
+        Where a connection was lost that is said, too: whoever reads of it would think that a job may run.
+        """
+        cause = f"not submitted: {first_line(error)}"
+        if error.transient and "submitted" not in error.what:
+            error.what = f"{error.what}; nothing was submitted"
+            error.args = (error.what,)
         try:
-            self.record = self.store.finish(
-                self.record, "failed", exit_code=error.exit_code, cause=f"not submitted: {first_line(error)}"
-            )
+            self.record = self.store.finish(self.record, "failed", exit_code=error.exit_code, cause=cause)
             self.provider.remove(self.record.handle)
         except JobEnded as ended:
             self.record = ended.record

@@ -19,6 +19,7 @@ from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed, told_by
 from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.provider import Provider, Rest, Seen
+from nemo_runspec.remote.unread import read_again
 from nemo_runspec.script.markers import with_loss
 from nemo_runspec.supervise.metrics import keep_history, last_values
 
@@ -63,6 +64,7 @@ def refresh(
         UserError: a machine does not answer, where there is no `trouble`.
     """
     answers: dict[str, Found] = {}
+    records = read_again(store, records, trouble)
     for executor, some in _by_executor(records).items():
         provider = get_backend(executor).load_provider()
         for group in _by_host(provider, some).values():

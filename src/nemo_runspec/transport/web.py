@@ -10,7 +10,8 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -18,6 +19,7 @@ from urllib.parse import urljoin
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.reading import parsed
 
 _FIRST, _LONGEST = 0.5, 15.0
 """Seconds between two tries."""
@@ -64,21 +66,28 @@ class Malformed(Unreachable):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `url`: what was asked, to be shown: without its parameters and a login."""
+    """An answer.
+
+    Args:
+        url: what was asked, to be shown: without its parameters and a login.
+        secret: it may hold credentials, or what was sent of them: nothing of it is ever shown.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
     url: str = ""
+    secret: bool = False
 
     def json(self) -> Any:
-        """What it says; None where it says nothing. Raises `UserError` where that is no JSON."""
+        """What it says, as `reading.parsed`; None where it says nothing. Raises `UserError` where that is no JSON."""
         if not self.body.strip():
             return None
         try:
-            return json.loads(self.body)
+            return parsed(self.body)
         except ValueError:
-            raise UserError(f"the answer is no JSON: {_short(self.body)}", where=self.url) from None
+            said = "" if self.secret else f": {_short(self.body)}"
+            raise UserError(f"the answer is no JSON{said}", where=self.url) from None
 
 
 class Web:
@@ -112,6 +121,19 @@ class Web:
         self._patience = patience
         self._sleep = sleep
         self._session: Any = None
+        self._ahead: float | None = None
+
+    @property
+    def dated(self) -> bool:
+        """Whether any answer has told the platform's time: `time` is its own from then on."""
+        return self._ahead is not None
+
+    def time(self) -> float:
+        """Seconds since 1970 by the platform's clock, as its last answer's `Date` has it; by ours until there is one.
+
+        Times that a platform tells are compared with this one: its clock may be hours away from ours.
+        """
+        return time.time() + (self._ahead or 0.0)
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The JSON there.
@@ -121,17 +143,18 @@ class Web:
         """
         return self.reply("GET", path, params=params, repeatable=True).json()
 
-    def post(self, path: str, body: Any, *, repeatable: bool = False) -> Any:
+    def post(self, path: str, body: Any, *, repeatable: bool = False, secret: bool = False) -> Any:
         """Sends JSON; the JSON that is answered.
 
         Args:
             repeatable: doing it twice is the same as doing it once.
+            secret: as `reply`.
 
         Raises:
             Refused: 4xx, or a redirect: following it would make a GET of it (RFC 9110 §15.4).
             NotKnown: it may have been done. Unreachable: it was not done.
         """
-        return self.reply("POST", path, body=body, repeatable=repeatable).json()
+        return self.reply("POST", path, body=body, repeatable=repeatable, secret=secret).json()
 
     def delete(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """As `post`, for a removal, which may be done twice."""
@@ -145,13 +168,18 @@ class Web:
         params: Mapping[str, Any] | None = None,
         body: Any = None,
         repeatable: bool = False,
+        secret: bool = False,
     ) -> Reply:
-        """One request, made again while that may help. Raises as `get` and `post`."""
+        """One request, made again while that may help. Raises as `get` and `post`.
+
+        Args:
+            secret: credentials are sent or answered: no word of the answer is shown, whatever is wrong with it.
+        """
         url = path if "://" in path else self.base + path
         end, pause = time.monotonic() + self._patience, _FIRST
         while True:
             try:
-                return self._once(method, url, params, body)
+                return self._checked(self._once(method, url, params, body, secret))
             except _Passing as trouble:
                 again = trouble.not_done or repeatable
                 wait = max(trouble.after, pause * random.uniform(0.8, 1.2))  # many clients must not come back as one
@@ -161,7 +189,17 @@ class Web:
                 self._sleep(wait)
                 pause = min(pause * 2, _LONGEST)
 
-    def _once(self, method: str, url: str, params: Mapping[str, Any] | None, body: Any) -> Reply:
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Less patience for a while: for questions whose answers can be done without."""
+        before = self._patience
+        self._patience = min(before, seconds)
+        try:
+            yield
+        finally:
+            self._patience = before
+
+    def _once(self, method: str, url: str, params: Mapping[str, Any] | None, body: Any, secret: bool) -> Reply:
         import requests
 
         if self._session is None:
@@ -192,26 +230,33 @@ class Web:
             raise _Passing(_of(error, url), not_done=True) from None
         except requests.exceptions.ConnectionError as error:
             raise _Passing(_of(error, url), not_done=_never_connected(error)) from None
+        except requests.exceptions.InvalidHeader:  # its words are the header's: the token
+            raise UserError(
+                f"{self.name}: the token, or another header, has characters that cannot be sent", where=_shown(url)
+            ) from None
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, ValueError) as error:
             said = _short(_without_secrets(str(error), url))
             raise UserError(f"{self.name}: {said}", where=_shown(url)) from None
         except requests.exceptions.RequestException as error:
             raise _Passing(_of(error, url), not_done=False) from None
-        return self._checked(Reply(answer.status_code, answer.headers, answer.content, _shown(url)))
+        told = _date(answer.headers.get("Date"))
+        if told is not None:
+            self._ahead = told - time.time()
+        return Reply(answer.status_code, answer.headers, answer.content, _shown(url), secret)
 
     def _checked(self, reply: Reply) -> Reply:
         if reply.status < 300:
             return reply
         if reply.status < 400:
             raise self._elsewhere(reply)
-        said = _message(reply)
+        said = "no word of it is shown, as it may hold credentials" if reply.secret else _message(reply)
         if reply.status == 429 or reply.status >= 500:
-            after = _retry_after(reply.headers.get("Retry-After"))
+            after = _retry_after(reply.headers)
             raise _Passing(f"HTTP {reply.status}: {said}", not_done=reply.status in _NOT_DONE, after=after)
         raise Refused(
             f"{self.name} refuses: {said} (HTTP {reply.status})",
             status=reply.status,
-            body=_body(reply),
+            body=None if reply.secret else _body(reply),
             where=reply.url,
         )
 
@@ -221,7 +266,7 @@ class Web:
         return Refused(
             f"{self.name} answers that it is at {named} (HTTP {reply.status})",
             status=reply.status,
-            body=_body(reply),
+            body=None if reply.secret else _body(reply),
             where=reply.url,
             remedy=f"let the URL of {self.name}, in the profile or the environment, be the one that leads there",
         )
@@ -288,7 +333,7 @@ def _message(reply: Reply) -> str:
 
 def _body(reply: Reply) -> Any:
     try:
-        return json.loads(reply.body)
+        return parsed(reply.body)
     except ValueError:
         return reply.body.decode("utf-8", "replace").strip()
 
@@ -298,15 +343,23 @@ def _short(text: str | bytes) -> str:
     return line if len(line) <= _SAID else f"{line[: _SAID - 1]}…"
 
 
-def _retry_after(value: str | None) -> float:
-    """Seconds, or a date (RFC 9110 §10.2.3); 0 for neither."""
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds, or those from the answer's own date to the one it names (RFC 9110 §10.2.3); 0 for neither.
+
+    The server's clock counts for both dates: ours may be another one.
+    """
+    value = headers.get("Retry-After")
     if not value:
         return 0.0
-    try:
+    with suppress(ValueError):
         return max(0.0, float(value))
-    except ValueError:
-        pass
+    now = _date(headers.get("Date"))
+    until = _date(value)
+    return max(0.0, until - (time.time() if now is None else now)) if until is not None else 0.0
+
+
+def _date(value: str | None) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return 0.0
+        return parsedate_to_datetime(value or "").timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -55,7 +55,7 @@ class JobRoutes(LeptonBase):
         known(request)
         body = request.json()
         name = accept_job(request.body, body, self.world)
-        return Answer(201, job_json(self.add(body, name), self.workspace))
+        return Answer(201, job_json(self.add(body, name), self.workspace, self.skew))
 
     @route("GET", "/jobs")
     def list_jobs(self, request: Request) -> Any:
@@ -65,7 +65,7 @@ class JobRoutes(LeptonBase):
         asked = parse_qs(urlsplit(request.target).query)
         found = [job for job in reversed(self.jobs) if shown(archive(job), mode) and self._matches_query(job, asked)]
         some = found[(page - 1) * size : page * size]
-        return {"jobs": [job_json(job, self.workspace) for job in some], "total": len(found)}
+        return {"jobs": [job_json(job, self.workspace, self.skew) for job in some], "total": len(found)}
 
     def _matches_query(self, job: Job, asked: dict[str, list[str]]) -> bool:
         labels = job.body["metadata"].get("labels", {})
@@ -82,7 +82,7 @@ class JobRoutes(LeptonBase):
     @route("GET", "/jobs/{id}")
     def get(self, request: Request) -> Any:
         """A job."""
-        return job_json(self._job(request, known(request)), self.workspace)
+        return job_json(self._job(request, known(request)), self.workspace, self.skew)
 
     @route("PATCH", "/jobs/{id}")
     def update(self, request: Request) -> Any:
@@ -96,7 +96,7 @@ class JobRoutes(LeptonBase):
             job.state, job.ended = "Restarting", None
             life.join()
             life.start()
-        return job_json(job, self.workspace)
+        return job_json(job, self.workspace, self.skew)
 
     @route("DELETE", "/jobs/{id}")
     def delete(self, request: Request) -> Any:
@@ -114,14 +114,14 @@ class JobRoutes(LeptonBase):
         mode = known(request)
         job = self._job(request, "alive_and_archive")
         shape = self.world.shape(job.spec["resource_shape"])
-        return [replica_json(replica, shape) for replica in replicas_of(job, mode)]
+        return [replica_json(replica, shape, self.skew) for replica in replicas_of(job, mode)]
 
     @route("GET", "/jobs/{id}/events")
     def events(self, request: Request) -> Any:
         """What was written down about it."""
         known(request)
         job = self._job(request, "alive_and_archive")
-        return [event_json(event, self.workspace) for event in list(job.events)]
+        return [event_json(event, self.workspace, self.skew) for event in list(job.events)]
 
     @route("GET", "/jobs/{id}/failure-analysis")
     def failure_analysis(self, request: Request) -> Any:
@@ -158,15 +158,16 @@ class JobRoutes(LeptonBase):
         """Lines of [start, end) in nanoseconds; without both, the latest."""
         mode = known(request, *_LOGS)
         start, end = self._range(request)
+        skew = int(self.skew * 1e9)
         limit = count(request, "limit", 100, MOST_LINES)
         backward = request.params.get("direction", "backward") == "backward"
         if request.params.get("direction", "backward") not in ("backward", "forward"):
             raise HttpError(400, "direction: neither backward nor forward")
         job, names = self._logged(request, mode)
         rows = [
-            row
-            for row in log_rows(job, names, self.log_resolution_ns, start, end)
-            if request.params.get("q", "") in row[2]
+            (time_ns + skew, replica, line)
+            for time_ns, replica, line in log_rows(job, names, self.log_resolution_ns, start - skew, end - skew)
+            if request.params.get("q", "") in line
         ]
         rows = rows[::-1][:limit] if backward else rows[:limit]
         return streams(rows, {"job": job.id, "workspace": self.workspace})

@@ -30,37 +30,37 @@ def shown(job: Job, mode: str) -> bool:
     return not job.deleted and (mode == "alive_and_archive" or job.archived == (mode == "archive_only"))
 
 
-def job_json(job: Job, workspace: str) -> dict[str, Any]:
-    """A job as the server answers with it."""
+def job_json(job: Job, workspace: str, skew: float = 0.0) -> dict[str, Any]:
+    """A job as the server answers with it. `skew`: seconds that its clock is ahead, here and below."""
     metadata = {
         **job.body["metadata"],
         "id": job.id,
         "name": job.name,
-        "created_at": int(job.created * 1000),
+        "created_at": int((job.created + skew) * 1000),
         "created_by": f"lab@{workspace}",
         "owner": f"lab@{workspace}",
     }
-    return {"metadata": metadata, "spec": job.spec, "status": _status(job)}
+    return {"metadata": metadata, "spec": job.spec, "status": _status(job, skew)}
 
 
-def _status(job: Job) -> dict[str, Any]:
+def _status(job: Job, skew: float) -> dict[str, Any]:
     # The state is read first, as it is written last: what goes with it is there by then.
     state, attempts = job.state, list(job.attempts)
     latest = attempts[-1] if attempts else None
     if latest is not None and not latest.scenario.counted and state == "Archived":
         return {"job_name": latest.name, "state": state}
-    status = _counts(latest, job.id) if latest else {"job_name": job.id}
-    history = [{**_counts(each, each.name), "state": each.state} for each in attempts[:-1]]
-    ended = {"completion_time": int(job.ended)} if job.ended and state in OVER else {}
-    return {**status, "state": state, "creation_time": int(job.created), **ended, "job_history": history}
+    status = _counts(latest, job.id, skew) if latest else {"job_name": job.id}
+    history = [{**_counts(each, each.name, skew), "state": each.state} for each in attempts[:-1]]
+    ended = {"completion_time": int(job.ended + skew)} if job.ended and state in OVER else {}
+    return {**status, "state": state, "creation_time": int(job.created + skew), **ended, "job_history": history}
 
 
-def _counts(attempt: Attempt, name: str) -> dict[str, Any]:
-    ended = {"completion_time": int(attempt.ended)} if attempt.ended else {}
+def _counts(attempt: Attempt, name: str, skew: float) -> dict[str, Any]:
+    ended = {"completion_time": int(attempt.ended + skew)} if attempt.ended else {}
     return {
         "job_name": name,
         **attempt.counts,
-        "creation_time": int(attempt.began),
+        "creation_time": int(attempt.began + skew),
         **ended,
     }
 
@@ -72,7 +72,7 @@ def replicas_of(job: Job, mode: str) -> list[Replica]:
     return {"alive_only": live, "archive_only": old, "alive_and_archive": old + live}[mode]
 
 
-def replica_json(replica: Replica, shape: Shape | None) -> dict[str, Any]:
+def replica_json(replica: Replica, shape: Shape | None, skew: float = 0.0) -> dict[str, Any]:
     """A replica; without a node before it has one, without `readiness_issue` where it runs or is over."""
     status: dict[str, Any] = {"domains": []}
     if replica.node:
@@ -83,12 +83,12 @@ def replica_json(replica: Replica, shape: Shape | None) -> dict[str, Any]:
         status |= {"cpu": shape.cpu, "memory_in_mb": shape.memory_in_mb}
     issue = replica.issue
     if issue is not None:
-        when = _iso(replica.since)
+        when = _iso(replica.since + skew)
         status["readiness_issue"] = {"reason": issue.reason, "message": issue.message, "creationTimestamp": when}
     return {"id": replica.id, "metadata": {"id": replica.id, "name": replica.id}, "status": status}
 
 
-def event_json(event: Event, workspace: str) -> dict[str, Any]:
+def event_json(event: Event, workspace: str, skew: float = 0.0) -> dict[str, Any]:
     """An event."""
     return {
         "type": event.type,
@@ -96,7 +96,7 @@ def event_json(event: Event, workspace: str) -> dict[str, Any]:
         "message": event.message,
         "regarding": {"kind": "Pod", "namespace": workspace, "name": event.about},
         "count": event.count,
-        "last_observed_time": _iso(event.time),
+        "last_observed_time": _iso(event.time + skew),
     }
 
 

@@ -13,6 +13,12 @@ from labs.runai.store import Store
 from labs.web import Answer, HttpError, Request, route
 
 _TOKEN_FIELDS = ("granttype", "clientid", "clientsecret", "appid", "appsecret", "refreshtoken")
+SPELLINGS = {
+    "clientId": ("client_credentials", "clientId", "clientSecret"),
+    "clientID": ("client_credentials", "clientID", "clientSecret"),
+    "AppId": ("app_token", "AppId", "AppSecret"),
+}
+"""Of NeMo-Run, of the OpenAPI document, and of NVIDIA's runapy 1.224 (`api_client.py`)."""
 _PROJECT_FIELDS = ("name", "clusterId", "departmentId", "parentId", "createdAt", "phase")
 _ASSET_FILTERS = ("name", "scope", "projectId", "departmentId", "clusterId", "usageInfo", "statusInfo")
 
@@ -22,7 +28,9 @@ class Assets(Store):
 
     @route("POST", "/token")
     def token(self, request: Request) -> Any:
-        """TokenRequest; `clientID` in the document, `clientId` in NeMo-Run: Go reads both."""
+        """TokenRequest; `clientID` in the document, `clientId` in NeMo-Run: Go reads both, unless `spelling` says."""
+        if self.spelling:
+            return self._strict_token(_object(request.json()))
         given = {str(name).lower(): value for name, value in _object(request.json()).items()}
         if unknown := set(given) - set(_TOKEN_FIELDS):
             raise HttpError(400, f"Bad request - unknown field {sorted(unknown)[0]}")
@@ -30,9 +38,22 @@ class Assets(Store):
             raise HttpError(400, "Bad request - grantType must be client_credentials")
         if given.get("clientid") != self.client_id or given.get("clientsecret") != self.client_secret:
             raise HttpError(self.bad_credentials_status, "Invalid client or Invalid client credentials")
+        life = max(int(self.token_lifetime), 1)
+        return {"accessToken": self._token(), "idToken": "", "refreshToken": "", "expiresIn": life}
+
+    def _strict_token(self, given: dict[str, Any]) -> Any:
+        """Only what is spelled as this control plane has it."""
+        grant, name, secret = SPELLINGS[self.spelling]
+        if set(given) != {"grantType", name, secret} or given["grantType"] != grant:
+            raise HttpError(400, "Bad request - grantType and its fields do not fit")
+        if (given[name], given[secret]) != (self.client_id, self.client_secret):
+            raise HttpError(self.bad_credentials_status, "Invalid client or Invalid client credentials")
+        return {"accessToken": self._token()}
+
+    def _token(self) -> str:
         token = f"lab.{secrets.token_urlsafe(32)}"
         self.tokens[token] = time.time() + self.token_lifetime
-        return {"accessToken": token, "idToken": "", "refreshToken": "", "expiresIn": max(int(self.token_lifetime), 1)}
+        return token
 
     # Projects and assets
 

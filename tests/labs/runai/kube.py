@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from labs.pods import Pod
+from labs.runai.clock import shifted
 from labs.runai.lists import only
 from labs.runai.model import LabPod, Workload, iso, labels_of
-from labs.web import Answer, HttpError, Request, WebLab, route
+from labs.web import Answer, Call, HttpError, Request, WebLab, route
 
 if TYPE_CHECKING:
     from labs.runai.server import RunaiLab
@@ -39,6 +41,14 @@ class KubeLab(WebLab):
             self.lab.check_token(request)
         except HttpError:
             raise HttpError(401, "Unauthorized") from None
+
+    def perform(self, request: Request, call: Call) -> Answer:
+        """As every server; its clock is the control plane's, in what it is asked as in what it says."""
+        skew = self.lab.skew
+        if skew and "sinceTime" in request.params:
+            request.params = {**request.params, "sinceTime": shifted(request.params["sinceTime"], -skew)}
+        answer = super().perform(request, call)
+        return replace(answer, body=shifted(answer.body, skew)) if skew else answer
 
     def refusal(self, error: HttpError) -> Answer:
         """A Status object."""

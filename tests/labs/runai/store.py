@@ -7,14 +7,16 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labs.pods import Pods
+from labs.runai.clock import shifted
 from labs.runai.life import Life, Timing
 from labs.runai.model import Project, Scenario, Workload
 from labs.runai.scenes import KINDS
-from labs.web import HttpError, Request, WebLab
+from labs.web import Answer, Call, HttpError, Request, WebLab
 
 _FOREIGN = 53
 """More projects and workloads than one page holds come before the user's own."""
@@ -28,6 +30,7 @@ class Store(WebLab):
         secrets: name of a Kubernetes secret → its keys and values; see `credential`.
         timing: how long phases take.
         token_lifetime: seconds that tokens made from now on are valid.
+        spelling: the only one in which a token may be asked for, of `assets.SPELLINGS`; '' for any.
         bad_credentials_status: for a wrong secret; 400 is documented for this path and 401 for version 2 of it.
     """
 
@@ -98,6 +101,7 @@ class Store(WebLab):
         """Makes everything as it is at first: claims are new and empty."""
         self.token_lifetime = 3600.0
         self.bad_credentials_status = 401
+        self.spelling = ""
         self.timing = Timing()
         self.claims: dict[str, Path] = {}
         self.secrets: dict[str, dict[str, str]] = {}
@@ -130,6 +134,11 @@ class Store(WebLab):
         if request.path == f"{self.prefix}/token":
             return
         self.check_token(request)
+
+    def perform(self, request: Request, call: Call) -> Answer:
+        """As every server; all times are of its own clock."""
+        answer = super().perform(request, call)
+        return replace(answer, body=shifted(answer.body, self.skew)) if self.skew else answer
 
     def check_token(self, request: Request) -> None:
         """Raises: HttpError 401, in the words of the OpenAPI document's example."""

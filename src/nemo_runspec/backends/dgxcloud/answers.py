@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.reading import tables
 from nemo_runspec.transport.web import Malformed, Refused, Reply
 
 _OTHER_NAMES = ("entries", "items")
@@ -57,7 +58,7 @@ def rows_of(answer: Any, key: str) -> list[dict[str, Any]]:
     """The rows of a list's answer: below `key`, below the usual other names, or the answer itself."""
     if isinstance(answer, dict):
         answer = next((answer[name] for name in (key, *_OTHER_NAMES) if isinstance(answer.get(name), list)), [])
-    return [row for row in answer or () if isinstance(row, dict)]
+    return tables(answer)
 
 
 def _malformed(reply: Reply, what: str) -> Malformed:

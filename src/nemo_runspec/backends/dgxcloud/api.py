@@ -10,17 +10,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from nemo_runspec.backends.dgxcloud.answers import no_such_list, page_of, rows_of, told, workload_of
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
+from nemo_runspec.cloud.renewal import until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.loopback import is_in_clear
+from nemo_runspec.transport.loopback import require_tls
+from nemo_runspec.transport.reading import table, text, whole
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
-__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_tls", "shared_token"]
+__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_encryption", "shared_token"]
 
 Row = dict[str, Any]
 
@@ -61,6 +62,7 @@ class RunaiApi:
         self._token = token
         self._used = ""
         self._projects: dict[str, Row] = {}
+        self._taken: set[Web] = set()
 
     def projects(self) -> list[Row]:
         """All projects the application sees."""
@@ -94,7 +96,8 @@ class RunaiApi:
 
     def credentials(self, project_id: str = "") -> list[Row]:
         """The credentials run:ai keeps, as `meta` and `spec`; it gives no values away."""
-        return self._list("/asset/credentials", "entries", _of_project(project_id))
+        reply = self._ask("GET", "/asset/credentials", params=_of_project(project_id), secret=True)
+        return rows_of(told(reply), "entries")
 
     def create(self, kind: str, payload: Mapping[str, Any]) -> Row:
         """Submits a workload; the answer has `workloadId`. `NotKnown` too where the answer makes no sense."""
@@ -140,11 +143,11 @@ class RunaiApi:
 
     def suspend(self, kind: str, id: str) -> None:
         """Stops a workload; run:ai keeps its record. Twice is as once."""
-        self._ask("POST", f"/workloads/{kind}/{id}/suspend", repeatable=True)
+        self._change("POST", f"/workloads/{kind}/{id}/suspend")
 
     def delete(self, kind: str, id: str) -> None:
         """Deletes a workload and its record."""
-        self._ask("DELETE", f"/workloads/{kind}/{id}", repeatable=True)
+        self._change("DELETE", f"/workloads/{kind}/{id}")
 
     def events(self, id: str) -> list[Row]:
         """What the cluster has written down about a workload, the newest first."""
@@ -173,13 +176,29 @@ class RunaiApi:
 
     @property
     def kube_refuses(self) -> bool:
-        """Whether the cluster has refused this application, as far as it was asked: asking again would not help."""
+        """Whether the cluster has refused this application, as far as it was asked: asking now would not help."""
         return isinstance(self._kube_trouble, Refused)
+
+    @property
+    def kube_closed(self) -> bool:
+        """Whether it has never let this application in: what it alone knows will not be known later either."""
+        return self.kube_refuses and self.kube not in self._taken
 
     def ask_kube_now(self) -> None:
         """Lets the next question to the cluster be asked, though it was out of reach a moment ago."""
         if isinstance(self._kube_trouble, Unreachable):
             self._kube_trouble = None
+
+    def _change(self, method: str, path: str) -> None:
+        """A change that may be made twice. Only nothing at all, or JSON, says that it was made."""
+
+        def act() -> None:
+            try:
+                told(self._ask(method, path, repeatable=True))
+            except Unreachable as error:
+                raise NotKnown(error.what, where=error.where, remedy=error.remedy) from None
+
+        until_it_makes_sense(act)
 
     def _list(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """A list that comes whole."""
@@ -194,13 +213,13 @@ class RunaiApi:
             new = {name: row for row in rows_of(answer, key) if (name := _identity(row)) not in known}
             yield from new.values()
             known |= new
-            following = answer.get("next") if isinstance(answer, dict) else None
-            if not isinstance(following, int) or following <= offset or not new:
+            following = whole(table(answer).get("next"))
+            if following is None or following <= offset or not new:
                 return
             offset = following
 
     def _ask_kube(self, path: str, params: Mapping[str, Any] | None = None) -> Reply:
-        """Once it has refused the token for good it is asked no more; while it is out of reach, only now and then."""
+        """Where it has refused a token and never took one it is asked no more; while it does not answer, rarely."""
         if self.kube is None:
             raise UserError("the profile names no kube_apiserver_url")
         if self._kube_trouble is not None and time.monotonic() < self._kube_pause:
@@ -209,7 +228,8 @@ class RunaiApi:
             return self._checked(self.kube, "GET", path, params=params, repeatable=True)
         except (Refused, Unreachable) as error:
             if not isinstance(error, Refused) or error.status in (401, 403):
-                pause = _KUBE_PAUSE if isinstance(error, Unreachable) else float("inf")
+                for_good = isinstance(error, Refused) and self.kube not in self._taken
+                pause = float("inf") if for_good else _KUBE_PAUSE
                 self._kube_trouble, self._kube_pause = error, time.monotonic() + pause
             raise
 
@@ -217,24 +237,34 @@ class RunaiApi:
         return self._checked(self.web, method, path, **{"repeatable": method == "GET", **more})
 
     def _checked(self, web: Web, method: str, path: str, **more: Any) -> Reply:
-        """One request; once more with a new token where the old one is not taken."""
+        """One request; again with a new token where the old one is not taken, or one that was taken is refused."""
+
+        def ask() -> Reply:
+            reply = self._once(web, method, path, **more)
+            self._taken.add(web)
+            return reply
+
         try:
-            return web.reply(method, path, **more)
+            again = (web in self._taken and more.get("repeatable")) or web is self.kube
+            return with_fresh_credentials(ask, self._renew) if again else ask()
         except Refused as error:
-            if error.status == 401:
-                self._token.refused(self._used)
-                return self._again(web, method, path, **more)
             raise _in_words(error, web, method, path) from None
         except Unreachable as error:
             if web is self.web:
                 error.remedy = f"see that base_url in the profile, {web.base}, is right; else try again later"
             raise
 
-    def _again(self, web: Web, method: str, path: str, **more: Any) -> Reply:
+    def _once(self, web: Web, method: str, path: str, **more: Any) -> Reply:
         try:
             return web.reply(method, path, **more)
         except Refused as error:
-            raise _in_words(error, web, method, path) from None
+            if error.status != 401:
+                raise
+        self._renew()
+        return web.reply(method, path, **more)
+
+    def _renew(self) -> None:
+        self._token.refused(self._used)
 
     def _headers(self) -> Mapping[str, str]:
         self._used = self._token.value()
@@ -255,9 +285,9 @@ def connect(
     """
     from nemo_runspec.backends.dgxcloud.credentials import client_secret
 
-    require_tls("base_url", str(handle["base_url"]))
+    require_encryption("base_url", str(handle["base_url"]))
     if handle.get("kube"):
-        require_tls("kube_apiserver_url", str(handle["kube"]))
+        require_encryption("kube_apiserver_url", str(handle["kube"]))
     secret = client_secret(handle, secrets)
     address = (str(handle["base_url"]), str(handle["client_id"]), secret, str(handle.get("kube") or ""))
     known: dict[tuple[Any, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
@@ -268,20 +298,9 @@ def connect(
     return known[key]
 
 
-def require_tls(key: str, url: str) -> None:
-    """Refuses an address to which the secret and tokens would travel in clear. Plain HTTP stays on this machine.
-
-    Raises:
-        UserError: it is such an address, or none.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise UserError(f"{key} {url!r} is no URL", remedy="such as https://example.com/api/v1")
-    if is_in_clear(url):
-        raise UserError(
-            f"{key} {url!r} is plain HTTP: everybody on the way could read the application's secret and its tokens",
-            remedy="use https://; http:// is for this machine alone, such as http://127.0.0.1:8080/api/v1",
-        )
+def require_encryption(key: str, url: str) -> None:
+    """Refuses an address of a profile to which the secret and tokens would travel in clear. As `require_tls`."""
+    require_tls(key, url, "the application's secret and its tokens", example="https://example.com/api/v1")
 
 
 def shared_token(base_url: str, client_id: str, secret: str) -> Token:
@@ -322,6 +341,6 @@ def _row(answer: Any) -> Row:
 
 
 def _identity(row: Row) -> str:
-    meta = row.get("meta") or row.get("metadata") or {}
-    named = row.get("id") or row.get("workloadId") or meta.get("id") or meta.get("uid")
-    return str(named) if named else repr(row)
+    meta = table(row.get("meta")) or table(row.get("metadata"))
+    named = (row.get("id"), row.get("workloadId"), meta.get("id"), meta.get("uid"))
+    return next(filter(None, map(text, named)), "") or repr(row)

@@ -134,8 +134,14 @@ class DgxCloudProvider:
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
         """As `Provider.rest`. Up to six requests for a job that failed, fewer for others."""
         from nemo_runspec.backends.dgxcloud.rest import rest_of
+        from nemo_runspec.cloud.aside import SECONDS
 
-        return [rest_of(connect(handle), handle, each) for handle, each in zip(handles, seen, strict=True)]
+        found = []
+        for handle, each in zip(handles, seen, strict=True):
+            api = connect(handle)
+            with api.web.within(SECONDS):
+                found.append(rest_of(api, _with_id(handle, each), each))
+        return found
 
     def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
@@ -208,10 +214,10 @@ def _with_id(handle: Handle, seen: Seen) -> Handle:
 
 def _suspend(api: RunaiApi, handle: Handle) -> None:
     """Stops one workload. One that is over or gone is left as it is."""
-    from nemo_runspec.backends.dgxcloud.seen import find
+    from nemo_runspec.backends.dgxcloud.seen import find, workload_id
 
     row = None if handle.get("id") else find(api, handle)
-    id = str(handle.get("id") or (row or {}).get("id") or "")
+    id = str(handle.get("id") or workload_id(row or {}))
     if not id:
         return
     try:

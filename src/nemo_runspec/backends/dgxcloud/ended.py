@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from time import sleep as sleep_for
-from time import time
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.evidence import KEY, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import claim, last_words
+from nemo_runspec.cloud.aside import SECONDS, Aside
 from nemo_runspec.cloud.pod.marker import End, read_ends, to_marker
-from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Seen
 from nemo_runspec.script.markers import cause, decisive
 
@@ -29,6 +27,9 @@ _OOM_CODE = 137
 _PATIENCE = (0.0, 0.5, 1.0, 2.0)
 """Seconds before each look for the last words of a job's nodes: a log may come later than the phase."""
 
+
+_LOG = "log"
+_NOT_YET = "the last lines of its log have not come yet"
 
 _LATE = 120.0
 """Seconds after a job's end in which lines of its log may still arrive."""
@@ -47,25 +48,30 @@ def with_ends(
     found = list(seen)
     over = [n for n, each in enumerate(found) if not each.gone and each.state in ("succeeded", "failed")]
     ends: dict[int, Mapping[int, End]] = {}
-    left = over
+    left, aside = over, Aside("run:ai", api.web, api.kube)
     for pause in _PATIENCE:
         if not left:
             break
         sleep(pause)
         for n in left:
-            words = _words(api, handles[n])
+            words = aside.of(_LOG, last_words, api, handles[n]) or b""
             found[n] = _keeping(found[n], **{WORDS: words})
             ends[n] = _of_attempt(read_ends(words), int(handles[n].get("attempt") or 0))
+        left = [] if aside.lacks(_LOG) else left
         left = [n for n in left if not _enough(ends[n], found[n]) and _expected(api, handles[n], found[n])]
     for n in over:
-        found[n] = _judged(api, handles[n], found[n], decisive(ends[n].values()))
+        unread = "" if api.kube_closed else aside.lacks(_LOG) or (_NOT_YET if n in left else "")
+        found[n] = _judged(api, handles[n], found[n], decisive(ends[n].values()), unread)
     return found
 
 
-def _judged(api: RunaiApi, handle: Handle, seen: Seen, end: End | None) -> Seen:
+def _judged(api: RunaiApi, handle: Handle, seen: Seen, end: End | None, unread: str) -> Seen:
+    """What is known of a job's end. `unread`: why there may be more by a later look."""
     if end is not None:
         return _as_told(seen, end)
-    return seen if seen.state == "succeeded" else _as_the_cluster_says(api, handle, seen)
+    if seen.state != "succeeded":
+        return _as_the_cluster_says(api, handle, seen, unread)
+    return replace(seen, facts={**seen.facts, "unread": unread}) if unread else seen
 
 
 def _keeping(seen: Seen, **more: object) -> Seen:
@@ -79,17 +85,10 @@ def _enough(ends: Mapping[int, End], seen: Seen) -> bool:
 
 def _expected(api: RunaiApi, handle: Handle, seen: Seen) -> bool:
     """Whether last words may still come: there is a way to them, a pod that ran, and it has ended just now."""
-    if seen.ended is None or time() - seen.ended > _LATE:
+    if seen.ended is None or api.web.time() - seen.ended > _LATE:
         return False
     ran = bool(seen.facts.get("nodes")) or seen.state == "succeeded"
     return ran and (claim.seen_from_here(handle) or (api.kube is not None and not api.kube_refuses))
-
-
-def _words(api: RunaiApi, handle: Handle) -> bytes:
-    """The nodes' last words; what cannot be read now is left out."""
-    with suppress(UserError):
-        return last_words(api, handle)
-    return b""
 
 
 def _of_attempt(ends: Mapping[int, End], attempt: int) -> dict[int, End]:
@@ -108,10 +107,11 @@ def _as_told(seen: Seen, end: End) -> Seen:
     )
 
 
-def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen) -> Seen:
+def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen, unread: str) -> Seen:
     from nemo_runspec.backends.dgxcloud.diagnose import event_words, pod_words
 
-    found = gather(api, handle, seen)
+    with api.web.within(SECONDS):
+        found = gather(api, handle, seen)
     seen = _keeping(seen, **{KEY: found})
     said = (*pod_words(found.pods, now=False), *event_words(found.events))
     words = [*(word.text for word in said), seen.reason]
@@ -121,4 +121,6 @@ def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen) -> Seen:
     code = exit_code_of(found) or exit_code_in(seen.reason)
     if code:
         return replace(seen, reason=seen.reason or f"exit code {code}", exit_code=code)
+    if unread:
+        return replace(seen, exit_code=None, facts={**seen.facts, "unread": unread})
     return replace(seen, reason="; ".join(filter(None, (seen.reason, NO_CODE))))

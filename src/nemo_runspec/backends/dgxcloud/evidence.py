@@ -11,9 +11,14 @@ from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.cloud.diagnosis.asking import Asking
 from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.transport.reading import table as table
+from nemo_runspec.transport.reading import text, whole
 
 KEY = "nemotron: evidence"
 """Where `Seen.detail`, which is run:ai's own row, holds what was asked already."""
+
+_DIGITS = 10
+"""Of an exit code: Windows' have so many, nobody's have more."""
 
 _EXITED = re.compile(r"exit(?:ed with)? ?code:? (\d+)", re.IGNORECASE)
 """How events of Kubeflow's operator and of the kubelet name a container's exit code."""
@@ -52,15 +57,15 @@ def gather(api: RunaiApi, handle: Handle, seen: Seen) -> Evidence:
 def exit_code_of(found: Evidence) -> int | None:
     """The first exit code of a container that is not 0, by its state or an event; None where none is said."""
     states = [state for pod in found.pods for container in containers(pod) for state in states_of(container)]
-    codes = [state["exitCode"] for state in states if isinstance(state.get("exitCode"), int)]
-    said = (exit_code_in(str(event.get("message"))) for event in found.events)
+    codes = [whole(state.get("exitCode")) for state in states]
+    said = (exit_code_in(text(event.get("message"))) for event in found.events)
     return next((code for code in (*codes, *said) if code), None)
 
 
 def exit_code_in(text: str) -> int | None:
     """The exit code that a message names, None where it names none."""
     found = _EXITED.search(text)
-    return int(found[1]) if found else None
+    return int(found[1]) if found and len(found[1]) <= _DIGITS else None
 
 
 def containers(pod: Mapping[str, Any]) -> list[Row]:
@@ -80,15 +85,10 @@ def states_of(container: Mapping[str, Any]) -> Iterator[Row]:
         yield dict(container)
 
 
-def table(value: Any) -> Row:
-    """A table of an answer, an empty one where it is something else."""
-    return value if isinstance(value, dict) else {}
-
-
 def _kube_pods(asking: Asking, api: RunaiApi, namespace: str, pods: Iterable[Mapping[str, Any]]) -> list[Row]:
     """The same pods as the cluster describes them, where the profile names it: it says why a container ended."""
-    names = {str(pod.get("name")) for pod in pods}
+    names = {text(pod.get("name")) for pod in pods}
     if api.kube is None or not names:
         return []
     found = asking.of("pods in the cluster", api.kube_pods, namespace)
-    return [pod for pod in found or () if table(pod.get("metadata")).get("name") in names]
+    return [pod for pod in found or () if text(table(pod.get("metadata")).get("name")) in names]

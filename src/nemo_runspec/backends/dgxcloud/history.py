@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import datetime
-from typing import Any
-
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.transport.web import Refused
+from nemo_runspec.cloud.aside import Aside
+from nemo_runspec.transport.reading import moment, table
+
+HISTORY = "history"
 
 
-def began(api: RunaiApi, id: str) -> float | None:
+def began(api: RunaiApi, aside: Aside, id: str) -> float | None:
     """When the first of a workload's containers started, seconds since 1970; None of one that never ran. One request.
 
     `spec.event` and `spec.phaseUpdate` of `GET /workloads/ID/history` of run:ai's API, 2.24.
     """
-    try:
-        records = api.history(id)
-    except Refused:
-        return None
+    records = aside.listed(HISTORY, api.history, id)
     return min((when for each in records if (when := _ran_at(each)) is not None), default=None)
 
 
-def never_ran(api: RunaiApi, id: str) -> bool:
+def never_ran(api: RunaiApi, aside: Aside, id: str) -> bool:
     """Whether a workload is known not to have run. One request; without a history of it that is not known."""
-    try:
-        records = api.history(id)
-    except Refused:
-        return False
+    records = aside.listed(HISTORY, api.history, id)
     return bool(records) and all(_ran_at(each) is None for each in records)
-
-
-def moment(text: Any) -> float | None:
-    """Seconds since 1970 of a date of the API (ISO 8601)."""
-    if not text:
-        return None
-    with suppress(ValueError):
-        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
-    return None
 
 
 def _ran_at(record: Row) -> float | None:
     """When a record was made, where it says that something ran."""
-    spec, meta = _table(record.get("spec")), _table(record.get("meta"))
-    phase = _table(spec.get("phaseUpdate")).get("phase")
-    ran = phase == "Running" or _table(spec.get("event")).get("reason") == "Started"
+    spec, meta = table(record.get("spec")), table(record.get("meta"))
+    phase = table(spec.get("phaseUpdate")).get("phase")
+    ran = phase == "Running" or table(spec.get("event")).get("reason") == "Started"
     return moment(meta.get("creationTimestamp") or meta.get("createdAt")) if ran else None
-
-
-def _table(value: Any) -> Row:
-    return value if isinstance(value, dict) else {}

@@ -9,6 +9,7 @@ from typing import Any
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
+from nemo_runspec.transport.reading import text, texts
 
 PROFILE_NEEDED = True
 """The address and the application are a profile's."""
@@ -74,16 +75,16 @@ def _credentials(asked: Asked) -> Iterator[Row]:
         kind = next((name for name in spec if isinstance(spec[name], Mapping)), meta.get("kind") or "")
         yield {
             "credential": meta.get("name"),
-            "kind": kind,
+            "kind": text(kind),
             "scope": meta.get("scope") or "",
-            "keys": [str(key) for key in _table(spec.get(kind)).get("keys") or ()],
+            "keys": texts(_table(spec.get(text(kind))).get("keys")),
         }
 
 
 def _project_id(asked: Asked) -> str:
     """Assets are asked for by the profile's project, so that those of others do not stand between."""
     named = asked.env.get("project_name")
-    return str(asked.api.project(str(named))["id"]) if named else ""
+    return text(asked.api.project(str(named)).get("id")) if named else ""
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -9,10 +9,14 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.remote.provider import Handle
+from nemo_runspec.transport.reading import tables, text
 from nemo_runspec.transport.web import Refused
 
 _ROLE = re.compile(r"-(master|worker|launcher)-(\d+)$")
 """How Kubeflow names the pods of a distributed workload."""
+
+_DIGITS = 9
+"""Of a rank: no workload has so many pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Pod:
 def pods_of(api: RunaiApi, id: str) -> list[Pod]:
     """The pods of a workload by their ranks; none of one that run:ai has no more. One request."""
     try:
-        found = [_pod(row) for row in api.pods(id)]
+        found = [pod for row in api.pods(id) if (pod := _pod(row)).name]
     except Refused as error:
         if error.status != 404:
             raise
@@ -39,7 +43,7 @@ def pods_of(api: RunaiApi, id: str) -> list[Pod]:
 
 def namespace_of(handle: Handle, workload: Mapping[str, Any] | None = None) -> str:
     """The namespace of a job's pods: as run:ai says of its project or its workload, else as run:ai names them."""
-    said = handle.get("namespace") or (workload or {}).get("namespace")
+    said = text(handle.get("namespace")) or text((workload or {}).get("namespace"))
     return str(said or f"runai-{handle.get('project')}")
 
 
@@ -48,11 +52,10 @@ def rank_of(name: str) -> int:
     role = _ROLE.search(name)
     if role is None or role[1] == "master":
         return 0
-    return int(role[2]) + 1
+    return int(role[2][:_DIGITS]) + 1
 
 
 def _pod(row: Row) -> Pod:
-    name = str(row.get("name"))
-    containers = [each for each in row.get("containers") or () if isinstance(each, dict)]
-    container = str(containers[0].get("name") or "") if containers else ""
-    return Pod(name, rank_of(name), str(row.get("nodeName") or ""), str(row.get("k8sPhase") or ""), container)
+    name, containers = text(row.get("name")), tables(row.get("containers"))
+    container = text(containers[0].get("name")) if containers else ""
+    return Pod(name, rank_of(name), text(row.get("nodeName")), text(row.get("k8sPhase")), container)

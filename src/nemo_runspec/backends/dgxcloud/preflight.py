@@ -19,6 +19,8 @@ from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, ski
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.reading import number, tables, text
+from nemo_runspec.transport.reading import table as _table
 from nemo_runspec.transport.web import Refused, Web
 
 _PATIENCE = 20.0
@@ -80,7 +82,7 @@ class Wanted:
     @property
     def project_id(self) -> str:
         """Its id."""
-        return str(self.project.get("id") or "")
+        return text(self.project.get("id"))
 
 
 def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any], secret: str, source: str) -> Iterator[Check]:
@@ -131,12 +133,12 @@ def _not_found(error: UserError, credentials: str, target: DgxCloudTarget) -> It
 
 def _project(project: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[Check]:
     status = _table(project.get("status"))
-    phase = str(status.get("phase") or "")
+    phase = text(status.get("phase"))
     said = f"{target.project_name} (id {project.get('id')})"
     if phase.lower() in ("", "ready"):
         yield ok("project", said)
     else:
-        message = str(status.get("phaseMessage") or "")
+        message = text(status.get("phaseMessage"))
         yield warning("project", f"{said} is {phase}{f': {message}' if message else ''}", "wait, or ask its admin")
 
 
@@ -184,13 +186,13 @@ def quota_of(project: Mapping[str, Any]) -> tuple[float | None, float | None, fl
     `resources[].gpu.{deserved,limit}` and `status.quotaStatus.allocated.gpu` of run:ai's API, 2.24; a limit of -1 is
     none.
     """
-    pools = [_table(_table(pool).get("gpu")) for pool in project.get("resources") or ()]
-    deserved = [number for pool in pools if (number := _number(pool.get("deserved"))) is not None]
-    limits = [_number(pool.get("limit")) for pool in pools]
+    pools = [_table(pool.get("gpu")) for pool in tables(project.get("resources"))]
+    deserved = [each for pool in pools if (each := number(pool.get("deserved"))) is not None]
+    limits = [number(pool.get("limit")) for pool in pools]
     bounded = [limit for limit in limits if limit is not None and limit >= 0]
     allocated = _table(_table(_table(project.get("status")).get("quotaStatus")).get("allocated"))
     quota = sum(deserved) if deserved else None
-    return quota, sum(bounded) if bounded and len(bounded) == len(limits) else None, _number(allocated.get("gpu")) or 0
+    return quota, sum(bounded) if bounded and len(bounded) == len(limits) else None, number(allocated.get("gpu")) or 0
 
 
 def _claims(wanted: Wanted) -> Iterator[Check]:
@@ -223,7 +225,7 @@ def _secrets(wanted: Wanted) -> Iterator[Check]:
     if not references:
         return
     rows = wanted.api.credentials(wanted.project_id)
-    there = {str(_table(row.get("meta")).get("name") or row.get("name")) for row in rows}
+    there = {text(_table(row.get("meta")).get("name")) or text(row.get("name")) for row in rows}
     mend = "make it in run:ai (Credentials, generic secret) for the project, or correct secret_vars"
     yield cloud.names_check("secret_vars", map(credential_of, references), there, "credential of run:ai", mend)
 
@@ -234,7 +236,7 @@ def _cluster(wanted: Wanted) -> Iterator[Check]:
         yield skipped("cluster", "no kube_apiserver_url is set: logs come from the volume, through a helper workload")
         return
     status = _table(wanted.project.get("status"))
-    namespace = str(status.get("namespace") or f"runai-{wanted.target.project_name}")
+    namespace = text(status.get("namespace")) or f"runai-{wanted.target.project_name}"
     try:
         wanted.api.kube_pods(namespace)
     except UserError as error:
@@ -247,16 +249,6 @@ def _cluster(wanted: Wanted) -> Iterator[Check]:
 def _names_of(row: Row) -> Iterator[str]:
     """The names by which an asset may be meant: its own, and its claim's."""
     for part, key in (("meta", "name"), ("spec", "claimName"), ("spec", "existingPvcName")):
-        if found := _table(row.get(part)).get(key):
-            yield str(found)
-    for key in ("name", "claimName"):
-        if row.get(key):
-            yield str(row[key])
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _table(value: Any) -> Row:
-    return value if isinstance(value, dict) else {}
+        if found := text(_table(row.get(part)).get(key)):
+            yield found
+    yield from filter(None, (text(row.get(key)) for key in ("name", "claimName")))

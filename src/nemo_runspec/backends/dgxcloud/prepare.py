@@ -16,6 +16,8 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Parts, Say
 from nemo_runspec.supervise.layout import job_files
 from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.reading import table, text
 
 
 def place_of(plan: Plan) -> dict[str, Any]:
@@ -38,14 +40,17 @@ def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[Hole, Any], dict[st
     """What fills the holes of a plan but its cargo, and what the job's handle gains by it. One or two requests.
 
     Raises:
-        UserError: there is no such project or credential.
+        UserError: there is no such project or credential. Unreachable: run:ai does not say enough of it.
     """
     target: DgxCloudTarget = plan.target
     project = api.project(target.project_name)
-    id, cluster = str(project.get("id")), str(project.get("clusterId"))
-    namespace = (project.get("status") or {}).get("namespace") or project.get("requestedNamespace")
+    id, cluster = text(project.get("id")), text(project.get("clusterId"))
+    if not id or not cluster:
+        what = f"run:ai does not say the id, or the cluster, of project '{target.project_name}'"
+        raise Unreachable(what, where=target.base_url, remedy="try again later")
+    namespace = text(table(project.get("status")).get("namespace")) or text(project.get("requestedNamespace"))
     facts = {PROJECT: id, CLUSTER: cluster, **secret_facts(api, target.secret_vars.values(), id, say)}
-    more = {"project_id": id, "cluster_id": cluster, **({"namespace": str(namespace)} if namespace else {})}
+    more = {"project_id": id, "cluster_id": cluster, **({"namespace": namespace} if namespace else {})}
     return facts, more
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemo_runspec.backends.dgxcloud.api import RunaiApi, require_tls
+from nemo_runspec.backends.dgxcloud.api import RunaiApi, require_encryption
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.errors import UserError
@@ -23,7 +23,7 @@ def check(plan: Plan) -> None:
     target: DgxCloudTarget = plan.target
     for key, url in (("base_url", target.base_url), ("kube_apiserver_url", target.kube_apiserver_url)):
         if url or key == "base_url":
-            require_tls(key, url)
+            require_encryption(key, url)
     if target.run_dir_here and not mounted(Path(target.run_dir_here).expanduser()):
         raise UserError(
             f"run_dir_here {target.run_dir_here!r} is no directory of this machine",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.payload import Hole, credential_hole, credential_of
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.remote.provider import Say
+from nemo_runspec.transport.reading import table, tables, text
 from nemo_runspec.transport.web import Refused
 
 _PREFIX: Mapping[str, str] = {
@@ -47,7 +47,7 @@ def _known(api: RunaiApi, project_id: str, say: Say) -> dict[str, str] | None:
             raise
         say(f"warning: run:ai does not tell its credentials ({error.what}); their usual secret names are taken")
         return None
-    return {str(_meta(row).get("name")): _kubernetes_name(row) for row in rows}
+    return {name: _kubernetes_name(row) for row in rows if (name := text(_meta(row).get("name")))}
 
 
 def _secret_of(credential: str, known: Mapping[str, str] | None) -> str:
@@ -64,16 +64,13 @@ def _secret_of(credential: str, known: Mapping[str, str] | None) -> str:
 
 
 def _kubernetes_name(row: Row) -> str:
-    spec: Any = row.get("spec") or {}
-    for part in (spec, *(each for each in spec.values() if isinstance(each, dict))):
-        if part.get("existingSecretName"):
-            return str(part["existingSecretName"])
-    for resource in (row.get("clusterInfo") or {}).get("resources") or ():
-        if resource.get("name"):
-            return str(resource["name"])
+    spec = table(row.get("spec"))
+    named = [text(part.get("existingSecretName")) for part in (spec, *map(table, spec.values()))]
+    named += [text(each.get("name")) for each in tables(table(row.get("clusterInfo")).get("resources"))]
     meta = _meta(row)
-    return f"{_PREFIX.get(str(meta.get('kind')), _USUAL)}-{meta.get('name')}"
+    usual = f"{_PREFIX.get(text(meta.get('kind')), _USUAL)}-{text(meta.get('name'))}"
+    return next(filter(None, named), usual)
 
 
-def _meta(row: Row) -> dict[str, Any]:
-    return row.get("meta") or row
+def _meta(row: Row) -> Row:
+    return table(row.get("meta")) or row

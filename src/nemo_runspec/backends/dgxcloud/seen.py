@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.history import began, moment, never_ran
+from nemo_runspec.backends.dgxcloud.history import began, never_ran
 from nemo_runspec.backends.dgxcloud.states import ENDING, EXIT_CODES, NEVER_RAN, PHASES, PLACED, Meaning, meaning
-from nemo_runspec.backends.dgxcloud.waiting import Wait, unasked, wait_of
+from nemo_runspec.backends.dgxcloud.waiting import PODS, Wait, unasked, wait_of
+from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.transport.reading import moment, table, text, whole
 from nemo_runspec.transport.web import Malformed, Refused
 
 _NO_WAIT = Wait()
@@ -53,14 +55,16 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     Raises:
         UserError: run:ai does not answer, or refuses.
     """
-    found = [_one(api, handle) for handle in handles] if len(handles) <= _FEW else _many(api, handles)
+    aside = Aside("run:ai", api.web)
+    found = [_one(api, aside, handle) for handle in handles] if len(handles) <= _FEW else _many(api, aside, handles)
+    found = [replace(seen, facts={**seen.facts, **aside.facts()}) for seen in found]
     for seen in found:
         if seen.facts.get("id"):
             _remember(str(seen.facts["id"]), seen.state)
     return found
 
 
-def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
+def _many(api: RunaiApi, aside: Aside, handles: Sequence[Handle]) -> list[Seen]:
     rows = _listed(api.workloads([_project(handles[0])]), handles)
     left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
     more, odd = _by_id(api, left)
@@ -68,7 +72,9 @@ def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     pairs = [(handle, rows.get(_key(handle))) for handle in handles]
     asked = _asked([_meaning_of(row).state if row else "" for _, row in pairs])
     return [
-        _odd(pair[0], odd[_key(pair[0])]) if _key(pair[0]) in odd else _described(api, *pair, few=False, ask=n in asked)
+        _odd(pair[0], odd[_key(pair[0])])
+        if _key(pair[0]) in odd
+        else _described(api, aside, *pair, few=False, ask=n in asked)
         for n, pair in enumerate(pairs)
     ]
 
@@ -106,7 +112,7 @@ def find(api: RunaiApi, handle: Handle) -> Row | None:
     """The workload of a job's name, None where there is none. Several requests only where run:ai has many."""
     name = workload_name(handle)
     rows = api.workloads([f"name=={name}", _project(handle)])
-    return next((row for row in rows if row.get("name") == name), None)
+    return next((row for row in rows if row.get("name") == name and workload_id(row)), None)
 
 
 def is_over_now(api: RunaiApi, handle: Handle) -> bool:
@@ -149,7 +155,7 @@ def seen_of(
     phase = _phase(row)
     found = _after_deletion(handle, row, PLACED if wait.placed else known or meaning(phase))
     over = is_over(found.state)
-    said = str(row.get("phaseMessage") or "") or found.said
+    said = text(row.get("phaseMessage")) or found.said
     return Seen(
         found.state,
         "" if found.state == "succeeded" else wait.why or said,
@@ -165,12 +171,12 @@ def seen_of(
     )
 
 
-def _one(api: RunaiApi, handle: Handle) -> Seen:
+def _one(api: RunaiApi, aside: Aside, handle: Handle) -> Seen:
     try:
         row = _row_of(api, handle)
     except Malformed as error:
         return _odd(handle, error.what)
-    return seen_of(handle, None) if row is None else _described(api, handle, row, few=True, ask=True)
+    return seen_of(handle, None) if row is None else _described(api, aside, handle, row, few=True, ask=True)
 
 
 def _row_of(api: RunaiApi, handle: Handle) -> Row | None:
@@ -185,36 +191,38 @@ def _odd(handle: Handle, why: str) -> Seen:
     return Seen("unknown", why, facts={"id": handle["id"]} if handle.get("id") else {})
 
 
-def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> Seen:
+def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> Seen:
     """A row with what is asked besides: why it waits or since when it ran where `ask`, and where it runs or ran."""
     if row is None:
         return seen_of(handle, None)
     known, nodes, started = _meaning_of(row), "", None
-    if _phase(row) in ENDING and not _has_run(api, row, ask=few):
+    if _phase(row) in ENDING and not _has_run(api, aside, row, ask=few):
         return seen_of(handle, row, known=NEVER_RAN)
     if ask and is_over(known.state):
-        started = began(api, _id(row))
+        started = began(api, aside, workload_id(row))
     if known.state == "failed" or (few and (known.state == "running" or is_over(known.state))):
-        nodes = nodes_of(api, row)
-    return seen_of(handle, row, _wait(api, row, known, few=few, ask=ask), nodes, started)
+        nodes = nodes_of(api, aside, row)
+    return seen_of(handle, row, _wait(api, aside, row, known, few=few, ask=ask), nodes, started)
 
 
-def _wait(api: RunaiApi, row: Row, known: Meaning, *, few: bool, ask: bool) -> Wait:
+def _wait(api: RunaiApi, aside: Aside, row: Row, known: Meaning, *, few: bool, ask: bool) -> Wait:
     """What a workload waits for. One of which that is not asked now starts where it did a moment ago."""
     if not known.waits:
         return _NO_WAIT
     if ask:
-        return wait_of(api, row, known, brief=not few)
-    if known.state == "queued" and _lately(_id(row)) == "starting":
+        return wait_of(api, aside, row, known, brief=not few)
+    if known.state == "queued" and _lately(workload_id(row)) == "starting":
         return Wait(phase=None, placed=True)
     return unasked(row, known)
 
 
-def _has_run(api: RunaiApi, row: Row, *, ask: bool) -> bool:
+def _has_run(api: RunaiApi, aside: Aside, row: Row, *, ask: bool) -> bool:
     """Whether a workload that is being ended had begun."""
-    if row.get("runningPods") or _lately(_id(row)) == "running":
+    if whole(row.get("runningPods")) or _lately(workload_id(row)) == "running":
         return True
-    return not never_ran(api, _id(row)) if ask else _lately(_id(row)) not in ("queued", "starting")
+    return (
+        not never_ran(api, aside, workload_id(row)) if ask else _lately(workload_id(row)) not in ("queued", "starting")
+    )
 
 
 def _lately(id: str) -> str:
@@ -223,17 +231,16 @@ def _lately(id: str) -> str:
     return state if state and time.monotonic() - when < _TRUST else ""
 
 
-def _id(row: Row) -> str:
-    return str(row.get("id") or row.get("workloadId") or "")
+def workload_id(row: Mapping[str, Any]) -> str:
+    """The id by which a workload is asked about, '' where it is not said."""
+    return text(row.get("id")) or text(row.get("workloadId"))
 
 
-def nodes_of(api: RunaiApi, row: Row) -> str:
+def nodes_of(api: RunaiApi, aside: Aside, row: Row) -> str:
     """The machines of a workload's pods, in the pods' order; '' where run:ai does not say."""
     from nemo_runspec.backends.dgxcloud.pods import pods_of
 
-    with suppress(Refused):
-        return ",".join(pod.node for pod in pods_of(api, _id(row)) if pod.node)
-    return ""
+    return ",".join(pod.node for pod in aside.listed(PODS, pods_of, api, workload_id(row)) if pod.node)
 
 
 def _detail(api: RunaiApi, id: str) -> Row | None:
@@ -255,7 +262,7 @@ def _meaning_of(row: Row) -> Meaning:
 
 
 def _phase(row: Row) -> str:
-    return str(row.get("phase") or row.get("actualPhase") or "")
+    return text(row.get("phase")) or text(row.get("actualPhase"))
 
 
 def _remember(id: str, state: str) -> None:
@@ -267,7 +274,7 @@ def _listed(rows: Iterable[Row], handles: Sequence[Handle]) -> dict[str, Row]:
     wanted = {_key(handle) for handle in handles}
     found: dict[str, Row] = {}
     for row in rows:
-        for key in {str(row.get("id")), f"name={row.get('name')}"} & wanted:
+        for key in {workload_id(row), f"name={text(row.get('name'))}"} & wanted:
             found[key] = row
         if len(found) == len(wanted):
             break
@@ -301,7 +308,7 @@ def _missing(handle: Handle) -> Seen:
 def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:
     attempts = int(handle.get("attempts") or 1)
     facts = {
-        "id": _id(row),
+        "id": workload_id(row),
         "nodes": nodes,
         "attempt": int(handle.get("attempt") or 0),
         "attempts": attempts if attempts > 1 else None,
@@ -313,6 +320,5 @@ def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> di
 
 
 def _replicas(row: Row) -> str:
-    wanted = row.get("requestedPods") or {}
-    number = wanted.get("number") if isinstance(wanted, dict) else None
-    return f"{row.get('runningPods') or 0} of {number} ready" if isinstance(number, int) and number > 1 else ""
+    number = whole(table(row.get("requestedPods")).get("number")) or 0
+    return f"{whole(row.get('runningPods')) or 0} of {number} ready" if number > 1 else ""

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.seen import find, workload_name
+from nemo_runspec.backends.dgxcloud.seen import find, workload_id, workload_name
 from nemo_runspec.remote.provider import Handle
+from nemo_runspec.transport.reading import tables, text
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused
 
 _MAYBE_THERE = frozenset({400, 409, 422})
@@ -39,7 +40,7 @@ def submit(api: RunaiApi, handle: Handle, text: str, sleep: Callable[[float], No
         except NotKnown:
             found = _found(api, handle)
             if found is not None:
-                return {**handle, "id": str(found["id"])}
+                return {**handle, "id": workload_id(found)}
             if pause is None:
                 raise
             sleep(pause)
@@ -53,14 +54,14 @@ def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
     except Refused as error:
         found = _found(api, handle) if error.status in _MAYBE_THERE else None
         if found is not None:
-            return str(found["id"])
+            return workload_id(found)
         if _is_taken(error):
             raise NotKnown(f"{_explained(error).what}; it may be ours", where=error.where) from None
         raise _explained(error) from None
-    id = answer.get("workloadId") or answer.get("id")
+    id = text(answer.get("workloadId")) or text(answer.get("id"))
     if not id:
         raise NotKnown(f"run:ai took {workload_name(handle)} and does not say its id", where=api.web.base)
-    return str(id)
+    return id
 
 
 def _found(api: RunaiApi, handle: Handle) -> Mapping[str, Any] | None:
@@ -77,9 +78,9 @@ def _is_taken(error: Refused) -> bool:
 def _explained(error: Refused) -> Refused:
     """Every single thing that run:ai finds wrong with a workload, in its own words."""
     body = error.body if isinstance(error.body, dict) else {}
-    issues = [each for each in body.get("complianceIssues") or () if isinstance(each, dict)]
+    issues = tables(body.get("complianceIssues"))
     if issues:
-        said = "; ".join(f"{each.get('field')}: {each.get('details')}" for each in issues)
+        said = "; ".join(f"{text(each.get('field'))}: {text(each.get('details'))}" for each in issues)
         error.what = f"run:ai refuses the workload (HTTP {error.status}): {said}"
         error.args = (error.what,)
     error.remedy = error.remedy or "the workload as it was sent is job.json in the job's folder; see custom_spec, pvcs"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
-import json
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+from nemo_runspec.cloud.renewal import with_fresh_credentials
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.reading import number, parsed, table, text
 from nemo_runspec.transport.web import Refused, Web
 
 _MARGIN = 60.0
@@ -18,6 +21,28 @@ _MARGIN = 60.0
 _REMEDY = (
     "look at client_id and client_secret of the profile, or make a new application in run:ai (Access, Applications)"
 )
+
+
+class _Spelling(NamedTuple):
+    """The fields of a request for a token."""
+
+    grant: str
+    id: str
+    secret: str
+
+
+_SPELLINGS = (
+    _Spelling("client_credentials", "clientId", "clientSecret"),
+    _Spelling("client_credentials", "clientID", "clientSecret"),
+    _Spelling("app_token", "AppId", "AppSecret"),
+)
+"""As NVIDIA's own code has them: NeMo-Run 0.11.1; the published API (2.24, `POST /api/v1/token`); runapy 1.224."""
+
+_WORKED: dict[str, _Spelling] = {}
+"""The spelling that a control plane took, by its address: it is tried first from then on."""
+
+_TAKEN: set[tuple[str, str, int]] = set()
+"""Credentials that were taken: a control plane's address, the application, and a hash of its secret."""
 
 
 class Token:
@@ -49,44 +74,79 @@ class Token:
 
     def _renew(self) -> None:
         self._value = ""
-        answer = self._fetch()
-        if not isinstance(answer, dict) or not answer.get("accessToken"):
-            raise UserError("run:ai answers the request for a token without one", remedy="look at base_url")
+        answer = table(self._fetch())
+        given = text(answer.get("accessToken"))
+        if not given or not given.isascii() or not given.isprintable():
+            raise Unreachable("run:ai answers the request for a token without a good one", remedy="look at base_url")
         now = self._clock()
-        life = _life(answer, now)
-        self._value = str(answer["accessToken"])
+        life = _life(answer, given, now)
+        self._value = given
         self._until = now + life - min(_MARGIN, life / 10)
 
 
 def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
-    """Asks for a token. Its form is that of NeMo-Run 0.11.1 and of run:ai's API (2.24, `POST /api/v1/token`).
+    """Asks for a token, in the spelling that this control plane takes. No word of an answer is ever shown.
 
     Raises:
-        UserError: the credentials are not taken. Unreachable: no answer.
+        UserError: the credentials are not taken. Unreachable: no answer, or one that makes no sense.
     """
-    body = {"grantType": "client_credentials", "clientId": client_id, "clientSecret": client_secret}
+    ask = partial(_in_any_spelling, web, client_id, client_secret)
+    if (web.base, client_id, hash(client_secret)) in _TAKEN:  # then one refusal may be a stray one
+        ask = partial(with_fresh_credentials, ask, _nothing)
     try:
-        return web.post("/token", body, repeatable=True)
+        answer = ask()
     except Refused as error:
-        if error.status == 404:
-            raise UserError(
-                "there is no run:ai API at base_url", where=web.base, remedy="it ends in /api/v1, mostly"
-            ) from None
-        # The server's own words are left out: they may repeat what was sent.
-        raise UserError(
-            f"run:ai does not accept the application's credentials (HTTP {error.status})",
-            where=web.base,
-            remedy=_REMEDY,
-        ) from None
+        raise _explained(error, web) from None
+    _TAKEN.add((web.base, client_id, hash(client_secret)))
+    return answer
 
 
-def _life(answer: dict[str, Any], now: float) -> float:
-    """Seconds the token holds: as the answer says, else as the token itself does, else until it is refused."""
-    said = answer.get("expiresIn") or answer.get("expires_in")
-    if isinstance(said, (int, float)) and said > 0:
-        return float(said)
-    end = _claims(str(answer["accessToken"])).get("exp")
-    return max(0.0, float(end) - now) if isinstance(end, (int, float)) else float("inf")
+def _in_any_spelling(web: Web, client_id: str, client_secret: str) -> Any:
+    first = _WORKED.get(web.base, _SPELLINGS[0])
+    spellings = [first, *(each for each in _SPELLINGS if each != first)]
+    for spelling in spellings:
+        body = {"grantType": spelling.grant, spelling.id: client_id, spelling.secret: client_secret}
+        try:
+            answer = _asked(web, body)
+        except Refused as error:
+            if error.status == 400 and spelling is not spellings[-1]:
+                continue
+            raise
+        _WORKED[web.base] = spelling
+        return answer
+    raise AssertionError("unreachable")
+
+
+def _nothing() -> None:
+    """The credentials are those that were given."""
+
+
+def _asked(web: Web, body: dict[str, str]) -> Any:
+    reply = web.reply("POST", "/token", body=body, repeatable=True, secret=True)
+    try:
+        return reply.json()
+    except UserError as error:  # said by something before run:ai, a gateway or a proxy; or cut off
+        raise Unreachable(error.what, where=error.where, remedy="see base_url, or try again later") from None
+
+
+def _explained(error: Refused, web: Web) -> UserError:
+    if error.status == 404:
+        return UserError("there is no run:ai API at base_url", where=web.base, remedy="it ends in /api/v1, mostly")
+    what = f"run:ai does not accept the application's credentials (HTTP {error.status})"
+    return UserError(what, where=web.base, remedy=_REMEDY)
+
+
+def _life(answer: dict[str, Any], token: str, now: float) -> float:
+    """Seconds the token holds: as the answer says, else as the token itself does, else until it is refused.
+
+    A token's own times are of the platform's clock, so that only how far they lie apart counts where it says both.
+    """
+    said = number(answer.get("expiresIn")) or number(answer.get("expires_in"))
+    if said is not None and said > 0:
+        return said
+    claims = _claims(token)
+    end, issued = number(claims.get("exp")), number(claims.get("iat"))
+    return float("inf") if end is None else max(0.0, end - (now if issued is None else issued))
 
 
 def _claims(token: str) -> dict[str, Any]:
@@ -95,7 +155,6 @@ def _claims(token: str) -> dict[str, Any]:
     if len(parts) != 3:
         return {}
     try:
-        found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return table(parsed(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.history import moment
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.remote.provider import Event, Handle, Piece, Replica
+from nemo_runspec.transport.reading import moment, table, text
 from nemo_runspec.transport.web import Refused
 
 _EVENTS = "events"
@@ -65,17 +65,17 @@ def _cursors(rows: list[Row]) -> list[int]:
 
 
 def _oldest_first(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (str(row.get("createdAt") or ""), str(row.get("id") or "")))
+    return sorted(rows, key=lambda row: (text(row.get("createdAt")), text(row.get("id"))))
 
 
 def _event(row: Row) -> Event:
-    about = row.get("involvedObject") or {}
+    about = table(row.get("involvedObject"))
     return Event(
         moment(row.get("createdAt")),
-        str(row.get("type") or "Normal"),
-        str(row.get("reason") or ""),
-        str(row.get("message") or ""),
-        f"{about.get('kind') or ''} {about.get('name') or ''}".strip(),
+        text(row.get("type")) or "Normal",
+        text(row.get("reason")),
+        text(row.get("message")),
+        f"{text(about.get('kind'))} {text(about.get('name'))}".strip(),
     )
 
 
@@ -87,12 +87,12 @@ def _line(event: Event) -> str:
 def _warnings(rows: list[Row]) -> dict[str, Row]:
     """The newest warning about each object, by its name."""
     warned = [row for row in _oldest_first(rows) if row.get("type") == "Warning"]
-    return {str((row.get("involvedObject") or {}).get("name")): row for row in warned}
+    return {text(table(row.get("involvedObject")).get("name")): row for row in warned}
 
 
 def _replica(pod: Pod, warning: Row | None) -> Replica:
     problem = _WAITING.get(pod.phase, "")
-    message = str(warning.get("message") or "") if warning and problem else ""
+    message = text(warning.get("message")) if warning and problem else ""
     if warning and problem:
-        problem = f"{problem}: {warning.get('reason')}"
+        problem = f"{problem}: {text(warning.get('reason'))}"
     return Replica(pod.name, pod.index, pod.node, pod.phase, message, problem)

@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
+from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.cloud.diagnosis.pulls import PASSING
-from nemo_runspec.errors import UserError
+from nemo_runspec.transport.reading import table, tables, text, whole
+
+PODS, EVENTS = "pods", "events"
+"""What is asked for beside a workload itself."""
+
+_SAID = ("userMessage", "reason", "phaseReason")
+"""Keys of a message on why a workload waits, the best first."""
 
 _PHASE_AFTER: Mapping[str, str] = {
     "Pulling": "pull", "ErrImagePull": "pull", "ImagePullBackOff": "pull", "InspectFailed": "pull",
@@ -47,7 +53,7 @@ class Wait:
     failing: bool = False
 
 
-def wait_of(api: RunaiApi, row: Row, known: Meaning, *, brief: bool = False) -> Wait:
+def wait_of(api: RunaiApi, aside: Aside, row: Row, known: Meaning, *, brief: bool = False) -> Wait:
     """Why a workload waits. Two requests where run:ai itself does not say, and for one that is starting.
 
     Args:
@@ -56,13 +62,12 @@ def wait_of(api: RunaiApi, row: Row, known: Meaning, *, brief: bool = False) -> 
     said, starting = _scheduling(row), known.state == "starting"
     if said and not starting:
         return Wait(said, known.waits)
-    try:
-        pods = pods_of(api, str(row.get("id")))
-        placed = _all_placed(row, pods)
-        if brief and not placed and not starting:
-            return Wait(said, known.waits)
-        events = list(_current(api.events(str(row.get("id")))))
-    except UserError:
+    pods = aside.listed(PODS, pods_of, api, text(row.get("id")))
+    placed = _all_placed(row, pods)
+    if brief and not placed and not starting:
+        return Wait(said, known.waits)
+    events = list(_current(aside.listed(EVENTS, api.events, text(row.get("id")))))
+    if aside.lacks(PODS, EVENTS):
         return unasked(row, known)
     nodes = ",".join(pod.node for pod in pods if pod.node)
     if not placed and not starting:
@@ -79,24 +84,20 @@ def unasked(row: Row, known: Meaning) -> Wait:
 
 
 def _scheduling(row: Row) -> str:
-    for message in row.get("pendingSchedulingMessages") or ():
-        said = message.get("userMessage") or message.get("reason") or message.get("phaseReason")
-        if said:
-            return str(said)
-    return ""
+    found = (text(each.get(key)) for each in tables(row.get("pendingSchedulingMessages")) for key in _SAID)
+    return next(filter(None, found), "")
 
 
 def _all_placed(row: Row, pods: Sequence[Pod]) -> bool:
-    wanted = row.get("requestedPods")
-    number: Any = wanted.get("number") if isinstance(wanted, dict) else None
-    return len(pods) >= (number if isinstance(number, int) else 1) and all(pod.node for pod in pods) and bool(pods)
+    number = whole(table(row.get("requestedPods")).get("number"))
+    return len(pods) >= (1 if number is None else number) and all(pod.node for pod in pods) and bool(pods)
 
 
 def _current(events: Iterable[Row]) -> Iterator[Row]:
     """The newest first, of each pod those since it has got its node. Times may be of whole seconds."""
     placed: set[str] = set()
     for event in sorted(
-        events, key=lambda each: (str(each.get("createdAt")), each.get("reason") != _PLACED), reverse=True
+        events, key=lambda each: (text(each.get("createdAt")), each.get("reason") != _PLACED), reverse=True
     ):
         if _about(event) not in placed:
             yield event
@@ -106,7 +107,7 @@ def _current(events: Iterable[Row]) -> Iterator[Row]:
 
 def _warning(events: Iterable[Row]) -> str:
     warning = next((event for event in events if event.get("type") == "Warning"), None)
-    return f"{warning.get('reason')}: {warning.get('message')}" if warning else ""
+    return f"{text(warning.get('reason'))}: {text(warning.get('message'))}" if warning else ""
 
 
 def _newest(events: Iterable[Row]) -> dict[str, str]:
@@ -119,7 +120,7 @@ def _newest(events: Iterable[Row]) -> dict[str, str]:
 
 
 def _phase_after(event: Row) -> str:
-    reason, message = str(event.get("reason")), str(event.get("message")).casefold()
+    reason, message = text(event.get("reason")), text(event.get("message")).casefold()
     if reason in _OF_BOTH:
         return "pull" if "pull" in message or "image" in message else "start"
     return _PHASE_AFTER.get(reason, "")
@@ -131,7 +132,7 @@ def _pulling(newest: Mapping[str, str]) -> Iterator[str]:
 
 def _is_failing(events: Sequence[Row]) -> bool:
     """Whether a pod's pull has failed, and will again as far as its newest event says that names a cause."""
-    failed = [str(event.get("message")) for event in events if _fails_to_pull(event)]
+    failed = [text(event.get("message")) for event in events if _fails_to_pull(event)]
     cause = next((said for said in failed if not _NO_CAUSE.match(said)), "")
     return bool(failed) and not PASSING.search(cause)
 
@@ -142,4 +143,4 @@ def _fails_to_pull(event: Row) -> bool:
 
 
 def _about(event: Row) -> str:
-    return str((event.get("involvedObject") or {}).get("name"))
+    return text(table(event.get("involvedObject")).get("name"))

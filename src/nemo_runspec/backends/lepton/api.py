@@ -8,13 +8,18 @@ imagepullsecrets; its log stream fails on a character that is split between two 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from nemo_runspec.backends.lepton.credentials import Login, find_login
+from nemo_runspec.cloud.renewal import until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.reading import table as _table
+from nemo_runspec.transport.reading import tables, text
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
 
 PAGE = 500
@@ -38,15 +43,24 @@ class LeptonApi:
 
     Args:
         patience: seconds in all for a question whose trouble may pass.
+        again: finds the login anew, where one that was taken is refused.
 
     Attributes:
         web: counts the requests as `web.calls`.
     """
 
-    def __init__(self, login: Login, *, timeout: float = 30.0, patience: float = 60.0) -> None:
+    def __init__(
+        self,
+        login: Login,
+        *,
+        timeout: float = 30.0,
+        patience: float = 60.0,
+        again: Callable[[], Login] | None = None,
+    ) -> None:
         self.login = login
-        headers = {"Authorization": f"Bearer {login.token}", **({"Origin": login.origin} if login.origin else {})}
-        self.web = Web(login.url, "Lepton", headers=lambda: headers, timeout=timeout, patience=patience)
+        self.web = Web(login.url, "Lepton", headers=self._headers, timeout=timeout, patience=patience)
+        self._again = again
+        self._taken = False
 
     def workspace(self) -> Json:
         """The workspace: the cheapest proof that the token is accepted."""
@@ -104,9 +118,12 @@ class LeptonApi:
         return answer
 
     def create(self, payload: Mapping[str, Any]) -> Json:
-        """Makes a job; what Lepton answers, its id in it: without one it is not known. Never repeated by itself."""
+        """Makes a job; what Lepton answers, its id in it: without one it is not known. Never repeated by itself.
+
+        Its name is no id: nobody would find the job by it.
+        """
         job = _table(self._post("/jobs", payload))
-        if not id_of(job):
+        if not job_id(job):
             raise NotKnown("Lepton's answer has no job's id", where=f"{self.login.url}/jobs", remedy="try again later")
         return job
 
@@ -182,26 +199,27 @@ class LeptonApi:
 
     def secrets(self) -> list[str]:
         """Names of the workspace's secrets."""
-        found = _listed(self._get("/usersecrets"), "secrets", words=True)
+        found = _listed(self._get("/usersecrets", secret=True), "secrets", words=True)
         return [str(each.get("name") or name_of(each) or id_of(each)) for each in found]
 
     def create_secret(self, name: str, value: str) -> None:
         """Makes a secret; one that is there already is an error of Lepton's (409). Doing it twice does no harm."""
-        self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True)
+        self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True, secret=True)
 
     def image_pull_secrets(self) -> list[str]:
         """Names of the workspace's secrets for registries."""
-        return [name_of(each) or id_of(each) for each in _listed(self._get("/imagepullsecrets"), "imagepullsecrets")]
+        found = _listed(self._get("/imagepullsecrets", secret=True), "imagepullsecrets")
+        return [name_of(each) or id_of(each) for each in found]
 
     def create_image_pull_secret(self, name: str, server: str, user: str, password: str) -> None:
         """Makes a secret for a registry."""
         spec = {"registry_server": server, "username": user, "password": password}
         body = {"metadata": {"id": name, "name": name}, "spec": spec}
-        self._post("/imagepullsecrets", body, repeatable=True)
+        self._post("/imagepullsecrets", body, repeatable=True, secret=True)
 
-    def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+    def _get(self, path: str, params: Mapping[str, Any] | None = None, *, secret: bool = False) -> Any:
         try:
-            return _read(self.web.reply("GET", path, params=params, repeatable=True), Malformed)
+            return _read(self._reply("GET", path, params=params, secret=secret), Malformed)
         except UserError as error:
             raise self._explained(error) from None
 
@@ -214,21 +232,39 @@ class LeptonApi:
                 raise
             return None
 
-    def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Any:
+    def _post(self, path: str, body: Any, *, repeatable: bool = False, secret: bool = False) -> Any:
         try:
-            return _read(self.web.reply("POST", path, body=body, repeatable=repeatable), NotKnown)
+            return _read(self.web.reply("POST", path, body=body, repeatable=repeatable, secret=secret), NotKnown)
         except UserError as error:
             raise self._explained(error) from None
 
     def _quietly(self, method: str, path: str, *, params: Any = None, body: Any = None) -> bool:
         """A change of something that may be gone meanwhile: False where it is."""
         try:
-            self.web.reply(method, path, params=params, body=body, repeatable=True)
+            until_it_makes_sense(lambda: _read(self._reply(method, path, params=params, body=body), NotKnown))
         except UserError as error:
             if not isinstance(error, Refused) or error.status != 404:
                 raise self._explained(error) from None
             return False
         return True
+
+    def _reply(self, method: str, path: str, **more: Any) -> Reply:
+        """An answer to what may be asked twice; with a fresh login where the one that was taken is refused."""
+
+        def ask() -> Reply:
+            reply = self.web.reply(method, path, repeatable=True, **more)
+            self._taken = True
+            return reply
+
+        return with_fresh_credentials(ask, self._renew) if self._taken and self._again else ask()
+
+    def _renew(self) -> None:
+        with suppress(UserError):  # somebody may be writing the login file just now
+            self.login = self._again() if self._again is not None else self.login
+
+    def _headers(self) -> Mapping[str, str]:
+        origin = {"Origin": self.login.origin} if self.login.origin else {}
+        return {"Authorization": f"Bearer {self.login.token}", **origin}
 
     def _explained(self, error: UserError) -> UserError:
         """With what to do about a token that is not accepted, or a workspace that does not answer."""
@@ -247,18 +283,23 @@ def connect(handle: Mapping[str, Any] | None = None, *, patience: float = 15.0) 
     Args:
         patience: as for `LeptonApi`; somebody waits for the answer.
     """
-    return LeptonApi(find_login(handle), patience=patience)
+    return LeptonApi(find_login(handle), patience=patience, again=partial(find_login, handle))
 
 
 def id_of(thing: Mapping[str, Any]) -> str:
     """The platform's own id of something it listed, '' where it has none."""
     metadata = _table(thing.get("metadata"))
-    return str(metadata.get("id") or thing.get("id") or metadata.get("name") or "")
+    return text(metadata.get("id")) or text(thing.get("id")) or text(metadata.get("name"))
+
+
+def job_id(job: Mapping[str, Any]) -> str:
+    """The id by which a job is asked about, '' where it is not said: a name leads to no job."""
+    return text(section(job, "metadata").get("id"))
 
 
 def name_of(thing: Mapping[str, Any]) -> str:
     """The name somebody gave it, '' where it has none."""
-    return str(_table(thing.get("metadata")).get("name") or thing.get("name") or "")
+    return text(_table(thing.get("metadata")).get("name")) or text(thing.get("name"))
 
 
 def section(thing: Mapping[str, Any] | None, *path: str) -> Json:
@@ -271,12 +312,14 @@ def section(thing: Mapping[str, Any] | None, *path: str) -> Json:
 
 def rows(thing: Mapping[str, Any] | None, *path: str) -> list[Json]:
     """A list of tables within tables, empty where it is missing: `rows(group, "spec", "volumes")`."""
-    found = section(thing, *path[:-1]).get(path[-1])
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return tables(section(thing, *path[:-1]).get(path[-1]))
 
 
 def _read(reply: Reply, otherwise: type[Unreachable]) -> Any:
-    """The JSON of an answer. What is none was said by something before Lepton, a gateway or a proxy."""
+    """The JSON of an answer. What is none was said by something before Lepton, a gateway or a proxy.
+
+    So was a page in HTML that is answered to a change: only nothing at all, or JSON, says that it was made.
+    """
     try:
         return reply.json()
     except UserError as error:
@@ -301,10 +344,6 @@ def _is_table(value: Any) -> bool:
     return value is None or isinstance(value, dict)
 
 
-def _table(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
 def _listed(value: Any, key: str, *, words: bool = False) -> list[Json]:
     """A list of tables, bare or below a key; the only list there is where that key is missing."""
     found: Any = value
@@ -314,7 +353,7 @@ def _listed(value: Any, key: str, *, words: bool = False) -> list[Json]:
     items = found if isinstance(found, list) else []
     if words:
         items = [{"name": item} if isinstance(item, str) else item for item in items]
-    return [item for item in items if isinstance(item, dict)]
+    return tables(items)
 
 
 def _word(text: str) -> str:

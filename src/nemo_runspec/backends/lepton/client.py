@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Prepared, Replica, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.transport.reading import text
 
 INLINE_WORD = 100_000
 """Characters of one word of the container's command: Linux takes no argument of 131,072 bytes or more."""
@@ -25,6 +27,9 @@ _BEFORE = 15.0
 
 _TO_END = 10.0
 """Seconds in which a job that does not even begin to stop is told again."""
+
+_LOG = 10.0
+"""Seconds that a question for the log may take in all."""
 
 _ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
 _EVENTS = "events"
@@ -130,7 +135,11 @@ class LeptonProvider:
 
         if not handle.get("id"):
             return []
-        return self._event_log(handle, offsets) if platform else shown(tail(_api(handle), handle, offsets, limit))
+        if platform:
+            return self._event_log(handle, offsets)
+        api = _api(handle)
+        with api.web.within(_LOG):  # who follows the log wants to know how the job is, too
+            return shown(tail(api, handle, offsets, limit))
 
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
         """As `Provider.rest`. Secrets stay: jobs that have the same ones share them."""
@@ -167,14 +176,15 @@ class LeptonProvider:
     def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
         from nemo_runspec.backends.lepton.diagnose import diagnose
-        from nemo_runspec.backends.lepton.logs import newest
+        from nemo_runspec.cloud.aside import SECONDS
 
-        id = self._id(handle)
+        id = text(seen.facts.get("id")) or self._id(handle)
         if not id:
             return None
         known = {**handle, "id": id}
-        log = seen.detail.log if seen.detail is not None else newest(_api(handle), known, 1000)
-        found: Diagnosis | None = diagnose(_api(handle), known, seen, log)
+        log = seen.detail.log if seen.detail is not None else _log_end(handle, known)
+        with _api(handle).web.within(SECONDS):
+            found: Diagnosis | None = diagnose(_api(handle), known, seen, log)
         return found
 
     def forget(self, handle: Handle) -> Sequence[str]:
@@ -198,13 +208,13 @@ class LeptonProvider:
 
     def _id(self, handle: Handle) -> str:
         """The job's id, looked for by its name where the handle has none; '' where there is no such job."""
-        from nemo_runspec.backends.lepton.api import id_of
+        from nemo_runspec.backends.lepton.api import job_id
         from nemo_runspec.backends.lepton.submit import find
 
         if handle.get("id"):
             return str(handle["id"])
         job = find(_api(handle), handle)
-        return "" if job is None else id_of(job)
+        return "" if job is None else job_id(job)
 
     def _rest(self, handle: Handle, seen: Seen) -> Rest:
         from nemo_runspec.cloud.pod.marker import metrics_history, outputs_of
@@ -229,9 +239,18 @@ def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> Lept
     """
     login = find_login(handle)
     apis: dict[tuple[Login, float], LeptonApi] = _kept.__dict__.setdefault("apis", {})
-    api = apis.setdefault((login, patience), LeptonApi(login, patience=patience))
+    api = apis.setdefault((login, patience), LeptonApi(login, patience=patience, again=partial(find_login, handle)))
     api.web.say = say
     return api
+
+
+def _log_end(handle: Handle, known: Handle) -> bytes:
+    """The log's end, for a verdict; nothing where it cannot be read now."""
+    from nemo_runspec.backends.lepton.logs import newest
+    from nemo_runspec.cloud.aside import Aside
+
+    api = _api(handle)
+    return Aside("Lepton", api.web).of("log", newest, api, known, 1000) or b""
 
 
 def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, say: Say) -> None:

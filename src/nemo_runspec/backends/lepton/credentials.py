@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.loopback import require_tls
 
 GATEWAY = "https://gateway.dgxc-lepton.nvidia.com/api/v2/workspaces"
 TOKENS = ("LEPTON_WORKSPACE_TOKEN", "LEPTON_AUTH_TOKEN")
@@ -33,7 +34,7 @@ def find_login(handle: Mapping[str, Any] | None = None) -> Login:
     `LEPTON_AUTH_TOKEN`, `LEPTON_WORKSPACE_URL`, each before what `workspace_info.yaml` says.
 
     Raises:
-        UserError: there is none, or not for the workspace of the job.
+        UserError: there is none, or not for the workspace of the job; or it would travel in clear.
     """
     named, _, inline = os.environ.get("LEPTON_WORKSPACE_ID", "").strip().partition(":")
     record = _record()
@@ -48,6 +49,7 @@ def find_login(handle: Mapping[str, Any] | None = None) -> Login:
         raise UserError(f"no token for the Lepton workspace '{workspace}'", where=str(record_file()), remedy=_SET)
     url = str((handle or {}).get("url") or "") or (os.environ.get("LEPTON_WORKSPACE_URL", "").strip() if ours else "")
     url = (url or str(stored.get("url") or "") or f"{GATEWAY}/{workspace}").rstrip("/")
+    require_tls("LEPTON_WORKSPACE_URL", url, "the workspace's token", example=f"{GATEWAY}/{workspace}")
     return Login(workspace, url, token, _origin(url, stored), source)
 
 

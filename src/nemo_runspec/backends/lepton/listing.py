@@ -10,6 +10,7 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
+from nemo_runspec.transport.reading import number, text, texts
 
 PROFILE_NEEDED = False
 """A login is enough; a profile's `node_group` says which group's things are meant."""
@@ -34,11 +35,11 @@ def _shapes(asked: Asked) -> Iterator[Row]:
         spec = section(shape, "spec")
         yield {
             "shape": id_of(shape),
-            "gpus": spec.get("accelerator_fraction") or spec.get("accelerator_num") or 0,
-            "type": spec.get("accelerator_type") or "",
-            "cpus": spec.get("cpu"),
-            "memory_gb": round(float(spec.get("memory_in_mb") or 0) / 1024),
-            "for": spec.get("listable_in") or [],
+            "gpus": number(spec.get("accelerator_fraction")) or number(spec.get("accelerator_num")) or 0,
+            "type": text(spec.get("accelerator_type")),
+            "cpus": number(spec.get("cpu")),
+            "memory_gb": round((number(spec.get("memory_in_mb")) or 0) / 1024),
+            "for": texts(spec.get("listable_in")),
         }
 
 
@@ -58,7 +59,7 @@ def _nodes(asked: Asked) -> Iterator[Row]:
     for group in _groups(asked):
         for node in asked.api.nodes(id_of(group)):
             gpu = section(node, "spec", "resource", "gpu")
-            total, taken = float(gpu.get("total") or 0), float(gpu.get("allocated") or 0)
+            total, taken = number(gpu.get("total")) or 0, number(gpu.get("allocated")) or 0
             closed = bool(section(node, "spec").get("unschedulable"))
             yield {
                 "node": id_of(node),
@@ -77,7 +78,7 @@ def _reservations(asked: Asked) -> Iterator[Row]:
                 "reservation": id_of(each),
                 "group": name_of(group) or id_of(group),
                 "phase": section(each, "status").get("phase") or "",
-                "nodes": len(section(each, "spec").get("nodes") or ()),
+                "nodes": len(texts(section(each, "spec").get("nodes"))),
             }
 
 

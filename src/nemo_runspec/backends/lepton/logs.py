@@ -7,23 +7,29 @@ how many lines of that very time are taken already; a time whose lines do not fi
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
 from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.transport.reading import number, text
 
 Line = tuple[int, str]
 """Nanoseconds since 1970, and the line without its end."""
 
 _SECOND = 1_000_000_000
 _BEFORE, _AHEAD = 600 * _SECOND, 120 * _SECOND
-"""How far the platform's clock may be behind ours, and before it."""
+"""How long a line may be under way; and how far the clock that lines have may be before the one that answers have."""
+
+_UNDATED = 86400 * _SECOND
+"""How far before ours the platform's clock may be, as long as no answer has told it."""
 
 _WIDEST = 7 * 86400 * _SECOND
 """The longest time that is asked for at once: servers of logs have such limits."""
+
+_DIGITS, _FAR = 19, 2**63
+"""No time has so many nanoseconds."""
 
 _TAKEN = 1_000_000
 _TOTAL = 10**26
@@ -82,8 +88,8 @@ def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = 
     Args:
         ended: when the job was over, in seconds since 1970, where that is known.
     """
-    until = _now() if ended is None else min(_now(), int(ended * _SECOND) + 6 * _BEFORE)
-    begin = min(max(_begin(handle), until - _WIDEST), until - 1)
+    until = max(_now(api, handle), int((ended or 0.0) * _SECOND) + 6 * _BEFORE)
+    begin = min(max(_begin(api, handle), until - _WIDEST), until - 1)
     streams = api.logs(str(handle["id"]), begin, until, replica=replica, limit=min(lines, LOG_LINES))
     return b"".join(_encoded(line) for line in read_lines(streams))
 
@@ -127,7 +133,7 @@ def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: in
         return None
     taken: list[Line] = []
     size, more = 0, False
-    for line in _after(api, str(handle["id"]), replica, cursor, _begin(handle)):
+    for line in _after(api, str(handle["id"]), replica, cursor, handle):
         if line is None or size >= limit:
             more = True
             break
@@ -140,14 +146,16 @@ def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: in
     return Piece(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
 
 
-def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) -> Iterator[Line | None]:
+def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, handle: Handle) -> Iterator[Line | None]:
     """The lines after a cursor, as they are asked for; None at the end where there may be more by now."""
-    at, end, skip = cursor.time or begin, _now(), cursor.taken
+    at, end, skip = cursor.time or _begin(api, handle), _now(api, handle, cursor.time), cursor.taken
     width, written = min(end - at, _WIDEST), 0
     while at < end:
         until = min(at + max(1, width), end)
-        settled = max(written, time.time_ns() - _BEFORE)
+        settled = max(written, int(api.web.time() * _SECOND) - _BEFORE)
         lines = read_lines(api.logs(id, at, until, replica=replica))
+        end = max(_now(api, handle, cursor.time), lines[-1][0] + 1 if lines else 0)
+        until = min(until, end)
         written = max(written, lines[-1][0]) if lines else written
         if len(lines) >= LOG_LINES and until - at > 1:
             # Only the newest came. As many lines as these fit into one answer: that is how long the next time may be.
@@ -167,10 +175,10 @@ def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, begin: int) ->
 def _counted(lines: Sequence[Line], total: int) -> tuple[bytes, int]:
     """The lines as bytes, with a line of ours where some are missing; and how many there are since the last end."""
     parts = []
-    for _, text in lines:
-        parts.append(_encoded((0, text)))
+    for line in lines:
+        parts.append(_encoded(line))
         total += 1
-        end = _END.match(text)
+        end = _END.match(line[1])
         if end:
             lost = int(end[2]) - total + 1
             if lost > 0:
@@ -188,23 +196,31 @@ def _moved(cursor: Cursor, lines: Sequence[Line], total: int) -> Cursor:
 def _line(value: Any) -> Line | None:
     if not isinstance(value, (list, tuple)) or len(value) < 2:
         return None
-    try:
-        return int(value[0]), str(value[1])
-    except (TypeError, ValueError):
+    stamp, line = text(value[0]), value[1]
+    if not stamp.isascii() or not stamp.isdigit() or not isinstance(line, str):
         return None
+    when = int(stamp) if len(stamp) <= _DIGITS else 0
+    return (when, line) if 0 < when < _FAR else None
 
 
 def _encoded(line: Line) -> bytes:
-    text = line[1] if line[1].endswith("\n") else f"{line[1]}\n"
-    return text.encode("utf-8", "replace")
+    whole = line[1] if line[1].endswith("\n") else f"{line[1]}\n"
+    return whole.encode("utf-8", "replace")
 
 
-def _begin(handle: Handle) -> int:
-    """When the job may have written its first line: when it was submitted, else a week ago."""
-    since = handle.get("since")
-    start = int(float(since) * _SECOND) - _BEFORE if since else time.time_ns() - _WIDEST
+def _begin(api: LeptonApi, handle: Handle) -> int:
+    """When the job may have written its first line: when it was submitted, else a week ago; by the platform's clock."""
+    since = number(handle.get("since"))
+    start = int(since * _SECOND) - _BEFORE if since else int(api.web.time() * _SECOND) - _WIDEST
     return max(1, start)
 
 
-def _now() -> int:
-    return time.time_ns() + _AHEAD
+def _now(api: LeptonApi, handle: Handle, known: int = 0) -> int:
+    """Until when lines may have been written, by the platform's clock; far beyond that until it has told its time.
+
+    Args:
+        known: nanoseconds since 1970 of a line that was written.
+    """
+    since = number(handle.get("since")) or 0.0
+    now = max(int(api.web.time() * _SECOND), int(since * _SECOND), known)
+    return now + (_AHEAD if api.web.dated else _UNDATED)

@@ -15,6 +15,8 @@ from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, rows
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import MOUNT, source_hole
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.reading import text
+from nemo_runspec.transport.web import Refused
 
 _PREFERRED = ("lustre", "filestore")
 """Parts of a volume's name, the best first: parallel file systems before others."""
@@ -42,10 +44,23 @@ def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] |
     if not missing and not target.mounted_at:
         return {}
     found = group or _only_group(api, needed=bool(missing))
-    volumes = volumes_of(api, found) if found is not None else []
+    volumes = _permitted(api, found) if found is not None else []
     if target.mounted_at:
         return {MOUNT: _found(volumes, target.mounted_at, _called(found))}
     return {source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing}
+
+
+def _permitted(api: LeptonApi, group: Mapping[str, Any]) -> list[Volume]:
+    """As `volumes_of`. Raises `UserError` where the folders are not told to us: then no volume can be chosen."""
+    try:
+        return volumes_of(api, group)
+    except Refused as error:
+        if error.status not in (401, 403):
+            raise
+        raise UserError(
+            f"mounts: which folders may be mounted is not known: {error.what}",
+            remedy='name each mount\'s volume, such as from = "node-nfs:my-volume"; it is not checked then',
+        ) from None
 
 
 def volumes_of(api: LeptonApi, group: Mapping[str, Any], only: Collection[str] = ()) -> list[Volume]:
@@ -56,17 +71,17 @@ def volumes_of(api: LeptonApi, group: Mapping[str, Any], only: Collection[str] =
     """
     found = []
     for volume in rows(group, "spec", "volumes"):
-        name, source = str(volume.get("name") or ""), source_of(volume)
+        name, source = text(volume.get("name")), source_of(volume)
         permissions = api.storage_permissions(name, id_of(group)) if not only or source in only else []
-        prefixes = tuple(str(each["path_prefix"]) for each in permissions if each.get("path_prefix"))
+        prefixes = tuple(prefix for each in permissions if (prefix := text(each.get("path_prefix"))))
         found.append(Volume(name, source, prefixes))
     return sorted(found, key=_rank)
 
 
 def source_of(volume: Mapping[str, Any]) -> str:
     """`from` of a mount of this volume, such as `node-nfs:lustre`."""
-    kind = str(volume.get("from") or "nfs")
-    return "node-local" if kind == "local" else f"node-{kind}:{volume.get('name')}"
+    kind = text(volume.get("from")) or "nfs"
+    return "node-local" if kind == "local" else f"node-{kind}:{text(volume.get('name'))}"
 
 
 def _rank(volume: Volume) -> int:

@@ -17,6 +17,7 @@ from nemo_runspec.cloud import preflight as cloud
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.transport.reading import count, number, text
 from nemo_runspec.transport.web import Refused
 
 _PATIENCE = 20.0
@@ -125,7 +126,7 @@ def _reached(api: LeptonApi) -> Iterator[Check]:
         yield of_error("workspace", error)
     else:
         yield ok("credentials", f"{login.source} is accepted")
-        state = str(told.get("workspace_state") or "")
+        state = text(told.get("workspace_state"))
         yield ok("workspace", f"{login.workspace} at {login.url}{f', {state}' if state else ''}")
 
 
@@ -165,7 +166,7 @@ def _group(wanted: Wanted) -> Iterator[Check]:
         names = ", ".join(sorted(name_of(each) or id_of(each) for each in wanted.api.node_groups())) or "none"
         yield ok("node group", f"none is named, so that Lepton chooses; there are: {names}")
         return
-    ready = section(group, "status").get("ready_nodes")
+    ready = count(section(group, "status").get("ready_nodes"))
     yield ok("node group", f"{name_of(group)} ({id_of(group)}){f', {ready} nodes ready' if ready is not None else ''}")
 
 
@@ -208,10 +209,9 @@ def room_of(node: Mapping[str, Any]) -> cloud.Room | None:
     """GPUs of a machine, none of them on one that takes no jobs; None where that is not said."""
     spec = section(node, "spec")
     gpu = section(spec, "resource", "gpu") or section(node, "status", "resource", "gpu")
-    total, allocated = gpu.get("total"), gpu.get("allocated")
-    if not isinstance(total, (int, float)):
+    total, used = number(gpu.get("total")), number(gpu.get("allocated")) or 0
+    if total is None or total < 0:
         return None
-    used = allocated if isinstance(allocated, (int, float)) else 0
     words = section(node, "status").get("status")
     ready = not isinstance(words, list) or any(str(word).casefold() == "ready" for word in words)
     usable = ready and not spec.get("unschedulable")
@@ -231,7 +231,7 @@ def _reservation(wanted: Wanted) -> Iterator[Check]:
         have = ", ".join(id_of(each) for each in there) or "none"
         yield failed("reservation", f"node group {name_of(group)} has no reservation {named}", f"there are: {have}")
         return
-    phase = str(section(found[0], "status").get("phase") or found[0].get("phase") or "")
+    phase = text(section(found[0], "status").get("phase")) or text(found[0].get("phase"))
     unknown = (warning, "this version does not know that phase")
     verdict, mend = next((_PHASES[word] for word in _PHASES if phase.lower().startswith(word)), unknown)
     yield verdict("reservation", f"{named}: {phase or 'no phase'}", *([mend] if mend else []))

@@ -9,6 +9,7 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
 from nemo_runspec.cloud.diagnosis.pulls import PASSING
 from nemo_runspec.remote.provider import Event, Replica
+from nemo_runspec.transport.reading import count, moment, text
 
 _READY = frozenset({"", "Ready"})
 
@@ -39,6 +40,9 @@ _ON_THE_WAY = ("pulling the image", "starting", "waiting for nodes")
 
 _ENDED = ("the platform has ended it", "being deleted", "deleted")
 
+_DIGITS = 10
+"""Of a rank: no job has so many pods."""
+
 _INDEX = re.compile(r"-(\d+)-[a-z0-9]+$")
 _PULL_PROBLEMS = ("pulling the image", "the image cannot be pulled")
 _QUEUE_PROBLEMS = ("no capacity", "waiting for nodes")
@@ -59,11 +63,11 @@ def read_replica(told: Mapping[str, Any], job: str) -> Replica:
     return Replica(
         id=id,
         index=_index(id, job),
-        node=str(node.get("name") or node.get("id") or ""),
+        node=text(node.get("name")) or text(node.get("id")),
         state=reason or "Ready",
         message=message,
         problem=_problem(reason, message),
-        group=str(node.get("node_group_id") or ""),
+        group=text(node.get("node_group_id")),
     )
 
 
@@ -115,15 +119,13 @@ def is_lost(replica: Replica) -> bool:
 def read_event(told: Mapping[str, Any]) -> Event:
     """One event, out of what the platform says about it."""
     about = section(told, "regarding")
-    named = "/".join(str(about[key]) for key in ("kind", "name") if about.get(key))
-    count = told.get("count")
     return Event(
-        time=_moment(told.get("last_observed_time")),
-        kind=str(told.get("type") or "Normal"),
-        reason=str(told.get("reason") or ""),
-        message=str(told.get("message") or told.get("note") or ""),
-        about=named,
-        count=count if isinstance(count, int) and count > 0 else 1,
+        time=moment(told.get("last_observed_time")),
+        kind=text(told.get("type")) or "Normal",
+        reason=text(told.get("reason")),
+        message=text(told.get("message")) or text(told.get("note")),
+        about="/".join(filter(None, (text(about.get(key)) for key in ("kind", "name")))),
+        count=count(told.get("count")) or 1,
     )
 
 
@@ -132,7 +134,7 @@ def _issue(told: Any) -> tuple[str, str]:
     issue = told[-1] if isinstance(told, list) and told else told
     if not isinstance(issue, Mapping):
         return "", ""
-    return str(issue.get("reason") or ""), " ".join(str(issue.get("message") or "").split())
+    return text(issue.get("reason")), " ".join(text(issue.get("message")).split())
 
 
 def _problem(reason: str, message: str) -> str:
@@ -148,21 +150,4 @@ def _index(id: str, job: str) -> int | None:
     """The rank in `<job>-<index>-<random>`."""
     rest = id.removeprefix(job) if job and id.startswith(f"{job}-") else id
     match = _INDEX.search(rest)
-    return int(match[1]) if match else None
-
-
-def _moment(time: Any) -> float | None:
-    """Seconds since 1970 of an ISO time, or of a number in any part of a second."""
-    from datetime import datetime, timezone
-
-    from nemo_runspec.backends.lepton.states import seconds_of
-
-    if not isinstance(time, str):
-        return seconds_of(time)
-    # Python 3.10 reads three or six digits of a second, and Kubernetes writes up to nine.
-    text = re.sub(r"\.(\d+)", lambda match: f".{match[1][:6]:0<6}", time.strip().replace("Z", "+00:00"))
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    return int(match[1]) if match and len(match[1]) < _DIGITS else None

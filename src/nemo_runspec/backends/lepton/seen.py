@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.lepton import logs
@@ -22,6 +22,8 @@ from nemo_runspec.backends.lepton.replicas import (
 )
 from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_begun, is_over, meaning_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
+from nemo_runspec.cloud.aside import Aside
+from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.remote.provider import Handle, Replica, Seen
 from nemo_runspec.transport.web import Malformed
 
@@ -45,14 +47,24 @@ _OOM = 137
 _LATE = 120.0
 """Seconds after a job's end in which lines of its log may still arrive."""
 
+_PODS, _EVENTS, _LOG = "replicas", "events", "log"
+"""What is asked for beside the job itself."""
+
+_NOT_YET = "the last lines of its log have not come yet"
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is known of a job that is over. `log`: its last lines; `ends`: how each node ended, by its number."""
+    """What is known of a job that is over.
+
+    Args:
+        log: its last lines; `ends`: how each node ended, by its number. `unread`: why more than that is not known yet.
+    """
 
     job: Mapping[str, Any]
     log: bytes
     ends: Mapping[int, End]
+    unread: str = ""
 
 
 def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
@@ -64,15 +76,15 @@ def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
     Raises:
         UserError: Lepton does not answer, or refuses.
     """
-    jobs, odd = _jobs(api, handles)
+    (jobs, odd), aside = _jobs(api, handles), Aside("Lepton", api.web)
     over = {n for n, job in jobs.items() if is_over(job)}
-    told = _last_words(api, {n: (_known(handles[n], jobs[n]), jobs[n]) for n in over})
+    told = _last_words(api, aside, {n: (_known(handles[n], jobs[n]), jobs[n]) for n in over})
     few = len(handles) <= FEW
     asked = _asked_closely(jobs, few=few)
     return [
-        _over(api, _known(handle, jobs[n]), told[n], few=few)
+        _over(api, aside, _known(handle, jobs[n]), told[n], few=few)
         if n in over
-        else _going(api, _known(handle, jobs[n]), jobs[n], closely=n in asked)
+        else _going(api, aside, _known(handle, jobs[n]), jobs[n], closely=n in asked)
         if n in jobs
         else _missing(handle, odd.get(n, ""))
         for n, handle in enumerate(handles)
@@ -145,14 +157,20 @@ def _missing(handle: Handle, odd: str) -> Seen:
     return Seen("unknown", odd or why, facts=facts, absent=not odd)
 
 
-def _going(api: LeptonApi, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> Seen:
+def _pods(api: LeptonApi, aside: Aside, handle: Handle) -> list[Replica]:
+    """A job's pods, none where Lepton does not tell them."""
+    return aside.listed(_PODS, replicas_of, api, str(handle["id"]))
+
+
+def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> Seen:
     """Without its pods nobody knows what a job that starts waits for: no phase is told then; the last one counts."""
     meaning = meaning_of(job)
-    replicas = replicas_of(api, str(handle["id"])) if closely else []
+    replicas = _pods(api, aside, handle) if closely else []
+    closely = closely and not aside.lacks(_PODS)
     begun, waiting = is_begun(job), waiting_of(replicas)
     if begun and closely and not is_to_start(replicas):
         meaning, begun = Meaning("running", reason=waiting), False  # all have run, and one does not any more
-    facts = _facts(handle, word_of(job), replicas)
+    facts = {**_facts(handle, word_of(job), replicas), **aside.facts()}
     if meaning.state != "running":
         facts |= {"failing": True} if is_failing(replicas) else {}
         facts |= {"begun": True} if begun else {}
@@ -178,7 +196,7 @@ def _facts(handle: Handle, word: str, replicas: Sequence[Replica]) -> dict[str, 
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
-def _last_words(api: LeptonApi, jobs: Mapping[int, tuple[Handle, dict[str, Any]]]) -> dict[int, Told]:
+def _last_words(api: LeptonApi, aside: Aside, jobs: Mapping[int, tuple[Handle, dict[str, Any]]]) -> dict[int, Told]:
     """The ends of logs of jobs that are over, asked for again as long as a node's own end may still come."""
     told: dict[int, Told] = {}
     left = sorted(jobs)
@@ -186,29 +204,31 @@ def _last_words(api: LeptonApi, jobs: Mapping[int, tuple[Handle, dict[str, Any]]
         if not left:
             break
         time.sleep(pause)
-        told |= {n: _told(api, *jobs[n]) for n in left}
-        left = [n for n in left if _is_worth_waiting(api, jobs[n][0], told[n])]
-    return told
+        told |= {n: _told(api, aside, *jobs[n]) for n in left}
+        left = [n for n in left if not told[n].unread and _is_worth_waiting(api, aside, jobs[n][0], told[n])]
+    return told | {n: replace(told[n], unread=_NOT_YET) for n in left}
 
 
-def _told(api: LeptonApi, handle: Handle, job: Mapping[str, Any]) -> Told:
+def _told(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any]) -> Told:
+    """A job's last lines, none where Lepton does not tell them."""
+    text = aside.of(_LOG, _log_end, api, aside, handle, job) or b""
+    return Told(job, text, read_ends(text), aside.lacks(_LOG))
+
+
+def _log_end(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any]) -> bytes:
     """A job's last lines. One request; more where some of its nodes ended long before the others did."""
-    from nemo_runspec.cloud.pod.marker import read_ends
-
     nodes, ended = int(handle.get("nodes") or 1), times_of(job)[1]
     lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
     text = logs.newest(api, handle, lines, ended=ended)
     if nodes > 1 and text.count(b"\n") >= lines:  # else that was all of the log
-        text = _with_earlier(api, handle, text, ended)
-    return Told(job, text, read_ends(text))
+        text = _with_earlier(api, aside, handle, text, ended)
+    return text
 
 
-def _with_earlier(api: LeptonApi, handle: Handle, text: bytes, ended: float | None) -> bytes:
+def _with_earlier(api: LeptonApi, aside: Aside, handle: Handle, text: bytes, ended: float | None) -> bytes:
     """The last lines, before them the last words of those nodes whose own lie before them or at their beginning."""
-    from nemo_runspec.cloud.pod.marker import read_ends
-
     missing = _missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
-    pods = [each.id for each in replicas_of(api, str(handle["id"])) if each.index in missing] if missing else []
+    pods = [each.id for each in _pods(api, aside, handle) if each.index in missing] if missing else []
     earlier = [logs.newest(api, handle, _LAST_LINES, ended=ended, replica=pod) for pod in pods]
     if missing and not pods:
         return logs.newest(api, handle, LOG_LINES, ended=ended)
@@ -219,30 +239,32 @@ def _missing_nodes(handle: Handle, ends: Iterable[int]) -> set[int]:
     return set(range(int(handle.get("nodes") or 1))) - set(ends)
 
 
-def _is_worth_waiting(api: LeptonApi, handle: Handle, told: Told) -> bool:
+def _is_worth_waiting(api: LeptonApi, aside: Aside, handle: Handle, told: Told) -> bool:
     """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
 
     A job that was stopped may have had no pods at all, and one of long ago has no late lines.
     """
     ended, missing = times_of(told.job)[1], _missing_nodes(handle, told.ends)
     state = meaning_of(told.job).state
-    if not missing or state == "cancelled" or ended is None or time.time() - ended >= _LATE:
+    if not missing or state == "cancelled" or ended is None or api.web.time() - ended >= _LATE:
         return False
-    gone = {each.index for each in replicas_of(api, str(handle["id"])) if is_lost(each)} if state == "failed" else set()
+    gone = {each.index for each in _pods(api, aside, handle) if is_lost(each)} if state == "failed" else set()
     return not missing <= gone
 
 
-def _over(api: LeptonApi, handle: Handle, told: Told, *, few: bool) -> Seen:
+def _over(api: LeptonApi, aside: Aside, handle: Handle, told: Told, *, few: bool) -> Seen:
     meaning = _by_ends(meaning_of(told.job), told, int(handle.get("nodes") or 1))
-    replicas = replicas_of(api, str(handle["id"])) if few or meaning.state == "failed" else []
-    code, signal, reason = _how(handle, meaning, told.ends, replicas)
+    replicas = _pods(api, aside, handle) if few or meaning.state == "failed" else []
+    code, signal, reason = _how(handle, meaning, told, replicas)
+    started = aside.of(_EVENTS, _began, api, str(handle["id"])) if few else None
+    unread = {"unread": told.unread} if _is_unread(meaning, told, code) else {}
     return Seen(
         meaning.state,
         reason,
         exit_code=code,
         signal=signal,
-        facts=_facts(handle, word_of(told.job), replicas),
-        started=_began(api, str(handle["id"])) if few else None,
+        facts={**_facts(handle, word_of(told.job), replicas), **aside.facts(), **unread},
+        started=started,
         ended=times_of(told.job)[1],
         detail=told,
     )
@@ -256,6 +278,8 @@ def _began(api: LeptonApi, id: str) -> float | None:
 
 def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:
     """What the nodes themselves say counts where the platform does not say how a job ended."""
+    if meaning.state == "lost" and told.unread:
+        return Meaning("unknown", reason=f"{meaning.reason}; {told.unread}")
     if meaning.state != "lost" or not told.ends:
         return meaning
     if any(end.exit_code for end in told.ends.values()):
@@ -269,20 +293,26 @@ def _unheard(handle: Handle, ends: Mapping[int, End]) -> str:
     return f"the end of node {nodes}'s log never came: it may lack lines" if nodes else ""
 
 
+def _is_unread(meaning: Meaning, told: Told, code: int | None) -> bool:
+    """Whether a later look can tell more of how it ended: the exit code, or what its nodes say they have made."""
+    return bool(told.unread) and (meaning.state == "succeeded" or (meaning.state == "failed" and code is None))
+
+
 def _how(
-    handle: Handle, meaning: Meaning, ends: Mapping[int, End], replicas: Sequence[Replica]
+    handle: Handle, meaning: Meaning, told: Told, replicas: Sequence[Replica]
 ) -> tuple[int | None, int | None, str]:
-    """Exit code, signal and reason of a job that is over."""
+    """Exit code, signal and reason of a job that is over. A code that could not be read yet is None."""
     from nemo_runspec.cloud.pod.marker import to_marker
     from nemo_runspec.script.markers import cause, decisive
 
+    ends = told.ends
     end = decisive(ends.values())
     if meaning.state == "succeeded":
-        return 0, None, _unheard(handle, ends)
+        return 0, None, _unheard(handle, ends) if told.unread in ("", _NOT_YET) else ""
     if meaning.state == "cancelled":
         by = f"cancelled by {handle['stopped_by']}" if handle.get("stopped_by") else meaning.reason
         return CANCELLED, None, by
-    if meaning.state == "lost":
+    if meaning.state in ("lost", "unknown"):
         return None, None, meaning.reason
     if end is not None and end.exit_code:
         marker = to_marker(end)
@@ -291,4 +321,4 @@ def _how(
         return _OOM, None, "out of memory, as Lepton says"
     if end is not None and not _missing_nodes(handle, ends):
         return 1, None, "Lepton says that it failed, although its program ended with exit code 0"
-    return 1, None, waiting_of(replicas) or "Lepton says that it failed"
+    return (None if told.unread else 1), None, waiting_of(replicas) or "Lepton says that it failed"

@@ -7,6 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.reading import count, number, text, texts
 
 
 def resolve_shape(api: LeptonApi, gpus: int, group: str = "") -> str:
@@ -37,7 +38,7 @@ def job_shapes(api: LeptonApi, group: str = "") -> list[dict[str, Any]]:
     found = []
     for shape in api.shapes(group):
         spec = section(shape, "spec")
-        listed, of_group = spec.get("listable_in"), spec.get("node_group_id")
+        listed, of_group = texts(spec.get("listable_in")), text(spec.get("node_group_id"))
         if (not listed or "job" in listed) and (not group or not of_group or of_group == group):
             found.append(shape)
     return found
@@ -46,9 +47,8 @@ def job_shapes(api: LeptonApi, group: str = "") -> list[dict[str, Any]]:
 def gpus_of(shape: Mapping[str, Any]) -> float:
     """GPUs of a node of this shape; a part of one where it shares it."""
     spec = section(shape, "spec")
-    part = spec.get("accelerator_fraction")
-    number = spec.get("accelerator_num") or 0
-    return float(part) if isinstance(part, (int, float)) and 0 < part < 1 else float(number)
+    part = number(spec.get("accelerator_fraction"))
+    return part if part is not None and 0 < part < 1 else float(count(spec.get("accelerator_num")) or 0)
 
 
 def described(shapes: Sequence[Mapping[str, Any]]) -> list[str]:

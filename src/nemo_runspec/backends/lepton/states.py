@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import rows, section
+from nemo_runspec.transport.reading import moment, text, whole
 
 CANCELLED = 143
 """Exit code of a job that was stopped: as after SIGTERM."""
@@ -43,8 +44,8 @@ STATES: Mapping[str, Meaning] = {
 
 _ENDS = frozenset({"succeeded", "failed", "cancelled", "lost"})
 
-_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-"""A time above the first number is in this part of a second: Lepton's reference does not say which it uses where."""
+seconds_of = moment
+"""Lepton's reference does not say in which part of a second it counts."""
 
 
 def meaning_of(job: Mapping[str, Any]) -> Meaning:
@@ -53,7 +54,7 @@ def meaning_of(job: Mapping[str, Any]) -> Meaning:
     Where neither says so it is `lost`: nobody need wait for it, and how it ended cannot be known.
     """
     status = section(job, "status")
-    word = str(status.get("state") or "")
+    word = text(status.get("state"))
     if word == "Archived":
         return _archived(job, status)
     if word == "Running" and _lacks_pods(status):
@@ -76,7 +77,7 @@ def is_over(job: Mapping[str, Any]) -> bool:
 
 def word_of(job: Mapping[str, Any]) -> str:
     """Lepton's own word."""
-    return str(section(job, "status").get("state") or "")
+    return text(section(job, "status").get("state"))
 
 
 def times_of(job: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -84,13 +85,6 @@ def times_of(job: Mapping[str, Any]) -> tuple[float | None, float | None]:
     status = section(job, "status")
     created = status.get("creation_time") or section(job, "metadata").get("created_at")
     return seconds_of(created), seconds_of(status.get("completion_time"))
-
-
-def seconds_of(time: Any) -> float | None:
-    """A time in seconds since 1970, whatever part of a second it was counted in."""
-    if isinstance(time, bool) or not isinstance(time, (int, float)) or time <= 0:
-        return None
-    return next((time / part for limit, part in _UNITS if time >= limit), float(time))
 
 
 def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
@@ -101,7 +95,7 @@ def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
         return Meaning("failed")
     if spec.get("stopped"):
         return STATES["Stopped"]
-    ends = [STATES.get(str(each.get("state"))) for each in rows(job, "status", "job_history")]
+    ends = [STATES.get(text(each.get("state"))) for each in rows(job, "status", "job_history")]
     last = next((end for end in reversed(ends) if end is not None and end.state in _ENDS), None)
     return last or Meaning("lost", reason="Lepton has archived it and does not say how it ended")
 
@@ -109,12 +103,8 @@ def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
 def _lacks_pods(status: Mapping[str, Any]) -> bool:
     """Whether it counts pods that are not ready; where it does not count, that says nothing."""
     ready, active = status.get("ready"), status.get("active")
-    return _is_count(ready) and _is_count(active) and _number(ready) < _number(active)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return whole(ready) is not None and whole(active) is not None and _number(ready) < _number(active)
 
 
 def _number(value: Any) -> int:
-    return int(value) if isinstance(value, (int, float)) else 0
+    return whole(value) or 0

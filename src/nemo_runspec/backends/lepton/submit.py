@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
+from nemo_runspec.backends.lepton.api import LeptonApi, id_of, job_id, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 from nemo_runspec.backends.lepton.states import seconds_of
 from nemo_runspec.remote.provider import Handle, Say
@@ -50,8 +50,8 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
             if job is None and number == _TRIES - 1:
                 raise
     assert job is not None
-    since = seconds_of(section(job, "metadata").get("created_at")) or time.time()
-    return {**handle, "id": id_of(job), "since": since, **({"doubt": True} if doubt else {})}
+    since = seconds_of(section(job, "metadata").get("created_at")) or api.web.time()
+    return {**handle, "id": job_id(job), "since": since, **({"doubt": True} if doubt else {})}
 
 
 def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
@@ -59,12 +59,13 @@ def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
 
     Where doubtful requests have made several, the others are deleted as far as their label says that they are ours.
     """
-    found = sorted((job for job in api.jobs(name=str(handle["name"])) if _is(job, handle)), key=_age)
+    named = (job for job in api.jobs(name=str(handle["name"])) if job_id(job) and _is(job, handle))
+    found = sorted(named, key=_age)
     known = handle.get("id")
-    job = next((job for job in found if known in (None, "", id_of(job))), None)
+    job = next((job for job in found if known in (None, "", job_id(job))), None)
     for twin in found:
         if twin is not job and section(twin, "metadata", "labels").get(JOB_LABEL) == handle["name"]:
-            api.delete(id_of(twin))
+            api.delete(job_id(twin))
     return job
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.loopback import require_tls
 
 if TYPE_CHECKING:
     from nemo_runspec.cloud.storage.s3 import Object
@@ -33,12 +34,20 @@ class Bucket:
     ) -> None:
         from nemo_runspec.cloud.storage.s3 import S3, Keys
 
+        self._endpoint = endpoint
+        if token:  # the keys themselves are never sent: requests are signed with them
+            self._require_tls("the session's token (AWS_SESSION_TOKEN)")
         self._s3 = S3(Keys(access, secret, token), endpoint, region, timeout=30.0, patience=patience)
 
     def presign(self, url: str, seconds: int, method: str = "GET") -> str:
         """A URL by which anybody may do this one thing for so many seconds, at most a week. Asks nobody."""
+        self._require_tls("the presigned URL, and use it")
         with _told(url) as (bucket, key):
             return self._s3.presign(method, bucket, key, min(seconds, _WEEK))
+
+    def _require_tls(self, sent: str) -> None:
+        if "://" in self._endpoint:  # else it is asked over TLS
+            require_tls("s3_endpoint", self._endpoint, sent, example="https://s3.example.com")
 
     def head(self, url: str) -> Object | None:
         """What is there now: size in bytes, etag, metadata; None where nothing is."""

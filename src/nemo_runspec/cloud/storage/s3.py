@@ -157,7 +157,8 @@ class S3:
         """A URL by which anybody may do this one thing for so many seconds (at most a week)."""
         base, path = self._wire.place(bucket, key)
         host = base.partition("://")[2]
-        return base + presigned(self._wire.keys, self._wire.region, stamp_of(now), method, path, host, seconds)
+        stamp = stamp_of(self._wire.time() if now is None else now)
+        return base + presigned(self._wire.keys, self._wire.region, stamp, method, path, host, seconds)
 
     def stop(self) -> None:
         """Ends what other threads ask for, and all that comes after; they raise `S3Error`."""

@@ -15,6 +15,7 @@ import threading
 import time
 from base64 import b64encode
 from contextlib import suppress
+from email.utils import mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, BinaryIO, Callable, Mapping, NamedTuple, TypeVar  # noqa: UP035  (Python 3.6)
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
 _BLOCK = 1024 * 1024
+_SKEW = 60.0
+"""Seconds by which the service's clock may differ from the one we sign by, before ours is set by it."""
 _FIRST, _LONGEST = 0.3, 20.0
 """Seconds between two tries."""
 
@@ -188,6 +191,7 @@ class Wire:
         self.patience = patience
         self.stopped = threading.Event()
         self._local = threading.local()
+        self._ahead = 0.0
 
     def place(self, bucket: str, key: str) -> "tuple[str, str]":
         """Where an object is: scheme and host, and the encoded path."""
@@ -227,14 +231,35 @@ class Wire:
         base, path = self.place(bucket, key)
         host = base.partition("://")[2]
         request = Request(method, path, query or [], {**(headers or {}), "host": host}, _sha256(body))
-        signed = authorised(self.keys, self.region, stamp_of(), request)
-        self._go_on(bucket, key)
-        with _Trouble(self, bucket, key, base):
-            answer = self._exchange(base, method, path + ("?" + encoded(query) if query else ""), body, signed)
+        target = path + ("?" + encoded(query) if query else "")
+        answer = self._signed(bucket, key, base, target, request, body)
+        if answer.status == 403 and self._learns_time(answer):
+            self.read(answer, bucket, key)
+            answer = self._signed(bucket, key, base, target, request, body)
         if answer.status >= 300:
             said = self.read(answer, bucket, key)
             raise refusal(method, f"s3://{bucket}/{key}", answer.status, said, answer.getheader("Retry-After"))
         return answer
+
+    def _signed(
+        self, bucket: str, key: str, base: str, target: str, request: Request, body: bytes
+    ) -> http.client.HTTPResponse:
+        signed = authorised(self.keys, self.region, stamp_of(self.time()), request)
+        self._go_on(bucket, key)
+        with _Trouble(self, bucket, key, base):
+            return self._exchange(base, request.method, target, body, signed)
+
+    def time(self) -> float:
+        """Seconds since 1970 by the service's clock, as far as it has told that ours is another one."""
+        return time.time() + self._ahead
+
+    def _learns_time(self, answer: http.client.HTTPResponse) -> bool:
+        """Whether a refusal says, by its `Date`, that it may be for the time of the signature: it is mended then."""
+        told = parsedate_tz(answer.getheader("Date") or "")
+        ahead = mktime_tz(told) - time.time() if told else self._ahead
+        changed = abs(ahead - self._ahead) > _SKEW
+        self._ahead = ahead if changed else self._ahead
+        return changed
 
     def read(self, answer: http.client.HTTPResponse, bucket: str, key: str) -> bytes:
         """The rest of an answer."""

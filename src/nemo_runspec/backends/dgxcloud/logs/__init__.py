@@ -13,6 +13,7 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.history import never_ran
 from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
 from nemo_runspec.backends.dgxcloud.seen import is_over_now, state_now
+from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, Piece
 from nemo_runspec.transport.base import Unreachable
@@ -57,7 +58,7 @@ def _never_ran(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> boo
         return False
     if id not in _RAN and is_over_now(api, handle):
         stopped = state_now(api, handle) == "cancelled"
-        _RAN[id] = not stopped or kube.begun(handle, offsets) or not never_ran(api, id)
+        _RAN[id] = not stopped or kube.begun(handle, offsets) or not never_ran(api, Aside("run:ai", api.web), id)
     return not _RAN.get(id, True)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
 from nemo_runspec.backends.dgxcloud.logs.notice import said
-from nemo_runspec.backends.dgxcloud.seen import find, is_over_now, state_of, workload_name
+from nemo_runspec.backends.dgxcloud.seen import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.backends.dgxcloud.spec import BOOT, TRAININGS, base_spec
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
@@ -121,7 +121,7 @@ def _copy(handle: Handle) -> str:
 
 def _content(handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
     web = Web("", "the S3 service", headers=dict)
-    body = web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True).body
+    body = web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True, secret=True).body
     with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as tar:
         files = {member.name: tar.extractfile(member) for member in tar if member.name.endswith(".log")}
         return {name: file.read() for name, file in sorted(files.items()) if file is not None}
@@ -146,12 +146,12 @@ def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[fl
     """
     helper = _helper(handle)
     try:
-        id = str(api.create(TRAININGS, helper_payload(handle, address)).get("workloadId"))
+        id = workload_id(api.create(TRAININGS, helper_payload(handle, address)))
     except Refused:
         found = find(api, helper)
         if found is None:
             raise
-        id = str(found["id"])
+        id = workload_id(found)
     end, state = time.monotonic() + _PATIENCE, "submitting"
     try:
         while not is_over(state) and time.monotonic() < end:
@@ -175,7 +175,7 @@ def _tidy(api: RunaiApi, handle: Handle) -> None:
     with suppress(UserError):
         left = find(api, _helper(handle))
         if left is not None:
-            _delete(api, str(left["id"]))
+            _delete(api, workload_id(left))
         _TIDIED.add(_copy(handle))
 
 

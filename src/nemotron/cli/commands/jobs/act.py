@@ -102,12 +102,13 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     ended = [result for result in done if not isinstance(result, UserError)]
     after = Overview(store) if sweeps else overview
     sweeps_now = [sweep_now(after, each.name) for each in sweeps]
-    deleted = forget(store, ended) if command == "cancel" else {}
+    deleted, whole = forget(store, ended) if command == "cancel" else ({}, True)
     ended = after_deletion(store, ended, deleted)
     say_unstopped(ended)
     _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, deleted, as_json)
     _raise_first([result for result in done if isinstance(result, UserError)])
-    return 0 if all(record.over for record in ended) and all(each.status.over for each in sweeps_now) else 2
+    over = all(record.over for record in ended) and all(each.status.over for each in sweeps_now)
+    return 0 if over and whole else 2
 
 
 def retry(job: str) -> int:

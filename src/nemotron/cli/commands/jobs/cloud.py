@@ -165,13 +165,16 @@ def _replica_row(replica: Replica) -> tuple[str, ...]:
     return (rank, replica.state or "-", replica.node, replica.id, one_line(remark))
 
 
-def forget(store: JobStore, records: Sequence[JobRecord]) -> dict[str, list[str]]:
+def forget(store: JobStore, records: Sequence[JobRecord]) -> tuple[dict[str, list[str]], bool]:
     """Deletes what platforms keep of jobs that were cancelled, once their logs are here whole: name → what, in words.
 
     So ends a job that its platform does not stop. What cannot be deleted stays, and is said. The jobs' records here
     stay in any case.
+
+    Returns: with it, whether all of it was deleted.
     """
-    return {record.name: _forget(store, record) for record in records if _may_be_forgotten(record)}
+    done = {record.name: _forget(store, record) for record in records if _may_be_forgotten(record)}
+    return {name: lines for name, (lines, _) in done.items()}, all(whole for _, whole in done.values())
 
 
 def after_deletion(
@@ -200,7 +203,8 @@ def _may_be_forgotten(record: JobRecord) -> bool:
     return record.submitted and stopped and hasattr(get_backend(record.executor).load_provider(), "forget")
 
 
-def _forget(store: JobStore, record: JobRecord) -> list[str]:
+def _forget(store: JobStore, record: JobRecord) -> tuple[list[str], bool]:
+    """What was deleted, in words, and whether that is all."""
     from nemo_runspec.remote.absence import DELETED
     from nemo_runspec.remote.mirror import fetch_all
 
@@ -216,7 +220,8 @@ def _forget(store: JobStore, record: JobRecord) -> list[str]:
     except (UserError, OSError) as error:
         why = error.what if isinstance(error, UserError) else error.strerror
         say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")
-    return lines
+        return lines, False
+    return lines, True
 
 
 def _attempts(record: JobRecord) -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ def _was_lost_lately(entry: Entry) -> bool:
 def _row(record: JobRecord, seen: Seen | None, stale: Stale | None) -> tuple[str, ...]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
-    told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts))
+    told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts), _unknown(record, facts))
     return (
         record.name,
         f"{record.state}{code}{' (stale)' if stale else ''}",
@@ -123,6 +123,12 @@ def _why(record: JobRecord, facts: dict[str, Any]) -> str:
         return why
     waiting = (facts.get("overdue"), facts.get("replicas"), facts.get("waiting") or why)
     return "; ".join(str(text) for text in waiting if text)
+
+
+def _unknown(record: JobRecord, facts: dict[str, Any]) -> str:
+    """What its platform did not tell of it, and whether its exit code is still to come."""
+    code = "exit code not known yet" if record.unread and record.exit_code is None else ""
+    return "; ".join(filter(None, (code, str(facts.get("unanswered") or ""))))
 
 
 def _place(facts: dict[str, Any], state: str) -> str:

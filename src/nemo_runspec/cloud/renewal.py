@@ -1,0 +1,56 @@
+"""Requests made again: with fresh credentials where good ones were refused, and where a gateway answered in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from nemo_runspec.transport.web import NotKnown, Refused
+
+T = TypeVar("T")
+
+PAUSES: Sequence[float] = (0.5, 3.0)
+"""Seconds before each further try."""
+
+
+def with_fresh_credentials(ask: Callable[[], T], renew: Callable[[], object]) -> T:
+    """The answer to a question that may be asked twice, also where credentials that were taken are refused for once.
+
+    Args:
+        ask: only what does no harm if it is done twice. `renew`: gets the credentials anew, from where they are kept.
+
+    Raises:
+        Refused: they are still refused, or it is something else.
+    """
+    for pause in PAUSES:
+        try:
+            return ask()
+        except Refused as error:
+            if error.status not in (401, 403):
+                raise
+        time.sleep(pause)
+        renew()
+    return ask()
+
+
+def until_it_makes_sense(act: Callable[[], object]) -> None:
+    """Makes a change that may be made twice. A gateway's page is no answer: it is made again.
+
+    Where there is nothing to be changed any more by then, the first one has done it.
+
+    Raises:
+        NotKnown: none of the answers made sense. Others as `act`.
+    """
+    for number, pause in enumerate((*PAUSES, None)):
+        try:
+            act()
+            return
+        except NotKnown:
+            if pause is None:
+                raise
+            time.sleep(pause)
+        except Refused as error:
+            if not number or error.status != 404:
+                raise
+            return

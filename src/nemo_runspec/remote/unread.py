@@ -1,0 +1,63 @@
+"""Jobs that have ended and of which not all could be read then: the exit code, outputs, metrics. Read by a later look.
+
+Such a record has `unread` among its facts: why. Its state stands; the rest is written once the platform tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.record import is_over, now
+from nemo_runspec.remote.provider import Rest, Seen
+from nemo_runspec.script.markers import with_loss
+from nemo_runspec.supervise.metrics import keep_history, last_values
+
+Trouble = Callable[[str, Sequence[JobRecord]], object]
+
+
+def read_again(store: JobStore, records: Sequence[JobRecord], trouble: Trouble | None = None) -> list[JobRecord]:
+    """The records, in their order; those of which something was left to be read with what there is by now.
+
+    Args:
+        trouble: takes what keeps a platform from being asked; nothing is raised in any case.
+    """
+    return [_read(store, record, trouble) if record.unread else record for record in records]
+
+
+def _read(store: JobStore, record: JobRecord, trouble: Trouble | None) -> JobRecord:
+    provider = get_backend(record.executor).load_provider()
+    try:
+        [seen] = provider.look([record.handle])
+        [rest] = provider.rest([record.handle], [seen]) if _is_end(seen) else [Rest()]
+    except UserError as error:
+        if trouble is not None:
+            trouble(error.what, [record])
+        return record
+    return _corrected(store, record, seen, rest) if _is_end(seen) else record
+
+
+def _is_end(seen: Seen) -> bool:
+    """Whether the platform still has the job, and says how it ended."""
+    return not seen.gone and is_over(seen.state) and seen.state != "lost"
+
+
+def _corrected(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
+    if seen.state != record.state or seen.facts.get("unread"):
+        return record
+    with suppress(OSError):  # a curve is no reason not to say how the job ended
+        keep_history(store.folder(record.name), rest.history)
+    return store.correct(
+        record,
+        exit_code=seen.exit_code,
+        signal=seen.signal,
+        cause=with_loss(seen.reason, rest.lost_lines) or record.cause,
+        outputs={**record.outputs, **rest.outputs},
+        metrics={**record.metrics, **last_values(rest.history.splitlines())},
+        diagnosis=asdict(rest.diagnosis) if rest.diagnosis else record.diagnosis,
+        facts={**record.facts, "unread": None, "unanswered": None, **seen.facts, "asked": now()},
+    )

@@ -120,6 +120,7 @@ class Replica:
         id: the platform's. `index`: the node's rank, None where it is not known.
         state: in a word or two of the platform's, such as `Ready` or `InProgress`. `message`: in its words.
         problem: why it does not run, in our words, '' where it does: `pulling the image`, `no capacity`.
+        cpus, memory_mb: what it has, None where the platform does not say.
     """
 
     id: str
@@ -129,6 +130,8 @@ class Replica:
     message: str = ""
     problem: str = ""
     group: str = ""
+    cpus: float | None = None
+    memory_mb: int | None = None
 
 
 @dataclass(frozen=True)

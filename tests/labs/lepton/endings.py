@@ -42,7 +42,10 @@ def node(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     _hit(job, victim, Issue("SystemError", "Node not ready", (("Warning", "NodeNotReady", message),)))
     job.analysis = _analysis(attempt, "ERR_INFRA", "A node failed: submit the job again", "XID", message)
     group = lab.world.group_of(victim.node)
-    group.nodes[:] = [replace(each, unschedulable=True) if each.id == victim.node else each for each in group.nodes]
+    group.nodes[:] = [
+        replace(each, unschedulable=True, status=("NotReady",)) if each.id == victim.node else each
+        for each in group.nodes
+    ]
     assert victim.pod is not None
     victim.pod.kill()
 

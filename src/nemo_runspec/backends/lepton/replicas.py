@@ -64,7 +64,13 @@ def read_replica(told: Mapping[str, Any], job: str) -> Replica:
         message=message,
         problem=_problem(reason, message),
         group=str(node.get("node_group_id") or ""),
+        cpus=_number(status.get("cpu")),
+        memory_mb=None if (memory := _number(status.get("memory_in_mb"))) is None else int(memory),
     )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def waiting_of(replicas: Sequence[Replica]) -> str:

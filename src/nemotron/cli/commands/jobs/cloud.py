@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nemo_runspec.remote.provider import CloudProvider, Event, Replica, Seen
 
 _EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
-_REPLICAS = ("NODE RANK", "STATE", "MACHINE", "REPLICA", "REMARK")
+_REPLICAS = ("NODE RANK", "STATE", "MACHINE", "CPUS", "MEMORY", "REPLICA", "REMARK")
 
 _OTHERWISE: Mapping[str, str] = {
     "events": "what the platform has written about it: nemotron jobs logs --platform {name}",
@@ -54,7 +54,9 @@ def replicas(job: str, as_json: bool) -> int:
     if not found:
         print(f"{record.name}: it is {record.state} and has no replicas")
         return 0
-    print_table(_REPLICAS, [_replica_row(each) for each in found], [each.state for each in found], ("REPLICA",))
+    print_table(
+        _REPLICAS, [_replica_row(each) for each in found], [each.state for each in found], ("REPLICA", "MEMORY", "CPUS")
+    )
     return 0
 
 
@@ -162,7 +164,9 @@ def _event_row(event: Event) -> tuple[str, ...]:
 def _replica_row(replica: Replica) -> tuple[str, ...]:
     rank = "" if replica.index is None else str(replica.index)
     remark = ": ".join(filter(None, (replica.problem, replica.message)))
-    return (rank, replica.state or "-", replica.node, replica.id, one_line(remark))
+    cpus = "" if replica.cpus is None else f"{replica.cpus:g}"
+    memory = "" if replica.memory_mb is None else f"{replica.memory_mb / 1024:.4g} GB"
+    return (rank, replica.state or "-", replica.node, cpus, memory, replica.id, one_line(remark))
 
 
 def forget(store: JobStore, records: Sequence[JobRecord]) -> dict[str, list[str]]:

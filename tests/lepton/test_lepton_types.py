@@ -133,6 +133,15 @@ def look_around(api: LeptonApi) -> None:
             api.storage_permissions(volume["name"], id)
 
 
+@pytest.mark.parametrize("sdk", [NEWEST, INSTALLED])
+def test_what_is_wrong_is_found(sdk: str) -> None:
+    kind = f"{V2 if sdk else V1}.job:LeptonJob"
+    job = {"metadata": {}, "spec": {"nodes": [], "mounts": [{"path": "/", "mount_path": "/a"}]}}
+    found = problems(sdk, [Sample("it", kind, job)])
+    assert "it: spec.nodes: no such field of LeptonJobUserSpec" in found
+    assert any(line.startswith("it: spec.mounts.0.from: Field required") for line in found)
+
+
 def test_what_a_job_may_hold() -> None:
     """Every field that the lab takes is one of the type's."""
     body = filled(rules.KINDS["job"].schema)

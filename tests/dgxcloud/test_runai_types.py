@@ -163,7 +163,6 @@ def bodies(kind: str) -> Iterator[dict[str, object]]:
     yield {**outer, "spec": of_names({**schema._COMMON, **schema._KINDS[kind]})}
     if kind == "distributed":
         yield {**outer, "masterSpec": of_names(schema._COMMON)}
-    references = {name: names(check) for name, check in schema._REFERENCES.items()}
     inner: Mapping[str, object] = {
         "environmentVariables": [
             {**names(schema._ENVIRONMENT), **{k: names(v) for k, v in schema._REFERENCES.items()}}

@@ -121,6 +121,19 @@ def test_a_failure_that_no_node_knows_of(api: LeptonApi, lepton_lab: LeptonLab):
 
 
 @needs_mounts
+def test_a_gpu_that_is_full_by_leptons_word(api: LeptonApi, lepton_lab: LeptonLab):
+    """Nobody was killed: the exit code is not that of a killed process, and the kernel is not blamed."""
+    lepton_lab.scenario("full", "gpu_oom", **READY)
+    handle = submit(api, "full", "sleep 600")
+    seen = seen_as(api, handle, lambda seen: is_over(seen.state))
+    found = verdict(api, handle, seen)
+    assert found is not None
+    assert (found.kind, "kernel" in found.what, "GPU memory" in found.what) == ("out of memory", False, True)
+    assert found.platform["suggestion"] == "CUDA out of memory: reduce the batch size"
+    assert seen.exit_code != 137
+
+
+@needs_mounts
 def test_a_job_that_succeeds_or_was_stopped_has_no_verdict(api: LeptonApi, lepton_lab: LeptonLab):
     lepton_lab.scenario("good", "archived_ok")
     good, stopped = submit(api, "good", "true"), submit(api, "stopped")

@@ -57,11 +57,16 @@ _PARTNER = (
     'env_vars = { NCCL_DEBUG = "INFO" } says more'
 )
 
+GPU_MEMORY = (
+    r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|HIP out of memory"
+    r"|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: Out of memory"
+)
+"""How programs, and platforms that quote them, say that a GPU's memory was not enough: no process was killed."""
+
 PATTERNS: tuple[Pattern, ...] = (
     _entry(
         "out of GPU memory",
-        r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|HIP out of memory"
-        r"|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: Out of memory",
+        GPU_MEMORY,
         "{who} ran out of GPU memory",
         _GPU_MEMORY,
         Level.CRASH,

@@ -11,7 +11,16 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.history import began, moment, never_ran
-from nemo_runspec.backends.dgxcloud.states import ENDING, EXIT_CODES, NEVER_RAN, PHASES, PLACED, Meaning, meaning
+from nemo_runspec.backends.dgxcloud.states import (
+    ENDING,
+    EXIT_CODES,
+    NEVER_RAN,
+    PHASES,
+    PLACED,
+    Meaning,
+    is_begun,
+    meaning_of,
+)
 from nemo_runspec.backends.dgxcloud.waiting import Wait, unasked, wait_of
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, Seen
@@ -61,7 +70,7 @@ def _many(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
     rows |= _listed(islice(api.workloads([_project(left[0])], deleted=True), _DELETED), left) if left else {}
     pairs = [(handle, rows.get(_key(handle))) for handle in handles]
-    asked = _asked([_meaning_of(row).state if row else "" for _, row in pairs])
+    asked = _asked([meaning_of(row).state if row else "" for _, row in pairs])
     return [_described(api, *pair, few=False, ask=n in asked) for n, pair in enumerate(pairs)]
 
 
@@ -96,7 +105,7 @@ def state_now(api: RunaiApi, handle: Handle) -> str:
 def state_of(api: RunaiApi, handle: Handle) -> str:
     """Our word for how a job with an id is now, `lost` where run:ai has it no more. One request."""
     row = _detail(api, str(handle["id"]))
-    state = "lost" if row is None else _meaning_of(row).state
+    state = "lost" if row is None else meaning_of(row).state
     _remember(str(handle["id"]), state)
     return state
 
@@ -120,7 +129,8 @@ def seen_of(
     if row is None:
         return _missing(handle)
     phase = _phase(row)
-    found = _after_deletion(handle, row, PLACED if wait.placed else known or meaning(phase))
+    usual = known or meaning_of(row)
+    found = _after_deletion(handle, row, PLACED if wait.placed and usual.state == "queued" else usual)
     over = is_over(found.state)
     said = str(row.get("phaseMessage") or "") or found.said
     return Seen(
@@ -131,6 +141,7 @@ def seen_of(
             **_facts(handle, row, phase, wait.why or said if found.waits else "", nodes or wait.nodes),
             **({} if wait.phase is None else {"phase": wait.phase or found.waits}),
             **({"failing": True} if wait.failing else {}),
+            **({"begun": True} if is_begun(row) else {}),
         },
         started=started,
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
@@ -149,7 +160,7 @@ def _described(api: RunaiApi, handle: Handle, row: Row | None, *, few: bool, ask
     """A row with what is asked besides: why it waits or since when it ran where `ask`, and where it runs or ran."""
     if row is None:
         return seen_of(handle, None)
-    known, nodes, started = _meaning_of(row), "", None
+    known, nodes, started = meaning_of(row), "", None
     if _phase(row) in ENDING and not _has_run(api, row, ask=few):
         return seen_of(handle, row, known=NEVER_RAN)
     if ask and is_over(known.state):
@@ -208,10 +219,6 @@ def _detail(api: RunaiApi, id: str) -> Row | None:
 def _deleted(api: RunaiApi, handle: Handle) -> Iterator[Row]:
     rows = api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=True)
     return (row for row in rows if row.get("id") == handle["id"])
-
-
-def _meaning_of(row: Row) -> Meaning:
-    return meaning(_phase(row))
 
 
 def _phase(row: Row) -> str:

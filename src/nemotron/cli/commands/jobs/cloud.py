@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.remote.diagnosis import platform_of, rows_of
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
 from nemotron.cli.commands.jobs.say import said_when_slow, say
 
@@ -25,7 +26,7 @@ _OTHERWISE: Mapping[str, str] = {
 }
 """Where the same is to be had for a job whose platform has no such thing."""
 
-_VERDICT = {"kind": "kind", "diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+_VERDICT = ("kind", "what", "evidence", "remedy")
 
 
 def events(job: str, as_json: bool) -> int:
@@ -72,16 +73,16 @@ def diagnose(job: str, as_json: bool) -> int:
         print_json(_as_json(record, verdict, seen))
         return 0
     print(_headline(record))
-    told = {**verdict, "kind": verdict.get("kind") or "not known"} if any(verdict.values()) else {}
-    rows = [(label, one_line(str(told.get(key) or ""))) for label, key in _VERDICT.items()]
-    rows = [row for row in rows if row[1]] or [("diagnosis", _nothing(record, seen))]
-    print("\n".join(line for row in rows for line in _wrapped(*row)))
+    rows = [("kind", str(verdict.get("kind") or "not known")), *rows_of(verdict)] if any(verdict.values()) else []
+    rows = rows or [("diagnosis", _nothing(record, seen))]
+    wide = max(len("what to do"), *(len(label) for label, _ in rows))
+    print("\n".join(line for label, text in rows for line in _wrapped(label.ljust(wide), one_line(text))))
     return 0
 
 
 def _wrapped(label: str, text: str) -> list[str]:
     """A row of two columns, the second one as wide as the terminal has room for."""
-    lead = f"  {label.ljust(max(map(len, _VERDICT)))}  "
+    lead = f"  {label}  "
     width = terminal_width()
     if width is None or width < len(lead) + 20:
         return [lead + text]
@@ -129,10 +130,19 @@ def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
 
 def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: Seen | None) -> dict[str, Any]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
-    told = {key: str(verdict.get(key) or "") for key in _VERDICT.values()}
+    told = {key: str(verdict.get(key) or "") for key in _VERDICT}
+    theirs = {key: value for key, value in platform_of(verdict).items() if key != "name"}
     known = {key: facts.get(key) for key in ("waiting", "overdue", "replicas", "nodes") if facts.get(key)}
     why = record.reason or record.cause
-    return {"name": record.name, "state": record.state, "reason": why, "exit_code": record.exit_code, **told, **known}
+    return {
+        "name": record.name,
+        "state": record.state,
+        "reason": why,
+        "exit_code": record.exit_code,
+        **told,
+        **theirs,
+        **known,
+    }
 
 
 def _headline(record: JobRecord) -> str:

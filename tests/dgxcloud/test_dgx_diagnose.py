@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudkit import LARGE, POD, RAISES, READY
+from cloudkit import GAVE_UP, LARGE, POD, RAISES, READY
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from waiting import LONG, until
@@ -24,6 +24,7 @@ STOPPED = {**READY, "grace": LONG}
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
+    "gave-up": ("", {}, GAVE_UP, "user code", "error: data_dir /nowhere holds no whole dataset", 1),
     "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
     "quick": ("quickfail", {"script": "echo No such file: foo.py >&2; exit 1"}, "true", "user code", "", 1),
     "lines-lost": ("truncated_log", {"lost_end": 1}, RAISES, "user code", "ValueError", 1),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudkit import LARGE, POD, RAISES, READY
+from cloudkit import GAVE_UP, LARGE, POD, RAISES, READY
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
@@ -27,6 +27,7 @@ BROKEN_UPLOAD = "nemotron-end: node=0 exit_code=1 phase=command reason=outputs: 
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
+    "gave-up": ("", {}, GAVE_UP, "user code", "error: data_dir /nowhere holds no whole dataset", 1),
     "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
     "quick": ("quickfail", {}, "true", "user code", "cannot import name", 1),
     "archived": ("archived_fail", {}, RAISES, "user code", "ValueError", 1),

@@ -319,6 +319,7 @@ class _Builder:
             takes_config=self.choice is not None,
             setup=(*spec.setup, *(env.get("startup_commands") or ())),
             beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
+            world_size=env.get("world_size") or "processes",
         )
 
 
@@ -339,9 +340,14 @@ def _missing_secrets(environment: JobEnvironment) -> list[str]:
 
 def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
     gpus, processes = env.get("gpus_per_node") or 0, processes_per_node(env)
+    found = []
     if launch == "torchrun" and gpus and processes != gpus:
-        return [f"{processes} processes per node for {gpus} GPUs per node"]
-    return []
+        found.append(f"{processes} processes per node for {gpus} GPUs per node")
+    if launch == "torchrun" and env.get("world_size") == "nodes":
+        found.append(
+            'world_size = "nodes" does nothing for this recipe: torchrun tells its processes how many they are'
+        )
+    return found
 
 
 def _said(line: str, lines: list[str]) -> bool:

@@ -137,7 +137,7 @@ class Case:
         end, said = self.end, self.symptom
         if end is None or end.phase == "start" or end.signal or end.received or end.exit_code in _TOLD_TO_STOP:
             return False
-        return said is not None and said.level >= Level.CRASH and LOG_KINDS.get(said.kind) == "user code"
+        return said is not None and said.level >= Level.SAID and LOG_KINDS.get(said.kind) == "user code"
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -244,7 +244,7 @@ def _by_log(case: Case) -> Diagnosis | None:
 
 def _by_clear_log(case: Case) -> Diagnosis | None:
     """The log names a cause, not just what might be one or follow from one."""
-    return _by_log(case) if case.symptom is not None and case.symptom.level >= Level.CRASH else None
+    return _by_log(case) if case.symptom is not None and case.symptom.level >= Level.SAID else None
 
 
 def _analysis(case: Case) -> Diagnosis | None:

@@ -68,7 +68,7 @@ def diagnose(job: str, as_json: bool) -> int:
     store, record = _asked(job)
     with said_when_slow([record]):
         record, seen = refresh(store, [record])[0]
-        verdict = dict(record.diagnosis) or _fresh(record, seen)
+        verdict = dict(record.diagnosis) or _fresh(record, seen) or _of_log(store, record)
     if as_json:
         print_json(_as_json(record, verdict, seen))
         return 0
@@ -126,6 +126,15 @@ def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
         return {}
     found = cast("CloudProvider", provider).diagnose(record.handle, seen or provider.look([record.handle])[0])
     return asdict(found) if found else {}
+
+
+def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
+    """What the end of its log says of a job that failed, where no platform says more; empty where that is nothing."""
+    from nemo_runspec.jobs.follow import log_of
+    from nemo_runspec.remote.symptoms import find, tail_of
+
+    said = find(tail_of(log_of(store.folder(record.name)))) if record.state == "failed" else None
+    return {} if said is None else {key: getattr(said, key) for key in _VERDICT}
 
 
 def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: Seen | None) -> dict[str, Any]:

@@ -35,7 +35,12 @@ FIELDS: tuple[Field, ...] = (
     Field("run_dir_here", "str", "The directory for jobs as this machine sees it, where it is mounted here too."),
     Field("inputs", "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'),
     Field("outputs", "list[str]", "Paths of the job that are copied to output_url, also when it has failed."),
-    Field("output_url", "str", "Where outputs go, such as s3://bucket/results; below it, a folder for each job."),
+    Field(
+        "output_url",
+        "str",
+        "Where outputs go, such as s3://bucket/results; below it, a folder for each job. By default results in the "
+        "bucket that S3_BUCKET_NAME names, where there are outputs.",
+    ),
     Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
     Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
     Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
@@ -101,6 +106,11 @@ class CloudTarget:
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
+    @property
+    def storage(self) -> tuple[str, ...]:
+        """Where storage that outlives the pods is mounted in them; each backend's own."""
+        return ()
+
 
 def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a `CloudTarget` from a merged profile, but for those that a backend finds out."""
@@ -113,10 +123,17 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
         **{key: whole_seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
         **{key: str(env.get(key) or _variable(env, name) or usual) for key, (name, usual) in _S3_VARIABLES.items()},
-        **texts(env, "code_url", "run_dir_here", "output_url", unset=""),
+        **texts(env, "code_url", "run_dir_here", unset=""),
+        "output_url": _output_url(env),
         **tables(env, "inputs", "secret_vars", "custom_spec"),
         **lists(env, "outputs", "pre_launch_commands"),
     }
+
+
+def _output_url(env: Mapping[str, Any]) -> str:
+    """Where outputs go; '' where nobody says so, or there are none."""
+    bucket = _variable(env, "S3_BUCKET_NAME").strip().removeprefix("s3://").strip("/") if env.get("outputs") else ""
+    return str(env.get("output_url") or (f"s3://{bucket}/results" if bucket else ""))
 
 
 def _variable(env: Mapping[str, Any], name: str) -> str:
@@ -140,7 +157,8 @@ def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
 
 
 def _urls(env: Mapping[str, Any]) -> list[UserError]:
-    urls = {key: str(env[key]) for key in ("code_url", "output_url") if env.get(key)}
+    urls = {"code_url": str(env.get("code_url") or ""), "output_url": _output_url(env)}
+    urls = {key: url for key, url in urls.items() if url}
     urls |= {f"inputs: {path}": str(url) for path, url in (env.get("inputs") or {}).items()}
     return [problem for name, url in urls.items() if (problem := _url(name, url))]
 
@@ -161,8 +179,9 @@ def _data(env: Mapping[str, Any]) -> list[UserError]:
         for key, path in paths
         if not path.startswith("/")
     ]
-    if env.get("outputs") and not env.get("output_url"):
-        found.append(UserError("outputs: output_url does not say where they go", remedy="such as s3://bucket/results"))
+    if env.get("outputs") and not _output_url(env):
+        remedy = "such as s3://bucket/results; or export S3_BUCKET_NAME=bucket"
+        found.append(UserError("outputs: output_url does not say where they go", remedy=remedy))
     return found
 
 

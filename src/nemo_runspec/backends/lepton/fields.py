@@ -151,6 +151,11 @@ class LeptonTarget(CloudTarget):
     ray_version: str | None = None
     launched_from_cluster: bool = False
 
+    @property
+    def storage(self) -> tuple[str, ...]:
+        """As `CloudTarget.storage`."""
+        return (*(str(mount["mount_path"]) for mount in self.mounts), *filter(None, [self.mounted_at]))
+
 
 def make_target(request: TargetRequest) -> LeptonTarget:
     """The Lepton part of a plan.

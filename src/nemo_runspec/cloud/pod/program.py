@@ -121,6 +121,7 @@ def _data(plan: Plan) -> str | None:
         "output_url": f"{target.output_url.rstrip('/')}/{plan.name}" if target.output_url else "",
         "endpoint": target.s3_endpoint,
         "region": target.s3_region,
+        "staged": list(target.storage),
         "cache": f"{run_dir(plan).rstrip('/')}/s3" if target.shared else None,
         # The pod finds out which outputs lie on no mount: their paths may be links, and custom_spec may add mounts.
         "kept": f"{run_dir(plan).rstrip('/')}/outputs/{plan.name}" if target.shared and target.outputs else None,

@@ -43,6 +43,13 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
     Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
+    Field(
+        "cloud_metadata",
+        "bool",
+        "Give the job CLOUD_METADATA: for each bucket that this profile names its region, endpoint and keys, as JSON, "
+        "where containers of NVIDIA's TAO Toolkit look for them.",
+        default=False,
+    ),
     Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
     Field(
         "pull_timeout",
@@ -77,6 +84,7 @@ class CloudTarget:
     Args:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
         s3_endpoint: '' is Amazon's.
+        cloud_metadata: the buckets of which the job is told where they are and with which keys, in `CLOUD_METADATA`.
         queue_timeout, pull_timeout, start_timeout: seconds. `on_timeout`: `warn`, `stop`, or '' for what fits each.
         stall_timeout: seconds without progress, after which the job ends itself; None for as long as it likes.
         retries: of a job that was evicted or had a bad node; never of one that failed by itself.
@@ -93,6 +101,7 @@ class CloudTarget:
     output_url: str = ""
     s3_endpoint: str = ""
     s3_region: str = ""
+    cloud_metadata: tuple[str, ...] = ()
     queue_timeout: int = 900
     pull_timeout: int = 3600
     start_timeout: int = 900
@@ -125,6 +134,7 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
         **{key: str(env.get(key) or _variable(env, name) or usual) for key, (name, usual) in _S3_VARIABLES.items()},
         **texts(env, "code_url", "run_dir_here", unset=""),
         "output_url": _output_url(env),
+        "cloud_metadata": _buckets(env) if env.get("cloud_metadata") else (),
         **tables(env, "inputs", "secret_vars", "custom_spec"),
         **lists(env, "outputs", "pre_launch_commands"),
     }
@@ -136,6 +146,13 @@ def _output_url(env: Mapping[str, Any]) -> str:
     return str(env.get("output_url") or (f"s3://{bucket}/results" if bucket else ""))
 
 
+def _buckets(env: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every bucket that a profile, or S3_BUCKET_NAME, names, each once."""
+    urls = [*(str(url) for url in (env.get("inputs") or {}).values()), _output_url(env)]
+    named = [url.partition("://")[2].partition("/")[0] for url in urls]
+    return tuple(filter(None, dict.fromkeys([*named, _variable(env, "S3_BUCKET_NAME").strip()])))
+
+
 def _variable(env: Mapping[str, Any], name: str) -> str:
     """The job's own variable, else this machine's."""
     return str((env.get("env_vars") or {}).get(name) or os.environ.get(name, ""))
@@ -143,7 +160,11 @@ def _variable(env: Mapping[str, Any], name: str) -> str:
 
 def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
     """What is wrong with the shared keys; each begins with the key's name."""
-    return [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
+    found = [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
+    if env.get("cloud_metadata") and not _buckets(env):
+        remedy = "set inputs or outputs, or export S3_BUCKET_NAME=bucket"
+        found.append(UserError("cloud_metadata: no bucket is named that it could tell of", remedy=remedy))
+    return found
 
 
 def _timeouts(env: Mapping[str, Any]) -> list[UserError]:

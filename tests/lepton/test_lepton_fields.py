@@ -123,7 +123,7 @@ def test_where_outputs_go_by_default(monkeypatch):
     told = target_of(mounts=[MOUNT], cloud_metadata=True, inputs={"/in": "s3://data/x"})
     assert (told.cloud_metadata, told.storage) == (("data", "team"), ("/mnt/data",))
     monkeypatch.delenv("S3_BUCKET_NAME")
-    with pytest.raises(UserError, match="^outputs: output_url does not say"):
+    with pytest.raises(UserError, match=r"^outputs: output_url does not say"):
         target_of(mounts=[MOUNT], outputs=["/out"])
-    with pytest.raises(UserError, match="^cloud_metadata: no bucket is named"):
+    with pytest.raises(UserError, match=r"^cloud_metadata: no bucket is named"):
         target_of(mounts=[MOUNT], cloud_metadata=True)

@@ -12,26 +12,27 @@ import signal
 import sys
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.data_cache import AT_ONCE, Brought, Spot, bring, in_cache, link
+    from nemo_runspec.cloud.storage.data_cache import Brought, Spot, bring, in_cache
     from nemo_runspec.cloud.storage.data_kept import keep, place_of
     from nemo_runspec.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
-    from nemo_runspec.cloud.storage.s3 import PART, S3, S3Error, from_environment, split
+    from nemo_runspec.cloud.storage.data_sent import send
+    from nemo_runspec.cloud.storage.s3 import S3, S3Error, from_environment, split
 else:  # in a job's directory
-    from data_cache import AT_ONCE, Brought, Spot, bring, in_cache, link
+    from data_cache import Brought, Spot, bring, in_cache
     from data_kept import keep, place_of
     from data_outputs import Upload, is_shared, output_names, uploads, why
-    from s3 import PART, S3, S3Error, from_environment, split
+    from data_sent import send
+    from s3 import S3, S3Error, from_environment, split
 
 PROGRAMS = (
-    "data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "data_staged.py", "s3.py", "s3_wire.py",
-    "s3_names.py",
+    "data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "data_sent.py", "data_staged.py", "s3.py",
+    "s3_wire.py", "s3_names.py",
 )  # fmt: skip
 
 LOCK_SECONDS = 60
@@ -65,13 +66,6 @@ class Found(NamedTuple):
     own: "list[Upload]"
     problems: "list[str]"
     missing: "list[str]"
-
-
-class Sent(NamedTuple):
-    """How large it was, or why it was not sent."""
-
-    size: int
-    problem: str
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -173,7 +167,7 @@ def _upload(s3: S3, job: Job, found: Found) -> "list[str]":
     keys = ["/".join(filter(None, (prefix.rstrip("/"), each.key.lstrip("/")))) for each in files]
     places = _places(job, found, bucket)
     whole = [Upload(each.file, key) for each, key in zip(files, keys)]  # noqa: B905  (Python 3.10)
-    sent = list(_sent(whole, partial(_send, s3, bucket, places)))
+    sent = list(send(s3, bucket, whole, places))
     done = [each for each in sent if not each.problem]
     if files or job.node == 0:
         size, seconds = sum(each.size for each in done), time.monotonic() - began
@@ -236,43 +230,6 @@ def _refuse_nested(paths: "list[str]") -> None:
         inside = [each for each in paths if each.rstrip("/").startswith(path.rstrip("/") + "/")]
         if inside:
             raise S3Error(f"input {inside[0]} lies in input {path}", "choose paths that do not contain each other")
-
-
-def _sent(uploads: "list[Upload]", send: "Callable[[Upload], Sent]") -> "Iterator[Sent]":
-    """Sends small files several at a time, then large ones in parts of which several go at a time."""
-    large = [each for each in uploads if _is_large(each.file)]
-    small = set(uploads).difference(large)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(send, sorted(small))
-    for each in large:
-        yield send(each)
-
-
-def _is_large(file: Path) -> bool:
-    with suppress(OSError):
-        return file.stat().st_size >= PART
-    return False
-
-
-def _send(s3: S3, bucket: str, places: "dict[Path, tuple[Path, Spot]]", upload: Upload) -> Sent:
-    try:
-        with upload.file.open("rb") as file:
-            size = s3.upload(bucket, upload.key, file, at_once=AT_ONCE)
-    except S3Error as error:
-        return Sent(0, str(error))
-    except OSError as error:
-        return Sent(0, why(upload.file, error))
-    if upload.file in places:
-        with suppress(S3Error, OSError):  # it is fetched where it is wanted, then
-            _remember(s3, bucket, upload.key, *places[upload.file])
-    return Sent(size, "")
-
-
-def _remember(s3: S3, bucket: str, key: str, place: Path, spot: Spot) -> None:
-    """Makes the file that stays on the mount the cache's copy of the object that was just made of it."""
-    found = s3.head(bucket, key)
-    if place.stat().st_size == found.size:
-        link(spot, found, place)
 
 
 def _judged(problems: "list[str]", missing: "list[str]", kept: str, *, failed: bool) -> int:

@@ -19,6 +19,11 @@ exit "$code"
 
 LARGE = "python3 -c 'import time; much = bytearray(50_000_000); time.sleep(600)'"
 RAISES = """python3 -c 'raise ValueError("a shape is wrong")'"""
+GAVE_UP = (
+    "echo 'error: data_dir /nowhere holds no whole dataset' >&2; "
+    "python3 -c 'class ChildFailedError(Exception): pass\nraise ChildFailedError(\"main.py FAILED\")'; exit 1"
+)
+"""As torchrun ends whose process has."""
 
 READY = {"when": "step 1"}
 """Strikes once the pod has said so: before that it heeds no signal."""

@@ -78,6 +78,13 @@ def test_contract(bench):
     assert "RANK" not in told
 
 
+def test_world_size_counts_nodes(bench):
+    """`WORLD_SIZE` counts nodes where a profile says so, and the GPUs of each are told beside it."""
+    bench.profile(world_size="nodes", nproc_per_node=2)
+    told = bench.attached("tell(**os.environ)").told
+    assert (told["WORLD_SIZE"], told["NUM_GPU_PER_NODE"], told["NNODES"]) == ("1", "0", "1")
+
+
 def test_working_directory(bench):
     """A job starts in the directory that the profile names, whatever characters its name has."""
     folder = f"{bench.project.state}/run/it's a $x ü"

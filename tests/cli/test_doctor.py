@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from labs.web import HttpError, Request, WebLab, route
 from support import Outcome, Project
 
 from nemo_runspec.backends.base import Backend
@@ -102,8 +104,53 @@ def test_an_executor_without_checks():
     assert (check.verdict, "no checks for executor 'plugin'" in check.seen) == ("skipped", True)
 
 
+class Hub(WebLab):
+    """Hugging Face's hub, as far as it says who somebody is."""
+
+    @route("GET", "/api/whoami-v2")
+    def whoami(self, request: Request) -> Any:
+        if request.headers.get("Authorization") != "Bearer hf_good":
+            raise HttpError(401, "Invalid credentials in Authorization header")
+        return {"name": "somebody"}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    lab = Hub()
+    monkeypatch.setenv("HF_ENDPOINT", lab.origin)
+    yield lab
+    lab.close()
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_token_that_the_hub_knows(nemotron, project: Project, monkeypatch, hub: Hub, listed: bool):
+    """It is asked where it answers, whether the profile lists the token or not; nobody else gets it."""
+    project.write("env.toml", f'[laptop]\nexecutor = "local"\nsecrets = {["HF_TOKEN"] if listed else []}\n')
+    for token, verdict, words in (
+        ("hf_good", "ok", f"{hub.origin} accepts it"),
+        ("hf_canary", "failed", f"{hub.origin} does not accept HF_TOKEN (environment)"),
+        ("hf_unasked", "ok", "did not say whether it accepts it"),
+    ):
+        monkeypatch.setenv("HF_TOKEN", token)
+        hub.fault("GET *", "503", times=1 if token == "hf_unasked" else 0)
+        told = nemotron("doctor", "laptop", "--json")
+        check = found(told, "Hugging Face")
+        assert (check["verdict"], words in check["seen"]) == (verdict, True), check
+        assert token not in told.out + told.err
+    for name, value, words in (
+        ("HF_HUB_OFFLINE", "1", "found (environment)"), ("HF_ENDPOINT", "http://hub.invalid", "is no https:// address"),
+    ):  # fmt: skip
+        hub.calls.clear()
+        monkeypatch.setenv("HF_TOKEN", "hf_good")
+        monkeypatch.setenv(name, value)
+        check = found(nemotron("doctor", "laptop", "--json"), "Hugging Face")
+        assert (check["verdict"], check["seen"].endswith(words), hub.calls) == ("ok", True, [])
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+
 def test_credentials_are_found_and_never_shown(nemotron, project: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HF_TOKEN", "hf_canary")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     told = nemotron("doctor", "laptop", "--json")
     assert found(told, "Hugging Face")["verdict"] == "ok"
     assert found(told, "W&B")["verdict"] == "warning"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
-from s3kit import Pod, ended, noise
+from s3kit import Pod, client, ended, noise
 from waiting import until
 
 from nemo_runspec.cloud.storage import data, data_cache
@@ -244,3 +245,54 @@ def test_without_keys_nothing_is_asked(pod, s3_lab, tmp_path):
     names = {"AWS_ACCESS_KEY_ID": s3_lab.access_key, "AWS_SECRET_ACCESS_KEY": s3_lab.secret_key}
     s3_lab.put(URL, b"x")
     assert pod.run("get", inputs={str(tmp_path / "x"): URL}, env=names).code == 0
+
+
+def test_what_lies_on_a_mount_already_is_used_where_it_is(pod, s3_lab, tmp_path):
+    """`MOUNT/bucket/key` of the same content, sent whole or in parts, is not copied; another one is fetched."""
+    large = noise(20_000_000)
+    for name, content in {"same": b"a", "other": b"b", "large": large, "missing": b"c"}.items():
+        s3_lab.put(f"s3://bucket/many/{name}", content)
+    with tempfile.TemporaryFile() as file:
+        file.write(large)
+        file.seek(0)
+        client(s3_lab).upload("bucket", "many/large", file)
+    lustre = tmp_path / "lustre"
+    (lustre / "bucket" / "many").mkdir(parents=True)
+    for name, content in {"same": b"a", "other": b"x", "large": large}.items():
+        (lustre / "bucket" / "many" / name).write_bytes(content)
+    path, told = tmp_path / "in", {"staged": ["/nowhere", str(lustre)]}
+    done = pod.run("get", inputs={str(path): "s3://bucket/many/"}, **told)
+    assert (done.code, done.err) == (0, "")
+    assert "4 files" in done.out and "2 of them as they lay on a mount" in done.out
+    assert {each.name: each.read_bytes() for each in path.iterdir()} == {
+        "same": b"a", "other": b"b", "large": large, "missing": b"c"
+    }  # fmt: skip
+    assert (path / "same").resolve() == lustre / "bucket" / "many" / "same"
+    assert sorted(call.path for call in gets(s3_lab)) == ["/bucket/many/missing", "/bucket/many/other"]
+    again = pod.run("get", inputs={str(path): "s3://bucket/many/"}, **told)
+    assert "4 of them from the cache" in again.out, "it is not read again"
+    (lustre / "bucket" / "many" / "same").write_bytes(b"z")
+    s3_lab.put("s3://bucket/many/large", b"new")
+    assert pod.run("get", inputs={str(path): "s3://bucket/many/"}, **told).code == 0
+    assert ((path / "same").read_bytes(), (path / "large").read_bytes()) == (b"a", b"new")
+    assert (lustre / "bucket" / "many" / "large").read_bytes() == large, "it is not ours to change"
+
+
+def test_outputs_are_inputs_of_the_next_job_without_being_fetched(pod, s3_lab, tmp_path):
+    """Those that are kept on the mount, and those that lie on it; until they change there."""
+    own, shared = tmp_path / "pod" / "out", pod.job.parent.parent / "results"
+    for folder, content in ((own, b"one"), (shared, b"two")):
+        folder.mkdir(parents=True)
+        (folder / "model.bin").write_bytes(content)
+    kept = pod.job.parent.parent / "outputs" / "job-1"
+    told = {"outputs": [str(shared)], "output_url": "s3://bucket/results/job-1", "kept": str(kept)}
+    assert pod.run("put", **told).code == 0
+    s3_lab.calls.clear()
+    path = tmp_path / "in"
+    done = pod.run("get", inputs={str(path): "s3://bucket/results/job-1/"})
+    assert (done.code, "1 of them from the cache" in done.out, gets(s3_lab)) == (0, True, [])
+    assert [each.read_bytes() for each in path.rglob("model.bin")] == [b"two"]
+    (shared / "model.bin").write_bytes(b"changed")
+    assert pod.run("get", inputs={str(path): "s3://bucket/results/job-1/"}).code == 0
+    assert [each.read_bytes() for each in path.rglob("model.bin")] == [b"two"], "as it was uploaded"
+    assert (shared / "model.bin").read_bytes() == b"changed"

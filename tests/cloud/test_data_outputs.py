@@ -242,3 +242,17 @@ def test_no_copy_leaves_the_folder_for_copies(pod, s3_lab, own):
 )
 def test_outputs_keep_what_tells_them_apart(outputs, names):
     assert output_names(outputs) == names
+
+
+def test_what_is_kept_is_an_input_of_another_job_without_being_fetched(pod, s3_lab, own, tmp_path):
+    """The copy on the mount is found there; once it is gone the object is fetched."""
+    kept, path = pod.job / "outputs", tmp_path / "in"
+    (own / "x").write_bytes(b"x")
+    assert put(pod, own / "x", kept=str(kept)).code == 0
+    (own / "x").unlink()
+    s3_lab.calls.clear()
+    done = pod.get(path, f"{TO}/x")
+    assert (done.code, path.read_bytes(), path.resolve()) == (0, b"x", kept / "x")
+    assert [call for call in s3_lab.calls if call.method == "GET"] == []
+    (kept / "x").unlink()
+    assert (pod.get(path, f"{TO}/x").code, path.read_bytes()) == (0, b"x")

@@ -57,6 +57,21 @@ def test_inputs_come_and_outputs_go_also_when_the_job_has_failed(with_data, s3_l
     assert (pod.end.exit_code, pod.end.reason) == (code, "")
 
 
+def test_a_container_that_reads_cloud_metadata(tmp_path):
+    """Each bucket with where it is, and the keys as they are there: they stand in no file of the job."""
+    secret = 'a"b\\c&$(id)/+='
+    target = {"cloud_metadata": ("bucket", "other"), "s3_endpoint": "https://s3.example.com", "s3_region": "eu-1"}
+    script = "import json, os\nprint('TOLD', json.dumps(json.loads(os.environ['CLOUD_METADATA'])))\n"
+    cargo = loaded(cloud_plan(tmp_path, script, target=target))
+    for keys in (("ACCESS_KEY", "SECRET_KEY"), ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")):
+        pod = start(cargo, **dict(zip(keys, ("AKIA", secret), strict=True)))
+        assert pod.wait() == 0, pod.text
+        [line] = [line for line in pod.text.splitlines() if "TOLD" in line]
+        place = {"cloud_region": "eu-1", "endpoint_url": "https://s3.example.com"}
+        place |= {"access_key": "AKIA", "secret_key": secret}
+        assert json.loads(line.partition("TOLD ")[2]) == {"aws": {"bucket": place, "other": place}}
+
+
 def test_both_nodes_find_the_inputs_and_lose_no_output(with_data, s3_lab, tmp_path):
     cargo, env = with_data(nodes=2)
     env["PATH"] = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from nemo_runspec.cloud.diagnosis.meanings import LOG_KINDS, MEANINGS, TELLING, Advice
-from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word, diagnose, meaning_of
+from nemo_runspec.cloud.diagnosis.meanings import (
+    LOG_KINDS,
+    MEANINGS,
+    TELLING,
+    Advice,
+    meaning_of,
+    says_killed_for_memory,
+)
+from nemo_runspec.cloud.diagnosis.pulls import may_pass
+from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word, diagnose
 from nemo_runspec.cloud.pod.marker import End
+from nemo_runspec.remote.diagnosis import rows_of
 from nemo_runspec.remote.patterns import PATTERNS
 from nemo_runspec.remote.provider import Diagnosis
 
@@ -16,6 +26,7 @@ NO_DNS = (
     'Failed to pull image "nvcr.io/nvidia/nemo:25.11": rpc error: code = Unavailable desc = failed to do request: '
     'Head "https://nvcr.io/v2/nvidia/nemo/manifests/25.11": dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host'
 )
+DENIED = 'Failed to pull image "nvcr.io/x:1": failed to authorize: unexpected status: 401 Unauthorized'
 KINDS = {"user code", "out of memory", "image", "capacity", "credentials", "node", "eviction", "storage", ""}
 ADVICE = Advice("the platform", {kind: f"mend {kind}" for kind in KINDS if kind} | {"image login": "see NGC_KEY"})
 
@@ -133,6 +144,18 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "failed before it was evicted": (
         "user code", "ValueError", {"events": words("Preempted: taken"), "tail": TRACEBACK, "ends": [end()]}
     ),
+    "the platform's word for a full GPU": (
+        "out of memory", "CUDA error: out of memory",
+        {"analysis": Analysis("ERR_PROGRAM", "", (Word("OOM: CUDA error: out of memory"),)), "exit_code": 1},
+    ),
+    "a full GPU in a suggestion": (
+        "out of memory", "CUDA out of memory",
+        {"analysis": Analysis("ERR_PROGRAM", "CUDA out of memory: reduce the batch size"), "exit_code": 1},
+    ),
+    "a pull, and what is newer": (
+        "image", "401 Unauthorized",
+        {"events": words(f"Failed: {DENIED}", "Failed: Error: ErrImagePull", "BackOff: Back-off pulling image x")},
+    ),
     "bad node": ("node", "ERR_INFRA", {"analysis": Analysis("ERR_INFRA", "tell support"), "tail": b""}),
     "broken GPU": (
         "node", "uncorrectable ECC", {"tail": b"RuntimeError: CUDA error: uncorrectable ECC error\n", "ends": [end()]}
@@ -208,6 +231,80 @@ def test_a_failed_job(name: str):
     assert evidence in found.evidence
     assert found.what
     assert found.remedy
+
+
+def test_a_full_gpu_is_nothing_that_the_kernel_did():
+    for name in ("the platform's word for a full GPU", "a full GPU in a suggestion"):
+        found = verdict(**CASES[name][2])
+        assert found is not None
+        assert "GPU memory" in found.what
+        assert "kernel" not in found.what
+    for text in (
+        "OOM: CUDA error: out of memory",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried",
+        "HIP out of memory",
+    ):
+        assert not says_killed_for_memory(text), text
+    for text in (
+        "SystemError: OOMKilled",
+        "Memory cgroup out of memory: Killed process 7",
+        "OOM encountered, victim: x",
+    ):
+        assert says_killed_for_memory(text), text
+
+
+def test_what_the_platform_makes_of_it_stands_beside():
+    """Its class, its suggestion and its lines, whatever our own verdict is; nothing where it says nothing."""
+    streams = [{"replica": "x-0", "lines": ["a", "b"]}]
+    said = Analysis("ERR_PROGRAM", "look at the program", (), streams)
+    found = verdict(analysis=said, tail=TRACEBACK, ends=[end()])
+    assert found is not None
+    assert found.kind == "user code"
+    assert found.platform == {
+        "name": "the platform", "err_class": "ERR_PROGRAM", "suggestion": "look at the program", "log_streams": streams
+    }  # fmt: skip
+    rows = dict(rows_of(asdict(found)))
+    assert rows["the platform suggests"] == "look at the program"
+    assert rows["the platform shows"] == "a / b"
+    other = verdict(tail=TRACEBACK, ends=[end()])
+    assert other is not None
+    assert other.platform == {}
+    assert list(dict(rows_of(asdict(other)))) == ["diagnosis", "seen in", "what to do"]
+
+
+def test_which_of_several_lines_about_a_pull_is_told():
+    """What names the cause, older or newer; of those that do, what is so now, then the newest."""
+    vague = words("Waiting: ImagePullBackOff: Back-off pulling image x", now=True)
+    found = verdict("starting", replicas=vague, events=words(f"Failed: {DENIED}", "Failed: Error: ErrImagePull"))
+    assert found is not None
+    assert found.evidence == f"Failed: {DENIED}"
+    later = verdict("starting", replicas=vague, events=words(f"Failed: {DENIED}", "Failed: pull of image x: not found"))
+    assert later is not None
+    assert later.what == "there is no such image in the registry"
+    alone = verdict("starting", replicas=vague)
+    assert alone is not None
+    assert alone.kind == "image"
+
+
+def test_one_that_is_degraded():
+    """It runs, and not all of it does: what was written down counts."""
+    events = words("Started: Started container main", f"Failed: {DENIED}")
+    assert verdict("running", events=events) is None
+    found = verdict("running", events=events, ailing=True)
+    assert found is not None
+    assert found.kind == "image"
+
+
+@pytest.mark.parametrize(
+    ("passing", "text"),
+    [
+        (False, NO_DNS), (False, DENIED), (False, "pull of image x: not found"),
+        (True, "dial tcp: lookup nvcr.io on 10.96.0.10:53: server misbehaving"), (True, "i/o timeout"),
+        (True, "429 toomanyrequests"), (True, "connection refused"), (True, "Temporary failure in name resolution"),
+    ],
+)  # fmt: skip
+def test_which_pulls_may_succeed_the_next_time(passing: bool, text: str):
+    assert may_pass(text) is passing
 
 
 def test_a_job_that_waits():

@@ -129,7 +129,7 @@ def test_a_thousand_jobs_are_few_requests(runai_lab: RunaiLab):
     [
         ("Creating", "queued", None, "queue"), ("Pending", "queued", None, "queue"),
         ("Initializing", "starting", None, "pull"), ("Resuming", "queued", None, "queue"),
-        ("Running", "running", None, ""), ("Degraded", "running", None, ""), ("Stopping", "running", None, ""),
+        ("Running", "running", None, ""), ("Degraded", "starting", None, "pull"), ("Stopping", "running", None, ""),
         ("Stopped", "cancelled", 143, ""), ("Failed", "failed", 1, ""), ("Completed", "succeeded", 0, ""),
         ("Unknown", "unknown", None, ""), ("Napping", "unknown", None, ""),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudkit import LARGE, POD, RAISES, READY
+from cloudkit import GAVE_UP, LARGE, POD, RAISES, READY
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from waiting import LONG, until
@@ -24,6 +24,7 @@ STOPPED = {**READY, "grace": LONG}
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
+    "gave-up": ("", {}, GAVE_UP, "user code", "error: data_dir /nowhere holds no whole dataset", 1),
     "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
     "quick": ("quickfail", {"script": "echo No such file: foo.py >&2; exit 1"}, "true", "user code", "", 1),
     "lines-lost": ("truncated_log", {"lost_end": 1}, RAISES, "user code", "ValueError", 1),
@@ -62,16 +63,21 @@ def submit(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sub
     monkeypatch.setattr(ended, "_PATIENCE", (0.0, 0.3))
     runai_lab.timing.grace = 1.0
 
-    def send(name: str, command: str = "sleep 60", *, kube: bool = True) -> Handle:
+    def send(name: str, command: str = "sleep 60", *, kube: bool = True, nodes: int = 1) -> Handle:
         handle = {"base_url": runai_lab.base_url, "client_id": runai_lab.client_id, "project": runai_lab.project}
-        handle |= {"name": name, "kind": "trainings", "nodes": 1, "kube": runai_lab.kube_url if kube else ""}
+        kind = "trainings" if nodes == 1 else "distributed"
+        handle |= {"name": name, "kind": kind, "nodes": nodes, "kube": runai_lab.kube_url if kube else ""}
         api = connect(handle)
         project = api.project(runai_lab.project)
         variables = [{"name": "SCRIPT", "value": POD.format(command=command)}]
         spec = {"command": "/bin/bash", "args": "-c 'eval \"$SCRIPT\"'", "image": "ubuntu:24.04", "backoffLimit": 0}
         body = {"name": name, "projectId": project["id"], "clusterId": project["clusterId"]}
         more = {"environmentVariables": variables, "restartPolicy": "Never"}
-        made = api.create("trainings", {**body, "spec": {**spec, **more}})
+        if nodes > 1:
+            more |= {"distributedFramework": "PyTorch", "numWorkers": nodes - 1}
+            body |= {"masterSpecSameAsWorker": True}
+            del spec["backoffLimit"]
+        made = api.create(kind, {**body, "spec": {**spec, **more}})
         return {**handle, "id": made["workloadId"], "project_id": project["id"]}
 
     yield send
@@ -185,6 +191,51 @@ def test_workloads_that_do_not_start(submit: Submit, runai_lab: RunaiLab):
         assert f"{phase}_timeout" in told.what, name
         DgxCloudProvider().stop([handle], "user")
         once(handle, lambda seen: seen.state == "cancelled")
+
+
+NO_NAME = 'failed to do request: Head "https://nvcr.io/v2/x": dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host'
+
+
+@pytest.mark.parametrize("kube", [True, False])
+@pytest.mark.parametrize(("message", "kind"), [(None, "image"), (NO_NAME, "node")])
+def test_a_pull_that_failed(submit: Submit, runai_lab: RunaiLab, kube: bool, message: str | None, kind: str):
+    """It is told why, and that it will fail again, though the kubelet's word for it is older than the rest."""
+    runai_lab.scenario("pull", "imagepull", **({"message": message} if message else {}))
+    handle = submit("pull", kube=kube)
+    why = message or "401 Unauthorized"
+    once(handle, lambda seen: why in evidence_of(handle, seen))
+    seen = once(handle, lambda seen: seen.facts.get("failing"))
+    found = DgxCloudProvider().diagnose(handle, seen)
+    assert found is not None
+    assert (found.kind, seen.facts["phase"]) == (kind, "pull")
+    assert why in str(seen.facts["waiting"])
+    [replica] = DgxCloudProvider().replicas(handle)
+    assert why in replica.message
+
+
+@needs_mounts
+def test_one_of_two_nodes_does_not_run(submit: Submit, runai_lab: RunaiLab):
+    """Degraded, it has not started; of one that had, it is told what is wrong with it."""
+    runai_lab.scenario("half", "degraded", lame=1)
+    handle = submit("half", nodes=2)
+    seen = once(handle, lambda seen: seen.facts.get("platform_state") == "Degraded" and seen.facts.get("failing"))
+    assert (seen.state, seen.facts["replicas"], seen.facts["begun"]) == ("starting", "1 of 2 ready", True)
+    for state in ("starting", "running"):
+        found = DgxCloudProvider().diagnose(handle, replace(seen, state=state))
+        assert found is not None
+        assert found.kind == "image"
+        assert "401 Unauthorized" in found.evidence
+    DgxCloudProvider().stop([handle], "user")
+    once(handle, lambda seen: seen.state == "cancelled")
+
+
+@needs_mounts
+def test_one_that_is_degraded_and_whole_runs(submit: Submit, runai_lab: RunaiLab):
+    runai_lab.scenario("whole", "degraded")
+    handle = submit("whole")
+    seen = once(handle, lambda seen: seen.facts.get("platform_state") == "Degraded" and seen.state == "running")
+    assert "degraded" in seen.reason
+    DgxCloudProvider().stop([handle], "user")
 
 
 @needs_mounts

@@ -20,7 +20,7 @@ from nemo_runspec.transport.web import Refused
 PULLING = ("Pulling", 'Pulling image "lab/any"')
 PULLED = ("Pulled", 'Successfully pulled image "lab/any"')
 REFUSED = ("Failed", "Failed to pull image: 401 Unauthorized")
-UNREACHED = ("Failed", "Failed to pull image: dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host")
+UNREACHED = ("Failed", "Failed to pull image: dial tcp: lookup nvcr.io on 10.96.0.10:53: server misbehaving")
 TRIED = (("Failed", "Error: ErrImagePull"), ("BackOff", "Back-off pulling image"))
 STARTED = ("Started", "Started container")
 

@@ -56,6 +56,8 @@ class WebLab:
         self.strays: list[Call] = []
         self.crashes: list[str] = []
         self._faults: list[Fault] = []
+        self.audit: Callable[[str, Request, Answer], None] | None = None
+        """Told of each answer that a route gives: the route (`GET /things/{name}`), what was asked, the answer."""
         self._lock = threading.Lock()
         self._released = threading.Event()
         self._quiet = threading.Condition()
@@ -203,7 +205,10 @@ class WebLab:
                 self.strays.append(call)
                 raise self.stray(request, allowed)
             answer = found(self, request)
-            return answer if isinstance(answer, Answer) else Answer(body=answer)
+            answer = answer if isinstance(answer, Answer) else Answer(body=answer)
+            if self.audit is not None:
+                self.audit(f"{request.method} {found.__dict__['routes'][0][1]}", request, answer)
+            return answer
         except HttpError as error:
             return self.refusal(error)
         except Exception:  # noqa: BLE001  (a defect of the lab: said to the client and to the test)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudkit import LARGE, POD, RAISES, READY
+from cloudkit import GAVE_UP, LARGE, POD, RAISES, READY
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
@@ -27,6 +27,7 @@ BROKEN_UPLOAD = "nemotron-end: node=0 exit_code=1 phase=command reason=outputs: 
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str, str, str, int | None]] = {
     "raises": ("", {}, RAISES, "user code", "ValueError: a shape is wrong", 1),
+    "gave-up": ("", {}, GAVE_UP, "user code", "error: data_dir /nowhere holds no whole dataset", 1),
     "exits": ("", {}, "echo last words; exit 7", "user code", "last words", 7),
     "quick": ("quickfail", {}, "true", "user code", "cannot import name", None),
     "archived": ("archived_fail", {}, RAISES, "user code", "ValueError", 1),
@@ -118,6 +119,19 @@ def test_a_failure_that_no_node_knows_of(api: LeptonApi, lepton_lab: LeptonLab):
         assert "Lepton says that it failed" in text
         assert "exit code 0" in text
     assert found.evidence.startswith("Lepton: ")
+
+
+@needs_mounts
+def test_a_gpu_that_is_full_by_leptons_word(api: LeptonApi, lepton_lab: LeptonLab):
+    """Nobody was killed: the exit code is not that of a killed process, and the kernel is not blamed."""
+    lepton_lab.scenario("full", "gpu_oom", **READY)
+    handle = submit(api, "full", "sleep 600")
+    seen = seen_as(api, handle, lambda seen: is_over(seen.state))
+    found = verdict(api, handle, seen)
+    assert found is not None
+    assert (found.kind, "kernel" in found.what, "GPU memory" in found.what) == ("out of memory", False, True)
+    assert found.platform["suggestion"] == "CUDA out of memory: reduce the batch size"
+    assert seen.exit_code != 137
 
 
 @needs_mounts

@@ -111,3 +111,19 @@ def test_what_a_custom_spec_replaces_is_said_key_by_key():
 def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(UserError, match="3 problems"):
         target_of(ttl="1s", queue_priority="x", mounts=[{**MOUNT, "mount_path": "/"}])
+
+
+def test_where_outputs_go_by_default(monkeypatch):
+    """To the bucket that the environment names, or the profile's own variables; nowhere where there are none."""
+    monkeypatch.setenv("S3_BUCKET_NAME", "team")
+    assert target_of(mounts=[MOUNT], outputs=["/out"]).output_url == "s3://team/results"
+    assert target_of(mounts=[MOUNT], outputs=["/out"], output_url="s3://mine/x").output_url == "s3://mine/x"
+    assert target_of(mounts=[MOUNT], outputs=["/out"], env_vars={"S3_BUCKET_NAME": "b"}).output_url == "s3://b/results"
+    assert target_of(mounts=[MOUNT]).output_url == ""
+    told = target_of(mounts=[MOUNT], cloud_metadata=True, inputs={"/in": "s3://data/x"})
+    assert (told.cloud_metadata, told.storage) == (("data", "team"), ("/mnt/data",))
+    monkeypatch.delenv("S3_BUCKET_NAME")
+    with pytest.raises(UserError, match=r"^outputs: output_url does not say"):
+        target_of(mounts=[MOUNT], outputs=["/out"])
+    with pytest.raises(UserError, match=r"^cloud_metadata: no bucket is named"):
+        target_of(mounts=[MOUNT], cloud_metadata=True)

@@ -51,6 +51,24 @@ def test_an_attached_job(site, profile, nodes, code):
     assert site.lab.running == []
 
 
+def test_what_lepton_makes_of_a_failure_stands_beside_ours(site):
+    """In what an attached run says last, in what is shown later, and as fields of `--json`."""
+    told = site.run("one", *var(CODE=7, SECONDS_TO_RUN=1))
+    assert told.code == 7
+    name = site.lab.jobs[0].name
+    said = "The program exited with code 7: see its log"
+    later = [site.nemotron("jobs", command, name, COLUMNS="300").succeeds().out for command in ("diagnose", "show")]
+    for text in (told.err, *later):
+        assert "diagnosis" in text
+        assert "ERR_PROGRAM" in text
+        assert said in text
+        assert "Lepton shows" in text
+    verdict = site.nemotron("jobs", "diagnose", name, "--json").succeeds().json
+    assert (verdict["kind"], verdict["err_class"], verdict["suggestion"]) == ("user code", "ERR_PROGRAM", said)
+    [stream] = verdict["log_streams"]
+    assert stream["lines"]
+
+
 WIDE = """
 [wide]
 extends = "two"

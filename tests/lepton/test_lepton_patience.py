@@ -131,6 +131,8 @@ def test_a_warning_stops_nothing(site):
     assert "kind        node" in verdict
     replica = site.nemotron("jobs", "replicas", name, "--json").succeeds().json[0]
     assert (replica["index"], replica["state"], replica["node"] != "") == (0, "ConfigError", True)
+    assert (replica["cpus"], replica["memory_mb"]) == (2.0, 8192), "as the platform says"
+    assert "8 GB" in site.nemotron("jobs", "replicas", name, COLUMNS="200").succeeds().out
     assert "FailedMount" in site.nemotron("jobs", "events", name).succeeds().out
     told = site.nemotron("jobs", "cancel", name).succeeds().out
     assert f"{name}: cancelled, exit code 143" in told

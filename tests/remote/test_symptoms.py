@@ -227,6 +227,46 @@ def test_of_two_failures_the_first_or_that_of_the_marker():
     assert sure(log, rank=7).rank == 5
 
 
+MISSING = (
+    "error: data_dir /data/blend holds no whole dataset: [Errno 2] No such file or directory: '/data/blend/blend.json'"
+)
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_the_error_that_a_program_gave_up_with(ranked: bool):
+    """Not torchrun's word that a process failed, nor what the other ranks lost by it; of several the first."""
+    written = f"step 0\n{MISSING}\nerror: another rank's, later\n"
+    said = of_rank(2, written) if ranked else written.encode()
+    log = (of_rank(0, GLOO) if ranked else b"") + said + SUMMARY.encode()
+    for rank in (None, 2):
+        found = sure(log, rank=rank)
+        assert (found.evidence, found.rank) == (MISSING, 2 if ranked else None)
+        assert "/data/blend/blend.json" in found.what
+    usage = sure(b"usage: main.py [-h]\nmain.py: error: unrecognized arguments: --x\n" + SUMMARY.encode())
+    assert (usage.kind, usage.evidence) == ("arguments", "main.py: error: unrecognized arguments: --x")
+    plain = sure(b"error: the tokenizer has no end\n" + SUMMARY.encode())
+    assert (plain.kind, plain.evidence) == ("user code", "error: the tokenizer has no end")
+
+
+def test_an_error_line_that_was_survived():
+    """It is followed by more work, or by a real failure."""
+    went_on = b"error: no cache, going on\n" + b"".join(b"step %d\n" % n for n in range(30))
+    assert find(went_on) is None
+    assert sure(b"error: no cache, going on\n" + OUT_OF_MEMORY.encode()).kind == "out of GPU memory"
+    assert sure(went_on + SUMMARY.encode()).evidence == "step 29", "what was written last"
+
+
+def test_a_process_that_ended_with_a_plain_line():
+    """`sys.exit("…")`: torchrun's verdict stands, and the line before it shows why."""
+    found = sure(b"step 0\nthe blend has no train split\n" + SUMMARY.encode())
+    assert (found.kind, found.evidence) == ("torchrun", "the blend has no train split")
+    for line in (
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED ***",
+        "srun: error: n1: task 0: Exited with exit code 1",
+    ):
+        assert find(line.encode()) is None
+
+
 def test_an_echo_is_better_than_nothing():
     found = sure(of_rank(1, WATCHDOG.replace("{rank}", "1")) + SUMMARY.encode())
     assert found.kind in ("communication", "crash")

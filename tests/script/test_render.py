@@ -327,6 +327,21 @@ def test_config_and_environment(tmp_path):
     assert seen["cwd"] == str(tmp_path)
 
 
+@pytest.mark.parametrize("launcher", ["direct", "torchrun", "ray"])
+def test_what_world_size_counts(tmp_path, launcher):
+    """It is made in one place, for every launcher; the GPUs that a container's own launcher reads may be the user's."""
+
+    def text(**values):
+        plan = plan_for(tmp_path, TELL, launch=launcher, executor="docker", nodes=2, processes=8, **values)
+        return render_job_script(replace(plan, resources=replace(plan.resources, gpus_per_node=8)), JobLayout("/x"))
+
+    assert "\nexport WORLD_SIZE=$nemotron_nodes\nexport NUM_GPU_PER_NODE=8\n" in text(world_size="nodes")
+    assert "\nexport NUM_GPU_PER_NODE=8\n" not in text(world_size="nodes", env={"NUM_GPU_PER_NODE": "4"})
+    assert "NUM_GPU_PER_NODE" not in text()
+    made = {"torchrun": "$((nemotron_nodes * 8))", "direct": "$nemotron_tasks"}.get(launcher)
+    assert made is None or f"\nexport WORLD_SIZE={made}\n" in text()
+
+
 def test_a_master_the_user_names_is_kept(tmp_path):
     plan = plan_for(tmp_path, TELL, env={"MASTER_ADDR": "10.1.2.3", "MASTER_PORT": "4567"})
     seen = told(run_script(plan, tmp_path)[1])["env"]

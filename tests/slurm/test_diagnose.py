@@ -108,6 +108,7 @@ EXPECTED = {
         "",
         "the stacks",
     ),
+    "gave-up": ("user code", "rank 0 gave up: data_dir", "error: data_dir /nowhere holds no whole dataset", "to mend"),
     "silent": ("", "rank 0 ended with exit code 3; its log does not say why", "step 1 / the end", "--platform"),
 }
 
@@ -126,6 +127,15 @@ import not_there_9
 """  # the first failure is the cause: rank 0 waits for the record of it
 
 
+GAVE_UP = """
+import sys
+print("error: data_dir /nowhere holds no whole dataset", flush=True)
+print("E1122 14:02:09.000000 812 torch/distributed/elastic/api.py:869] failed (exitcode: 2)", flush=True)
+class ChildFailedError(Exception): pass
+raise ChildFailedError("main.py FAILED")
+"""  # as torchrun ends whose process has
+
+
 @needs_slurm
 def test_real_failures(lab: SlurmLab, tmp_path: Path, small_memory: str):
     """All at once: Slurm looks for what has run too long twice a minute."""
@@ -142,6 +152,7 @@ def test_real_failures(lab: SlurmLab, tmp_path: Path, small_memory: str):
     ward.admit("memory", "x = bytearray(600 << 20); print(len(x))", {"exclude": "n[2-4]"}, setup=(small_memory,))
     ward.admit("killed", "import os; print('step 1', flush=True); os.kill(os.getpid(), 9)", {"exclude": "n[2-4]"})
     ward.admit("stalled", "import time\nprint('step 1', flush=True)\ntime.sleep(600)", {"stall_timeout": "20s"})
+    ward.admit("gave-up", GAVE_UP.strip())
     ward.admit("silent", "import sys; print('step 1'); print('the end'); sys.exit(3)")
     for name in ("late", "lost"):
         until(lambda name=name: "begun" in ward.said(name), f"{name} has begun")

@@ -35,9 +35,21 @@ FIELDS: tuple[Field, ...] = (
     Field("run_dir_here", "str", "The directory for jobs as this machine sees it, where it is mounted here too."),
     Field("inputs", "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'),
     Field("outputs", "list[str]", "Paths of the job that are copied to output_url, also when it has failed."),
-    Field("output_url", "str", "Where outputs go, such as s3://bucket/results; below it, a folder for each job."),
+    Field(
+        "output_url",
+        "str",
+        "Where outputs go, such as s3://bucket/results; below it, a folder for each job. By default results in the "
+        "bucket that S3_BUCKET_NAME names, where there are outputs.",
+    ),
     Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
     Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
+    Field(
+        "cloud_metadata",
+        "bool",
+        "Give the job CLOUD_METADATA: for each bucket that this profile names its region, endpoint and keys, as JSON, "
+        "where containers of NVIDIA's TAO Toolkit look for them.",
+        default=False,
+    ),
     Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
     Field(
         "pull_timeout",
@@ -72,6 +84,7 @@ class CloudTarget:
     Args:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
         s3_endpoint: '' is Amazon's.
+        cloud_metadata: the buckets of which the job is told where they are and with which keys, in `CLOUD_METADATA`.
         queue_timeout, pull_timeout, start_timeout: seconds. `on_timeout`: `warn`, `stop`, or '' for what fits each.
         stall_timeout: seconds without progress, after which the job ends itself; None for as long as it likes.
         retries: of a job that was evicted or had a bad node; never of one that failed by itself.
@@ -88,6 +101,7 @@ class CloudTarget:
     output_url: str = ""
     s3_endpoint: str = ""
     s3_region: str = ""
+    cloud_metadata: tuple[str, ...] = ()
     queue_timeout: int = 900
     pull_timeout: int = 3600
     start_timeout: int = 900
@@ -101,6 +115,11 @@ class CloudTarget:
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
+    @property
+    def storage(self) -> tuple[str, ...]:
+        """Where storage that outlives the pods is mounted in them; each backend's own."""
+        return ()
+
 
 def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a `CloudTarget` from a merged profile, but for those that a backend finds out."""
@@ -113,10 +132,25 @@ def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
         "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
         **{key: whole_seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
         **{key: str(env.get(key) or _variable(env, name) or usual) for key, (name, usual) in _S3_VARIABLES.items()},
-        **texts(env, "code_url", "run_dir_here", "output_url", unset=""),
+        **texts(env, "code_url", "run_dir_here", unset=""),
+        "output_url": _output_url(env),
+        "cloud_metadata": _buckets(env) if env.get("cloud_metadata") else (),
         **tables(env, "inputs", "secret_vars", "custom_spec"),
         **lists(env, "outputs", "pre_launch_commands"),
     }
+
+
+def _output_url(env: Mapping[str, Any]) -> str:
+    """Where outputs go; '' where nobody says so, or there are none."""
+    bucket = _variable(env, "S3_BUCKET_NAME").strip().removeprefix("s3://").strip("/") if env.get("outputs") else ""
+    return str(env.get("output_url") or (f"s3://{bucket}/results" if bucket else ""))
+
+
+def _buckets(env: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every bucket that a profile, or S3_BUCKET_NAME, names, each once."""
+    urls = [*(str(url) for url in (env.get("inputs") or {}).values()), _output_url(env)]
+    named = [url.partition("://")[2].partition("/")[0] for url in urls]
+    return tuple(filter(None, dict.fromkeys([*named, _variable(env, "S3_BUCKET_NAME").strip()])))
 
 
 def _variable(env: Mapping[str, Any], name: str) -> str:
@@ -126,7 +160,11 @@ def _variable(env: Mapping[str, Any], name: str) -> str:
 
 def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
     """What is wrong with the shared keys; each begins with the key's name."""
-    return [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
+    found = [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
+    if env.get("cloud_metadata") and not _buckets(env):
+        remedy = "set inputs or outputs, or export S3_BUCKET_NAME=bucket"
+        found.append(UserError("cloud_metadata: no bucket is named that it could tell of", remedy=remedy))
+    return found
 
 
 def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
@@ -140,7 +178,8 @@ def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
 
 
 def _urls(env: Mapping[str, Any]) -> list[UserError]:
-    urls = {key: str(env[key]) for key in ("code_url", "output_url") if env.get(key)}
+    urls = {"code_url": str(env.get("code_url") or ""), "output_url": _output_url(env)}
+    urls = {key: url for key, url in urls.items() if url}
     urls |= {f"inputs: {path}": str(url) for path, url in (env.get("inputs") or {}).items()}
     return [problem for name, url in urls.items() if (problem := _url(name, url))]
 
@@ -161,8 +200,9 @@ def _data(env: Mapping[str, Any]) -> list[UserError]:
         for key, path in paths
         if not path.startswith("/")
     ]
-    if env.get("outputs") and not env.get("output_url"):
-        found.append(UserError("outputs: output_url does not say where they go", remedy="such as s3://bucket/results"))
+    if env.get("outputs") and not _output_url(env):
+        remedy = "such as s3://bucket/results; or export S3_BUCKET_NAME=bucket"
+        found.append(UserError("outputs: output_url does not say where they go", remedy=remedy))
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_runspec import secrets
+from nemo_runspec.doctor import hub
 from nemo_runspec.doctor.check import Check, failed, ok, skipped, warning
 
 _WANDB, _HF = "WANDB_API_KEY", "HF_TOKEN"
@@ -37,16 +38,34 @@ def usual(sections: Mapping[str, Mapping[str, Any]], names: Iterable[str], given
     wanted = any(table.get(key) for key in ("project", "entity")) and table.get("mode") not in ("disabled", "offline")
     asked = ((_WANDB, "W&B", wanted, "wandb login"), (_HF, "Hugging Face", False, "hf auth login"))
     for variable, name, needed, login in asked:
-        if variable in names:
-            continue
         reference, value = secrets.find(variable)
-        if value or given.get(variable):
-            yield ok(name, f"{variable}: found ({reference.origin if value else 'profile'})")
+        value = value or str(given.get(variable) or "")
+        if value and variable == _HF:
+            yield _hugging_face(value, reference.origin if reference.origin != "missing" else "profile", login)
+        elif variable in names:
+            continue
+        elif value:
+            yield ok(name, f"{variable}: found ({reference.origin if reference.origin != 'missing' else 'profile'})")
         elif needed:
             seen = f"[wandb] is set up, but no {variable} is found here{_note(reference.detail)}"
             yield warning(name, seen, f"{login}, or export {variable}=…")
         else:
             yield skipped(name, f"no {variable} is found here{_note(reference.detail)}; this profile asks for none")
+
+
+def _hugging_face(token: str, origin: str, login: str) -> Check:
+    """Whether the hub takes the token, where it answers."""
+    name, found = "Hugging Face", f"{_HF}: found ({origin})"
+    answer = hub.ask(token)
+    if answer == "refused":
+        return failed(name, f"{hub.hub_url()} does not accept {_HF} ({origin})", f"{login}, or export {_HF}=…")
+    said = {
+        "accepted": f", and {hub.hub_url()} accepts it",
+        "silent": f"; {hub.hub_url()} did not say whether it accepts it",
+        "unsafe": f"; not asked whether it is accepted: {hub.hub_url()} is no https:// address",
+        "offline": "",
+    }
+    return ok(name, f"{found}{said[answer]}")
 
 
 def _note(detail: str) -> str:

@@ -150,7 +150,7 @@ class _Challenge:
         query = urlencode({"service": self.service, "scope": scope})
         request = Request(f"{self.realm}{joint}{query}", headers=dict(_basic(login)) if login else {})
         try:
-            with _opener(follow=login is None).open(request, timeout=_SECONDS) as answer:
+            with opener(follow=login is None).open(request, timeout=_SECONDS) as answer:
                 told = json.load(answer)
         except HTTPError as error:
             return "", str(error.code)
@@ -171,13 +171,14 @@ def _head(url: str, headers: Mapping[str, str], *, follow: bool = True) -> tuple
     """Status and challenge."""
     request = Request(url, method="HEAD", headers={"Accept": ACCEPT, **headers})
     try:
-        with _opener(follow=follow).open(request, timeout=_SECONDS) as answer:
+        with opener(follow=follow).open(request, timeout=_SECONDS) as answer:
             return str(answer.status), ""
     except HTTPError as error:
         return str(error.code), error.headers.get("WWW-Authenticate") or ""
 
 
-def _opener(*, follow: bool) -> OpenerDirector:
+def opener(*, follow: bool) -> OpenerDirector:
+    """What asks; without `follow` it goes nowhere that an answer points to, as it carries a secret."""
     return build_opener() if follow else build_opener(_NoRedirect)
 
 

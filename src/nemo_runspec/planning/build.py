@@ -30,7 +30,14 @@ from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.placing import Placed, place_artifacts
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
-from nemo_runspec.planning.shape import FIXED, check_plain, check_shape, check_types
+from nemo_runspec.planning.shape import (
+    FIXED,
+    check_plain,
+    check_shape,
+    check_types,
+    process_warnings,
+    processes_per_node,
+)
 from nemo_runspec.planning.shared import Shared
 from nemo_runspec.planning.unfilled import missing_secret
 from nemo_runspec.profiles.envfile import EnvFile
@@ -245,7 +252,7 @@ class _Builder:
             overrides=tuple(redact_argv(request.overrides, environment.values.values())),
             warnings=(
                 *self.warnings,
-                *_process_warnings(env, launch.kind),
+                *process_warnings(env, launch.kind),
                 *getattr(target, "warnings", ()),
                 *left_behind(package),
                 *without_effect(env, package),
@@ -319,12 +326,8 @@ class _Builder:
             takes_config=self.choice is not None,
             setup=(*spec.setup, *(env.get("startup_commands") or ())),
             beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
+            world_size=env.get("world_size") or "processes",
         )
-
-
-def processes_per_node(env: Mapping[str, Any]) -> int:
-    """The explicit spelling, else `gpus_per_node`, else 1."""
-    return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
 
 
 def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
@@ -335,13 +338,6 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
 
 def _missing_secrets(environment: JobEnvironment) -> list[str]:
     return [missing_secret(name) for name in environment.missing]
-
-
-def _process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
-    gpus, processes = env.get("gpus_per_node") or 0, processes_per_node(env)
-    if launch == "torchrun" and gpus and processes != gpus:
-        return [f"{processes} processes per node for {gpus} GPUs per node"]
-    return []
 
 
 def _said(line: str, lines: list[str]) -> bool:

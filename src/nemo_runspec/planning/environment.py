@@ -19,7 +19,7 @@ from nemo_runspec.source import Layer, Source
 
 ALWAYS_LOOKED_FOR = ("WANDB_API_KEY", "HF_TOKEN")
 
-_KEPT, _DATA = "secret_vars", ("inputs", "outputs")
+_KEPT, _DATA = "secret_vars", ("inputs", "outputs", "cloud_metadata")
 """Keys of profiles whose platform keeps secrets, and whose jobs' data goes to and from S3."""
 
 

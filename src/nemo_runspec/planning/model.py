@@ -36,6 +36,7 @@ class Launch:
         beside: where in the code package the folder of a script of one's own may lie, the likeliest place first.
         takes_config: True where the script gets `--config <train.yaml>`.
         setup: shell commands that run on every node, in the command's own shell, before the command.
+        world_size: what `WORLD_SIZE` counts, `processes` or `nodes`.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Launch:
     takes_config: bool = True
     setup: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    world_size: str = "processes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,3 +108,21 @@ def _check_system(composition: Composition) -> None:
             if problem:
                 path = f"run.{name}.{declared.name}"
                 raise UserError(f"{path} {problem}", where=composition.place(path))
+
+
+def processes_per_node(env: Mapping[str, Any]) -> int:
+    """The explicit spelling, else `gpus_per_node`, else 1."""
+    return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
+
+
+def process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
+    """What is odd about how many processes there are, or how they are told so."""
+    gpus, processes = env.get("gpus_per_node") or 0, processes_per_node(env)
+    found = []
+    if launch == "torchrun" and gpus and processes != gpus:
+        found.append(f"{processes} processes per node for {gpus} GPUs per node")
+    if launch == "torchrun" and env.get("world_size") == "nodes":
+        found.append(
+            'world_size = "nodes" does nothing for this recipe: torchrun tells its processes how many they are'
+        )
+    return found

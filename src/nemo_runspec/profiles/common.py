@@ -52,6 +52,14 @@ _RESOURCES = (
         "Processes per node; by default gpus_per_node, else 1.",
         aliases=("ntasks_per_node", "nprocs_per_node"),
     ),
+    Field(
+        "world_size",
+        "str",
+        "What WORLD_SIZE counts: processes, as in PyTorch, or nodes, as containers of NVIDIA's TAO Toolkit read it; "
+        "they have their NUM_GPU_PER_NODE then, too. Under torchrun each process has torchrun's own.",
+        default="processes",
+        choices=("processes", "nodes"),
+    ),
     Field("max_gpu_hours", "number", "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit)."),
 )
 

@@ -116,7 +116,8 @@ def timed_out(record: JobRecord) -> Diagnosis | None:
     if not told:
         return None
     known = {each.name for each in fields(Diagnosis)}
-    return Diagnosis(**{key: str(value) for key, value in told["diagnosis"].items() if key in known})
+    given: dict[str, Any] = {key: value for key, value in told["diagnosis"].items() if key in known}
+    return Diagnosis(**given)
 
 
 def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float], None]) -> Mapping[str, Pair]:

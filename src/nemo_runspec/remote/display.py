@@ -17,6 +17,7 @@ from typing import Any
 
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.diagnosis import rows_of
 from nemo_runspec.remote.provider import Seen
 
 _PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
@@ -27,7 +28,8 @@ _LEAST = 10
 """Characters of a reason that are worth being shown."""
 
 _ERASE = "\r\x1b[K"  # to the first column, and the rest of the line cleared (ECMA-48, EL)
-_DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+_LONG = ("seen in", " shows")
+"""How labels of rows end that hold lines of a log."""
 _PLACES = ("host", "workspace", "project")
 """Keys of a handle that tell a person where a job is."""
 
@@ -288,10 +290,10 @@ def _roughly(seconds: float) -> str:
 
 
 def _why(diagnosis: Mapping[str, Any], columns: int | None) -> list[str]:
-    rows = [(label, _plain(str(diagnosis.get(key) or ""))) for label, key in _DIAGNOSIS.items()]
-    wide = max(map(len, _DIAGNOSIS))
+    rows = [(label, _plain(text)) for label, text in rows_of(diagnosis)]
+    wide = max((len(label) for label, _ in rows), default=0)
     lines = [(label, f"  {label:{wide}}  {text}") for label, text in rows if text]
-    return [_cut(line, columns) if columns and label == "seen in" else line for label, line in lines]
+    return [_cut(line, columns) if columns and label.endswith(_LONG) else line for label, line in lines]
 
 
 def _plain(text: str) -> str:

@@ -16,11 +16,13 @@ class Asked:
     Args:
         api: the backend's own, connected. `env`: the values of the profile that is named, empty without one.
         argument: what was typed behind the list's name, '' where it takes nothing.
+        within: the part of the platform that was named by the list's own option, '' for none.
     """
 
     api: Any
     env: Mapping[str, Any]
     argument: str = ""
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Listing:
         columns: head of a column → key of its rows; the last one may be cut where a terminal has no room.
         rows: asks for it. Values are plain JSON; a list is shown with commas.
         argument: the name of what must be typed behind its name, '' for nothing. `argument_help`: what that is.
+        within: name and help of the option that narrows it to a part of the platform; '' where it has none.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Listing:
     rows: Callable[[Asked], Iterable[Row]]
     argument: str = ""
     argument_help: str = ""
+    within: tuple[str, str] = ("", "")
 
 
 def table_of(*listings: Listing) -> dict[str, Listing]:

@@ -18,9 +18,11 @@ class Level(IntEnum):
     """Programs write it and go on: it counts only where there is nothing else."""
     ECHO = 2
     """What the other ranks say because one has failed."""
-    CRASH = 3
+    SAID = 3
+    """A program's own error line, with which it ended."""
+    CRASH = 4
     """A process ended without a word of its own."""
-    CAUSE = 4
+    CAUSE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,16 @@ _PARTNER = (
     'env_vars = { NCCL_DEBUG = "INFO" } says more'
 )
 
+GPU_MEMORY = (
+    r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|HIP out of memory"
+    r"|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: Out of memory"
+)
+"""How programs, and platforms that quote them, say that a GPU's memory was not enough: no process was killed."""
+
 PATTERNS: tuple[Pattern, ...] = (
     _entry(
         "out of GPU memory",
-        r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|HIP out of memory"
-        r"|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: Out of memory",
+        GPU_MEMORY,
         "{who} ran out of GPU memory",
         _GPU_MEMORY,
         Level.CRASH,
@@ -319,6 +326,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "see the overrides and run_command",
     ),
 )
+
+_CLUSTER = r"(?:slurmstepd|srun|sbatch|salloc|pyxis|enroot)\S*: "
+ERROR_LINE = re.compile(rf"^(?!{_CLUSTER})(?:\S+: )?(?:[Ee]rror|ERROR|[Ff]atal(?: error)?|FATAL): (\S.*)")
+"""How programs begin the line with which they give up: argparse's, a command line's, a recipe's own."""
+
+LAUNCHER = re.compile(r"^[EWI]\d{4} \S+ +\d+ (?:\S*/)?torch/distributed/|^(?:ERROR|WARNING|INFO):torch\.distributed\.")
+"""Lines that torchrun writes of itself once a process of its has ended, of PyTorch 2 and of 1."""
 
 ANY = re.compile("|".join(f"(?:{pattern.regex.pattern})" for pattern in PATTERNS))
 """Finds nothing in most lines, which then need not be tried with each of them."""

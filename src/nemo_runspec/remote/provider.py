@@ -25,12 +25,15 @@ class Diagnosis:
         kind: a word, such as `out of memory`, `time limit`, `user code`; '' where nothing is known.
         what: one line. `evidence`: the line of a log, or of the platform, that shows it.
         remedy: what to do.
+        platform: what the platform itself makes of it, shown beside: `name` of the platform, and as far as it says so
+            `err_class` (such as ERR_PROGRAM), `suggestion` (what to do), `log_streams` (lines of logs, in any shape).
     """
 
     kind: str
     what: str
     evidence: str = ""
     remedy: str = ""
+    platform: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class Replica:
         id: the platform's. `index`: the node's rank, None where it is not known.
         state: in a word or two of the platform's, such as `Ready` or `InProgress`. `message`: in its words.
         problem: why it does not run, in our words, '' where it does: `pulling the image`, `no capacity`.
+        cpus, memory_mb: what it has, None where the platform does not say.
     """
 
     id: str
@@ -132,6 +136,8 @@ class Replica:
     message: str = ""
     problem: str = ""
     group: str = ""
+    cpus: float | None = None
+    memory_mb: int | None = None
 
 
 @dataclass(frozen=True)

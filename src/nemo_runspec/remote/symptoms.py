@@ -6,11 +6,13 @@ say afterwards (lost connections, torchrun's summary, crashes while they are end
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from nemo_runspec.remote.patterns import ANY, PATTERNS, Level, Pattern
+from nemo_runspec.remote.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
 from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.tracebacks import Frame, Traceback, frames_of, read_tracebacks
 
@@ -20,8 +22,11 @@ LIMIT = 1 << 20
 _FAR = 200
 """Lines that a rank writes after a failure it survived, and not after one that ended it."""
 
-_READ, _LONGEST = 1000, 400
-"""Characters of a line that are looked at, and that are shown."""
+_NEAR = 10
+"""Lines that a rank may write after the error with which it gave up, such as a usage or a hint."""
+
+_READ, _LONGEST, _TOLD = 1000, 400, 160
+"""Characters of a line that are looked at, that are shown, and that are told in a sentence."""
 
 _RANK = re.compile(r"(?:\[rank(\d+)\]:? ?)+")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -52,6 +57,10 @@ class Symptom:
     level: Level = Level.CAUSE
 
 
+_Line = tuple[int, str]
+_At = tuple[int, Symptom]
+
+
 def find(log_tail: bytes, rank: int | None = None) -> Symptom | None:
     """The most telling symptom, None where no line says anything.
 
@@ -60,11 +69,40 @@ def find(log_tail: bytes, rank: int | None = None) -> Symptom | None:
         rank: that failed first by its exit marker: the cause it names goes before those of others.
     """
     found: list[_At] = []
-    for who, lines in _by_rank(log_tail).items():
-        found += sorted(_of_rank(who, lines), key=lambda at: (at[1].level, at[0]))[-1:]
+    by_rank = _by_rank(log_tail)
+    for who, lines in by_rank.items():
+        found += sorted(_of_rank(who, lines), key=_weight)[-1:]
     found.sort(key=lambda at: (-at[1].level, at[0]))
-    first = (at for at in found if at[1].rank == rank is not None and at[1].level is Level.CAUSE)
-    return next(first, found[0] if found else (0, None))[1]
+    first = (at for at in found if at[1].rank == rank is not None and at[1].level >= Level.SAID)
+    best = next((at for at in first if at[1].level is found[0][1].level), found[0] if found else None)
+    if best is None:
+        return None
+    return _before(by_rank, best[1], rank) if best[1].kind == "torchrun" else best[1]
+
+
+def _weight(at: _At) -> tuple[int, int]:
+    """The last of what a rank wrote is what ended it; of the errors it gave up with, the first."""
+    place, symptom = at
+    return symptom.level, -place if symptom.level is Level.SAID else place
+
+
+def _before(by_rank: Mapping[int | None, Sequence[_Line]], symptom: Symptom, rank: int | None) -> Symptom:
+    """torchrun's word that a process of its failed, with the last line that was written before it said so."""
+    lines = sorted(by_rank.get(rank, ()) if rank in by_rank else (line for some in by_rank.values() for line in some))
+    texts = [text for _, text in lines]
+    start = next((n for n, text in enumerate(texts) if LAUNCHER.search(text)), 0)
+    said = [text for text in texts[:start] if text.strip() and not text.lstrip().startswith("nemotron")]
+    return replace(symptom, evidence=_shown(said[-1])) if said else symptom
+
+
+def tail_of(log: Path) -> bytes:
+    """As much of a log's end as `find` looks at; nothing of one that is not there."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LIMIT))
+            return file.read(LIMIT)
+    except OSError:
+        return b""
 
 
 def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list[str]:
@@ -103,10 +141,6 @@ def stack_of(log_tail: bytes) -> str:
     return ""
 
 
-_Line = tuple[int, str]
-_At = tuple[int, Symptom]
-
-
 def _by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
     """Each rank's lines, without its name and colours, and with their place among all."""
     found: dict[int | None, list[_Line]] = {}
@@ -127,10 +161,28 @@ def _of_rank(rank: int | None, lines: Sequence[_Line]) -> Iterator[_At]:
     taken = {n for one in tracebacks for n in range(one.start, one.end + len(one.message))}
     for chain in _chains([one for one in tracebacks if not one.ignored]):
         yield lines[chain[0].start][0], _raised(chain, rank)
+    last = _gave_up_from(texts)
     for n in range(first, len(texts)):
-        if n not in taken and ANY.search(texts[n]):
+        if n in taken:
+            continue
+        own = ERROR_LINE.match(texts[n]) if n >= last else None
+        if ANY.search(texts[n]):
             pattern, groups = _match(texts[n])
-            yield lines[n][0], _symptom(pattern, groups, rank, texts[n])
+            yield lines[n][0], _symptom(pattern, groups, rank, texts[n], own=own is not None)
+        elif own:
+            yield lines[n][0], _own_error(rank, texts[n], own[1])
+
+
+def _gave_up_from(texts: Sequence[str]) -> int:
+    """The place from which on a rank's lines are its last, before torchrun says that it has ended."""
+    end = next((n for n, text in enumerate(texts) if LAUNCHER.search(text)), len(texts))
+    written = [n for n in range(end) if texts[n].strip()]
+    return written[-_NEAR] if len(written) >= _NEAR else 0
+
+
+def _own_error(rank: int | None, line: str, said: str) -> Symptom:
+    what = f"{_who(rank)} gave up: {said.strip()[:_TOLD]}"
+    return Symptom("user code", what, _shown(line), "what it says is what to mend", "", rank, Level.SAID)
 
 
 def _near_end(texts: Sequence[str]) -> int:
@@ -184,9 +236,11 @@ def _known(traceback: Traceback, chain: Sequence[Traceback], line: str, rank: in
     return Symptom(pattern.kind, what, _shown(line), remedy, own.place if own else "", rank, level)
 
 
-def _symptom(pattern: Pattern, groups: Sequence[str], rank: int | None, line: str) -> Symptom:
+def _symptom(pattern: Pattern, groups: Sequence[str], rank: int | None, line: str, *, own: bool) -> Symptom:
+    """`own`: the line is the error with which the program gave up."""
     what = pattern.what.format(*groups, who=_who(rank)).strip()
-    return Symptom(pattern.kind, what, _shown(line), pattern.remedy, "", rank, pattern.level)
+    level = Level.SAID if own and pattern.level is Level.HINT else pattern.level
+    return Symptom(pattern.kind, what, _shown(line), pattern.remedy, "", rank, level)
 
 
 def _match(line: str) -> tuple[Pattern, list[str]]:

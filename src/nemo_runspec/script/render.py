@@ -210,12 +210,22 @@ def _meeting(plan: Plan, place: Place) -> Iterator[str]:
         yield "nemotron_tell_workers"
     if plan.executor != "local" and not place.requeues and not place.pods:
         yield 'if [ "$nemotron_task" -eq 0 ]; then nemotron_remove_secrets; fi'
-    if plan.launch.kind == "torchrun":
+    yield from _world_size(plan)
+    if plan.launch.kind == "direct":
+        # With RANK or LOCAL_RANK set, libraries set up process groups that a single process does not need.
+        yield 'if [ "$nemotron_tasks" -gt 1 ]; then export RANK=$nemotron_task LOCAL_RANK=$nemotron_local; fi'
+
+
+def _world_size(plan: Plan) -> Iterator[str]:
+    """By default as PyTorch means it; containers that begin processes of their own may mean the nodes."""
+    if plan.launch.world_size == "nodes":
+        yield "export WORLD_SIZE=$nemotron_nodes"
+        if not any(variable.name == "NUM_GPU_PER_NODE" for variable in plan.env):
+            yield f"export NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
+    elif plan.launch.kind == "torchrun":
         yield f"export WORLD_SIZE=$((nemotron_nodes * {plan.resources.nproc_per_node}))"
     elif plan.launch.kind == "direct":
         yield "export WORLD_SIZE=$nemotron_tasks"
-        # With RANK or LOCAL_RANK set, libraries set up process groups that a single process does not need.
-        yield 'if [ "$nemotron_tasks" -gt 1 ]; then export RANK=$nemotron_task LOCAL_RANK=$nemotron_local; fi'
 
 
 def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:

@@ -209,7 +209,7 @@ class LeptonBase(WebLab):
         shape = self.world.shape(spec["resource_shape"])
         offering = [group for group in self.world.groups if shape and group.id in shape.groups]
         groups = groups_of(spec, self.world) or offering
-        return [(node, group) for group in groups for node in group.nodes if not node.unschedulable]
+        return [(node, group) for group in groups for node in group.nodes if node.ready]
 
 
 def _told(job: Job) -> str:

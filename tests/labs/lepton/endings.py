@@ -26,6 +26,16 @@ def oom(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     victim.pod.oom(whole=attempt.scenario.whole)
 
 
+def gpu_oom(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
+    """A GPU's memory is full: the program ends by itself, and the platform has read its log."""
+    victim = attempt.replicas[attempt.scenario.index]
+    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    victim.says(Issue("SystemError", message))
+    job.analysis = _analysis(attempt, "ERR_PROGRAM", "CUDA out of memory: reduce the batch size", "OOM", message)
+    assert victim.pod is not None
+    victim.pod.kill()
+
+
 def evict(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     """All replicas are asked to end, and killed soon after."""
     message = "Preempted by a workload of higher priority"
@@ -42,7 +52,10 @@ def node(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     _hit(job, victim, Issue("SystemError", "Node not ready", (("Warning", "NodeNotReady", message),)))
     job.analysis = _analysis(attempt, "ERR_INFRA", "A node failed: submit the job again", "XID", message)
     group = lab.world.group_of(victim.node)
-    group.nodes[:] = [replace(each, unschedulable=True) if each.id == victim.node else each for each in group.nodes]
+    group.nodes[:] = [
+        replace(each, unschedulable=True, status=("NotReady",)) if each.id == victim.node else each
+        for each in group.nodes
+    ]
     assert victim.pod is not None
     victim.pod.kill()
 
@@ -58,7 +71,14 @@ def expire(lab: LeptonBase, job: Job, attempt: Attempt) -> None:
     lab.expire_token()
 
 
-ENDINGS: Mapping[str, Ending] = {"oom": oom, "evict": evict, "node": node, "vanish": vanish, "expire": expire}
+ENDINGS: Mapping[str, Ending] = {
+    "oom": oom,
+    "gpu_oom": gpu_oom,
+    "evict": evict,
+    "node": node,
+    "vanish": vanish,
+    "expire": expire,
+}
 
 
 def analysis_of(replica: Replica) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class LeptonLab(JobRoutes):
         """The workspace: the cheapest proof that a token is good."""
         known(request)
         resource = {"cpu": 0.0, "memory": 0, "accelerator_num": 0.0}
-        service = {"kv_store_num": 0, "queue_num": 0}
+        service = {"kv_store_num": 0, "queue_num": 0}  # only the older client wants it
         counts = ("photons", "deployments", "jobs", "pods", "secrets", "image_pull_secrets")
         return {
             "build_time": "2026-01-01T00:00:00Z",

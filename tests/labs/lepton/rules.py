@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,8 +23,9 @@ RESERVED_ENVS = {
     "LEPTON_WORKSPACE_ORIGIN_URL",
 }  # fmt: skip
 RESERVED_PATHS = {
-    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/media", "/opt", "/proc", "/run", "/sbin",
-    "/srv", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/sbin", "/var",
+    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/media", "/opt", "/proc", "/run", "/sbin", "/srv", "/sys",
+    "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/sbin", "/var", "/sys/fs/cgroup", "/sys/kernel/security",
+    "/proc/sys", "/proc/bus",
 }  # fmt: skip
 PRIORITIES = {f"{level}-{number * 1000}" for number, level in enumerate(["low"] * 3 + ["mid"] * 3 + ["high"] * 3, 1)}
 
@@ -132,7 +134,7 @@ def _named(metadata: Mapping[str, Any]) -> Iterator[str]:
     if len(name) > 36:
         yield f"metadata.id: invalid name {name!r}: {len(name)} characters, at most 36"
     for key, value in metadata.get("labels", {}).items():
-        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?", key):
+        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", key):
             yield f"metadata.labels: invalid key {key!r}"
         if not re.fullmatch(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?", value):
             yield f"metadata.labels: invalid value {value!r}"
@@ -213,7 +215,8 @@ def _mounted(mounts: list[dict[str, Any]], groups: list[Group], world: World) ->
     there = {volume.source for group in groups or world.groups for volume in group.volumes} | {"node-local"}
     for mount in mounts:
         path, target, source = mount.get("path", "/"), mount["mount_path"], mount["from"]
-        if not target.startswith("/") or (target.rstrip("/") or "/") in RESERVED_PATHS or ".." in target.split("/"):
+        place = posixpath.normpath(f"/{target.lstrip('/')}")
+        if not target.startswith("/") or place in RESERVED_PATHS or place.startswith("/proc/"):
             yield f"mounts: mount_path {target!r} is reserved or not absolute"
         if not path.startswith("/") or ".." in path.split("/"):
             yield f"mounts: path {path!r} is not absolute"

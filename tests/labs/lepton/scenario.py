@@ -41,7 +41,7 @@ class Scenario:
         waiting: what replicas say while `queueing`.
         run: a command instead of the job's own.
         visible: False where the job is never seen `Running`. `word`: the state instead of `Running`.
-        then: what happens while it runs: `oom`, `evict`, `node`, `vanish`, `expire`; '' for nothing.
+        then: what happens while it runs: `oom`, `gpu_oom`, `evict`, `node`, `vanish`, `expire`; '' for nothing.
         after, when: seconds of running, and text that a replica has written, before that.
         index: the replica it happens to. `whole`: an OOM that leaves no process.
         grace: seconds that evicted replicas have for their end; the lab's own, where those are fewer.
@@ -110,6 +110,7 @@ KINDS: Mapping[str, Scenario] = {
     "badnode": Scenario(starting=FOR_EVER, issue=MOUNT_MISSING, bad_node="*"),
     "quickfail": Scenario(visible=False, run=_FAILS),
     "oom": Scenario(then="oom"),
+    "gpu_oom": Scenario(then="gpu_oom"),
     "evicted": Scenario(then="evict"),
     "nodefail": Scenario(then="node"),
     "lost": Scenario(then="vanish"),

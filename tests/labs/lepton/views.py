@@ -93,7 +93,6 @@ def event_json(event: Event, workspace: str, skew: float = 0.0) -> dict[str, Any
     return {
         "type": event.type,
         "reason": event.reason,
-        "message": event.message,
         "regarding": {"kind": "Pod", "namespace": workspace, "name": event.about},
         "count": event.count,
         "last_observed_time": _iso(event.time + skew),

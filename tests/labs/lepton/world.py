@@ -39,12 +39,18 @@ class Volume:
 
 @dataclass(frozen=True)
 class Node:
-    """A machine. `taken`: accelerators that somebody else's jobs hold."""
+    """A machine. `taken`: accelerators that somebody else's jobs hold. `status`: the platform's words for how it is."""
 
     id: str
     gpus: int = 8
     taken: int = 0
     unschedulable: bool = False
+    status: tuple[str, ...] = ("Ready",)
+
+    @property
+    def ready(self) -> bool:
+        """Whether jobs come to it."""
+        return not self.unschedulable and "NotReady" not in self.status
 
 
 @dataclass
@@ -148,7 +154,7 @@ def shape_json(shape: Shape) -> dict[str, Any]:
 
 
 def group_json(group: Group, workspace: str) -> dict[str, Any]:
-    ready = sum(not node.unschedulable for node in group.nodes)
+    ready = sum(node.ready for node in group.nodes)
     return {
         "metadata": {"id": group.id, "name": group.name, "created_at": 1_700_000_000_000},
         "spec": {
@@ -186,20 +192,22 @@ def node_json(node: Node, group: Group, workloads: list[dict[str, Any]]) -> dict
                 "memory": {"allocated": 0, "total": 2_000_000_000_000},
             },
         },
-        "status": {"status": ["NotReady" if node.unschedulable else "Ready"], "workloads": workloads},
+        "status": {"status": list(node.status), "workloads": workloads},
     }
 
 
 def reservation_json(id: str, group: Group) -> dict[str, Any]:
     start = int(time.time()) - 3600
+    nodes = [node.id for node in group.nodes]
     return {
         "metadata": {"id": id, "name": id, "created_at": (start - 60) * 1000},
         "spec": {
-            "node_group_id": group.id,
-            "nodes": [node.id for node in group.nodes],
-            "time_rule": {"start_at": start, "end_at": start + 86400},
+            "users": ["lab"],
+            "desired_nodes": len(nodes) + 1,
+            "approved_nodes": len(nodes),
+            "time_rule": {"start_timestamp": start, "end_timestamp": start + 86400},
         },
-        "status": {"phase": "Reserved"},
+        "status": {"phase": "Reserved", "reserved_count": len(nodes), "reserved_nodes": nodes},
     }
 
 

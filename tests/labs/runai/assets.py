@@ -9,6 +9,7 @@ from typing import Any
 
 from labs.runai.life import GPUS, NODES
 from labs.runai.lists import listed, only
+from labs.runai.model import TENANT, iso
 from labs.runai.store import Store
 from labs.web import Answer, HttpError, Request, route
 
@@ -68,13 +69,17 @@ class Assets(Store):
         """An array; no paging."""
         only(request.params, "verbosity")
         status = {"state": "Connected", "conditions": []}
-        return [{"uuid": self.cluster_id, "name": "lab", "domain": self.origin, "status": status, "version": "2.24"}]
+        whose = {"tenantId": TENANT, "createdAt": iso(0.0), "updatedAt": iso(0.0)}
+        found = {"uuid": self.cluster_id, "name": "lab", "domain": self.origin, "status": status, "version": "2.24"}
+        return [{**found, **whose}]
 
     @route("GET", "/node-pools")
     def list_node_pools(self, request: Request) -> Any:
         """The one node pool."""
-        status = {"phase": "Ready", "nodes": list(NODES)}
-        pool = {"id": "1", "name": "default", "clusterId": self.cluster_id, "status": status}
+        who = {"createdBy": "lab", "createdAt": iso(0.0), "updatedBy": "lab", "updatedAt": iso(0.0)}
+        label = {"labelKey": "runai/node-pool", "labelValue": "default", "isDefault": True, "tenantId": TENANT}
+        pool = {"id": "1", "name": "default", "clusterId": self.cluster_id, "clusterName": "lab", "phase": "Ready"}
+        pool |= {"status": {"nodes": list(NODES)}, **who, **label}
         return listed("nodepools", [pool], request.params, fields=("name", "clusterId"))
 
     @route("GET", "/nodes")
@@ -134,10 +139,12 @@ class Assets(Store):
             "conditions": [],
             "taints": [],
             "gpuInfo": gpus,
+            "createdAt": iso(0.0),
+            "updatedAt": iso(0.0),
         }
 
     def _claim_json(self, name: str) -> dict[str, Any]:
-        meta = {"id": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), "name": name, "kind": "pvc", "scope": "project"}
+        meta = self.asset(name, "pvc")
         spec = {"claimName": name, "path": f"/{name}", "existingPvc": True, "readOnly": False}
         return {"meta": {**meta, "projectId": int(self.mine.id), "projectName": self.project}, "spec": spec}
 

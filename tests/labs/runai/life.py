@@ -99,7 +99,7 @@ class Life:
             workload.tell("Pulling", f'Pulling image "{pod.image}"', pod)
         self._rest("initializing")
         if scenario.kind == "imagepull":
-            scenes.unpullable(workload, scenario)
+            scenes.unpullable(workload, scenario, workload.pods)
             self._stick()
         self._launch()
         if scenario.kind != "quickfail":
@@ -124,8 +124,12 @@ class Life:
 
     def _launch(self) -> None:
         port = free_port()  # Kubeflow's is always 23456, but the containers of this lab share one network
+        lame = self._scenario.get("lame", None) if self._scenario.kind == "degraded" else None
         for pod in self.workload.pods:
-            self._launch_pod(pod, port)
+            if pod.index + (pod.role == "worker") == lame:
+                scenes.unpullable(self.workload, self._scenario, [pod])
+            else:
+                self._launch_pod(pod, port)
 
     def _launch_pod(self, pod: LabPod, port: int) -> None:
         workload = self.workload

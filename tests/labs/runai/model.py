@@ -47,6 +47,7 @@ class Project:
             "clusterId": self.cluster,
             "parentId": "1",
             "createdAt": iso(self.created),
+            "updatedAt": iso(self.created),
             "requestedNamespace": self.namespace,
             "status": {"namespace": self.namespace, "phase": "Ready"},
         }

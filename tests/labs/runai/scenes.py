@@ -14,14 +14,15 @@ has written; `index`, which pod (by default 0).
     quickfail      the container fails before the workload was ever Running; script, exit_code (128)
     slow_start     pending, creating, initializing: seconds each takes (by default all `seconds`, 1)
     unknown_phase  `phase` is told instead of Running
-    degraded       Degraded is told instead of Running
+    degraded       Degraded is told instead of Running; lame=1: the image of the pod of that index cannot be pulled,
+                   for ever, while the others run; message
     truncated_log  Kubernetes keeps only the last `lines` of a log (3); with lost_end=N all but the last N
     vanished       the pods are gone from Kubernetes as soon as it is over
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from labs.runai.model import LabPod, Scenario, Workload
@@ -95,14 +96,14 @@ def unmountable(workload: Workload, node: str) -> None:
             workload.tell("FailedMount", message, pod, kind="Warning")
 
 
-def unpullable(workload: Workload, scenario: Scenario) -> None:
-    """Tells that the image cannot be pulled."""
-    for pod in workload.pods:
+def unpullable(workload: Workload, scenario: Scenario, pods: Sequence[LabPod]) -> None:
+    """Tells that the image of these pods cannot be pulled; what says of what it failed is not the newest."""
+    for pod in pods:
         why = f'Failed to pull image "{pod.image}": {scenario.get("message", _PULL)}'
         pod.waiting = ("ImagePullBackOff", f'Back-off pulling image "{pod.image}": {why}')
         workload.tell("Failed", why, pod, kind="Warning")
         workload.tell("Failed", "Error: ErrImagePull", pod, kind="Warning")
-    for pod in workload.pods:
+    for pod in pods:
         workload.tell("BackOff", f'Back-off pulling image "{pod.image}"', pod, kind="Warning")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from labs.pods import Pods
 from labs.runai.clock import shifted
 from labs.runai.life import Life, Timing
-from labs.runai.model import Project, Scenario, Workload
+from labs.runai.model import Project, Scenario, Workload, iso
 from labs.runai.scenes import KINDS
 from labs.web import Answer, Call, HttpError, Request, WebLab
 
@@ -81,17 +81,23 @@ class Store(WebLab):
         """Makes a credential of kind generic secret in the lab's project; the name of its Kubernetes secret."""
         kept = f"genericsecret-{name}"
         self.secrets[kept] = dict(values)
-        meta = {"id": str(uuid.uuid4()), "name": name, "kind": "genericSecret", "scope": "project"}
+        meta = self.asset(name, "genericSecret")
         spec = {"keyId": 1, "existingSecretName": None}
         self.credentials.append(
             {
-                "meta": {**meta, "projectId": int(self.mine.id), "projectName": self.project, "createdBy": "lab"},
+                "meta": {**meta, "projectId": int(self.mine.id), "projectName": self.project},
                 "spec": spec,
                 "clusterInfo": {"resources": [{"name": kept}]},
                 "status": {"status": "No issues found"},
             }
         )
         return kept
+
+    def asset(self, name: str, kind: str) -> dict[str, Any]:
+        """What every asset has: AssetMeta."""
+        now = iso(time.time())
+        who = {"createdBy": "lab", "createdAt": now, "updatedBy": "lab", "updatedAt": now}
+        return {"id": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), "name": name, "kind": kind, "scope": "project", **who}
 
     def expire_tokens(self) -> None:
         """Makes all tokens invalid that were given so far."""

@@ -72,6 +72,7 @@ def pod_of(workload: Workload, pod: LabPod) -> dict[str, Any]:
     return {
         "id": pod.id,
         "name": pod.name,
+        "tenantId": TENANT,
         "workloadId": workload.id,
         "clusterId": workload.project.cluster,
         "projectId": workload.project.id,
@@ -81,6 +82,8 @@ def pod_of(workload: Workload, pod: LabPod) -> dict[str, Any]:
         "completedAt": iso(pod.finished),
         "containers": [{"name": pod.container, "image": pod.image, "startedAt": iso(pod.started)}],
         "k8sPhase": "Failed" if pod.status_reason else pod.phase,
+        "k8sPhaseUpdatedAt": iso(pod.finished or pod.started or pod.created),
+        "updatedAt": iso(pod.finished or pod.started or pod.created),
         "currentNodePool": "default" if pod.node else None,
     }
 

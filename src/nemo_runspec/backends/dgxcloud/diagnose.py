@@ -9,7 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.ended import NO_CODE
-from nemo_runspec.backends.dgxcloud.evidence import containers, exit_code_of, gather, states_of, table
+from nemo_runspec.backends.dgxcloud.evidence import containers, exit_code_of, gather, is_ailing, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.notice import ways
 from nemo_runspec.cloud.diagnosis.meanings import STARTED, Advice
 from nemo_runspec.cloud.diagnosis.verdicts import Case, Word
@@ -71,6 +71,7 @@ def case_of(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case:
         tail=log_tail,
         exit_code=exit_code_of(found),
         unasked=found.unasked,
+        ailing=is_ailing(found.workload),
     )
 
 

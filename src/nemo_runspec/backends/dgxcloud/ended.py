@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import sleep as sleep_for
@@ -21,7 +20,6 @@ WORDS = "nemotron: last words"
 NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""
 
-_OOM = re.compile(r"OOMKilled|out of memory", re.IGNORECASE)
 _OOM_CODE = 137
 
 _PATIENCE = (0.0, 0.5, 1.0, 2.0)
@@ -109,13 +107,14 @@ def _as_told(seen: Seen, end: End) -> Seen:
 
 def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen, unread: str) -> Seen:
     from nemo_runspec.backends.dgxcloud.diagnose import event_words, pod_words
+    from nemo_runspec.cloud.diagnosis.meanings import says_killed_for_memory
 
     with api.web.within(SECONDS):
         found = gather(api, handle, seen)
     seen = _keeping(seen, **{KEY: found})
     said = (*pod_words(found.pods, now=False), *event_words(found.events))
     words = [*(word.text for word in said), seen.reason]
-    oom = next((word for word in words if _OOM.search(word)), "")
+    oom = next(filter(says_killed_for_memory, words), "")
     if oom:
         return replace(seen, reason=seen.reason or oom, exit_code=_OOM_CODE)
     code = exit_code_of(found) or exit_code_in(seen.reason)

@@ -49,9 +49,15 @@ def gather(api: RunaiApi, handle: Handle, seen: Seen) -> Evidence:
     kind = str(handle.get("kind") or TRAININGS)
     workload = detail or asking.of("workload", api.workload, kind, id) or {}
     pods = asking.of("pods", api.pods, id) or []
-    events = (asking.of("events", api.events, id) or []) if seen.state != "running" else []
+    told = seen.state != "running" or is_ailing(workload)
+    events = (asking.of("events", api.events, id) or []) if told else []
     pods = [*_kube_pods(asking, api, namespace_of(handle, workload), pods), *pods]
     return Evidence(workload, tuple(pods), tuple(events), tuple(asking.unanswered))
+
+
+def is_ailing(workload: Mapping[str, Any]) -> bool:
+    """Whether it runs and run:ai says that not all of it is well."""
+    return workload.get("phase") == "Degraded"
 
 
 def exit_code_of(found: Evidence) -> int | None:

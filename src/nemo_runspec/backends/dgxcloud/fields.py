@@ -154,6 +154,11 @@ class DgxCloudTarget(CloudTarget):
     launched_from_cluster: bool = False
     max_args_chars: int = 9500
 
+    @property
+    def storage(self) -> tuple[str, ...]:
+        """As `CloudTarget.storage`."""
+        return tuple(str(claim["path"]) for claim in self.pvcs if claim.get("path"))
+
 
 def make_target(request: TargetRequest) -> DgxCloudTarget:
     """The DGX Cloud part of a plan.

@@ -11,7 +11,16 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.history import began, never_ran
-from nemo_runspec.backends.dgxcloud.states import ENDING, EXIT_CODES, NEVER_RAN, PHASES, PLACED, Meaning, meaning
+from nemo_runspec.backends.dgxcloud.states import (
+    ENDING,
+    EXIT_CODES,
+    NEVER_RAN,
+    PHASES,
+    PLACED,
+    Meaning,
+    is_begun,
+    meaning_of,
+)
 from nemo_runspec.backends.dgxcloud.waiting import PODS, Wait, unasked, wait_of
 from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.jobs.record import is_over
@@ -70,7 +79,7 @@ def _many(api: RunaiApi, aside: Aside, handles: Sequence[Handle]) -> list[Seen]:
     more, odd = _by_id(api, left)
     rows |= more
     pairs = [(handle, rows.get(_key(handle))) for handle in handles]
-    asked = _asked([_meaning_of(row).state if row else "" for _, row in pairs])
+    asked = _asked([meaning_of(row).state if row else "" for _, row in pairs])
     return [
         _odd(pair[0], odd[_key(pair[0])])
         if _key(pair[0]) in odd
@@ -129,7 +138,7 @@ def state_now(api: RunaiApi, handle: Handle) -> str:
 def state_of(api: RunaiApi, handle: Handle) -> str:
     """Our word for how a job with an id is now, `unknown` where its id leads to none. One request."""
     row = _detail(api, str(handle["id"]))
-    state = "unknown" if row is None else _meaning_of(row).state
+    state = "unknown" if row is None else meaning_of(row).state
     _remember(str(handle["id"]), state)
     return state
 
@@ -153,7 +162,8 @@ def seen_of(
     if row is None:
         return _missing(handle)
     phase = _phase(row)
-    found = _after_deletion(handle, row, PLACED if wait.placed else known or meaning(phase))
+    usual = known or meaning_of(row)
+    found = _after_deletion(handle, row, PLACED if wait.placed and usual.state == "queued" else usual)
     over = is_over(found.state)
     said = text(row.get("phaseMessage")) or found.said
     return Seen(
@@ -164,6 +174,7 @@ def seen_of(
             **_facts(handle, row, phase, wait.why or said if found.waits else "", nodes or wait.nodes),
             **({} if wait.phase is None else {"phase": wait.phase or found.waits}),
             **({"failing": True} if wait.failing else {}),
+            **({"begun": True} if is_begun(row) else {}),
         },
         started=started,
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
@@ -195,7 +206,7 @@ def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row | None, *, 
     """A row with what is asked besides: why it waits or since when it ran where `ask`, and where it runs or ran."""
     if row is None:
         return seen_of(handle, None)
-    known, nodes, started = _meaning_of(row), "", None
+    known, nodes, started = meaning_of(row), "", None
     if _phase(row) in ENDING and not _has_run(api, aside, row, ask=few):
         return seen_of(handle, row, known=NEVER_RAN)
     if ask and is_over(known.state):
@@ -255,10 +266,6 @@ def _detail(api: RunaiApi, id: str) -> Row | None:
 def _in_list(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Row | None:
     rows = api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=deleted)
     return next((row for row in rows if row.get("id") == handle["id"]), None)
-
-
-def _meaning_of(row: Row) -> Meaning:
-    return meaning(_phase(row))
 
 
 def _phase(row: Row) -> str:

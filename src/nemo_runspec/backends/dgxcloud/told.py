@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
+from nemo_runspec.cloud.diagnosis.pulls import names_cause
 from nemo_runspec.remote.provider import Event, Handle, Piece, Replica
 from nemo_runspec.transport.reading import moment, table, text
 from nemo_runspec.transport.web import Refused
@@ -85,8 +86,9 @@ def _line(event: Event) -> str:
 
 
 def _warnings(rows: list[Row]) -> dict[str, Row]:
-    """The newest warning about each object, by its name."""
+    """The newest warning about each object, by its name; before one that names no cause an older one that does."""
     warned = [row for row in _oldest_first(rows) if row.get("type") == "Warning"]
+    warned.sort(key=lambda row: names_cause(text(row.get("message"))))
     return {text(table(row.get("involvedObject")).get("name")): row for row in warned}
 
 

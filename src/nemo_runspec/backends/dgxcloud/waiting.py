@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
 from nemo_runspec.cloud.aside import Aside
-from nemo_runspec.cloud.diagnosis.pulls import PASSING
+from nemo_runspec.cloud.diagnosis.pulls import may_pass, names_cause
 from nemo_runspec.transport.reading import table, tables, text, whole
 
 PODS, EVENTS = "pods", "events"
@@ -28,9 +27,6 @@ _PHASE_AFTER: Mapping[str, str] = {
 
 _OF_BOTH = frozenset({"Failed", "BackOff"})
 """Reasons that the kubelet gives of images as of containers: their message tells which is meant."""
-
-_NO_CAUSE = re.compile(r"Error: \w+$|Back-?off", re.IGNORECASE)
-"""What the kubelet says of a pull that failed beside the event that says why."""
 
 _PLACED = "Scheduled"
 """The first event of a pod that has got a node: what is older was of its queue, or of another pod of this name."""
@@ -106,8 +102,10 @@ def _current(events: Iterable[Row]) -> Iterator[Row]:
 
 
 def _warning(events: Iterable[Row]) -> str:
-    warning = next((event for event in events if event.get("type") == "Warning"), None)
-    return f"{text(warning.get('reason'))}: {text(warning.get('message'))}" if warning else ""
+    """The newest warning, before one that names no cause an older one that does."""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    warnings.sort(key=lambda event: not names_cause(text(event.get("message"))))
+    return f"{text(warnings[0].get('reason'))}: {text(warnings[0].get('message'))}" if warnings else ""
 
 
 def _newest(events: Iterable[Row]) -> dict[str, str]:
@@ -133,8 +131,8 @@ def _pulling(newest: Mapping[str, str]) -> Iterator[str]:
 def _is_failing(events: Sequence[Row]) -> bool:
     """Whether a pod's pull has failed, and will again as far as its newest event says that names a cause."""
     failed = [text(event.get("message")) for event in events if _fails_to_pull(event)]
-    cause = next((said for said in failed if not _NO_CAUSE.match(said)), "")
-    return bool(failed) and not PASSING.search(cause)
+    cause = next(filter(names_cause, failed), "")
+    return bool(failed) and not may_pass(cause)
 
 
 def _fails_to_pull(event: Row) -> bool:

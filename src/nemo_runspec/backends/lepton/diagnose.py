@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, section
-from nemo_runspec.backends.lepton.states import seconds_of
+from nemo_runspec.backends.lepton.replicas import read_event
 from nemo_runspec.cloud.diagnosis.asking import Asking
 from nemo_runspec.cloud.diagnosis.meanings import Advice
 from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word
 from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
 from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.diagnosis import lines_of
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
 
 ADVICE = Advice(
@@ -57,7 +58,7 @@ def case_of(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case
         events=tuple(event_words(events or ())),
         analysis=analysis_of(analysis or {}),
         ends=tuple(read_ends(log_tail).values()),
-        tail=log_tail or b"\n".join(_lines((analysis or {}).get("log_streams"))),
+        tail=log_tail or "\n".join(lines_of((analysis or {}).get("log_streams"))).encode(),
         nodes=int(handle.get("nodes") or 0),
         unasked=tuple(asking.unanswered),
     )
@@ -77,7 +78,7 @@ def replica_words(replicas: Iterable[Mapping[str, Any]], *, now: bool) -> Iterat
 
 def event_words(events: Sequence[Mapping[str, Any]]) -> Iterator[Word]:
     """What was written down, the oldest first."""
-    for event in sorted(events, key=lambda each: seconds_of(each.get("last_observed_time")) or 0.0):
+    for event in sorted(events, key=lambda each: read_event(each).time or 0.0):
         about = event.get("regarding")
         node = str(about.get("name") or "") if isinstance(about, Mapping) and about.get("kind") == "Node" else ""
         said = _said(event, "reason", "message", "note")
@@ -93,7 +94,8 @@ def analysis_of(found: Mapping[str, Any]) -> Analysis:
         for event in (events if isinstance(events, list) else ())
         if isinstance(event, Mapping)
     )
-    return Analysis(str(found.get("err_class") or ""), str(found.get("suggestion") or ""), words)
+    kind, suggestion = str(found.get("err_class") or ""), str(found.get("suggestion") or "")
+    return Analysis(kind, suggestion, words, found.get("log_streams"))
 
 
 def _node_of(event: Mapping[str, Any]) -> str:
@@ -106,15 +108,3 @@ def _said(thing: Any, *keys: str) -> str:
     if not isinstance(thing, Mapping):
         return str(thing or "").strip()
     return ": ".join(dict.fromkeys(str(thing[key]).strip() for key in keys if thing.get(key)))
-
-
-def _lines(streams: Any) -> Iterator[bytes]:
-    """The texts of whatever shape Lepton gives its log snippets."""
-    if isinstance(streams, str):
-        yield streams.encode()
-    elif isinstance(streams, Mapping):
-        for each in streams.values():
-            yield from _lines(each)
-    elif isinstance(streams, (list, tuple)):
-        for each in streams:
-            yield from _lines(each)

@@ -5,7 +5,6 @@ The arguments of NeMo-Run's `LeptonExecutor` named here are those of 0.11.1.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -152,6 +151,11 @@ class LeptonTarget(CloudTarget):
     ray_version: str | None = None
     launched_from_cluster: bool = False
 
+    @property
+    def storage(self) -> tuple[str, ...]:
+        """As `CloudTarget.storage`."""
+        return (*(str(mount["mount_path"]) for mount in self.mounts), *filter(None, [self.mounted_at]))
+
 
 def make_target(request: TargetRequest) -> LeptonTarget:
     """The Lepton part of a plan.
@@ -189,6 +193,10 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     )
 
 
+_KERNEL = ("/sys/", "/dev/")
+"""Below these nothing is mounted but what a profile names itself."""
+
+
 def mounting_point(folder: str) -> str:
     """Where the node group's volume is mounted so that a folder lies on it: `/mnt/NAME`, else the folder itself.
 
@@ -196,10 +204,9 @@ def mounting_point(folder: str) -> str:
     """
     if not folder.startswith("/"):
         return ""
-    parts = posixpath.normpath(folder).split("/")
+    parts = rules.place_of(folder).split("/")
     place = "/".join(parts[:3]) if parts[1] == "mnt" else "/".join(parts)
-    kernel = place.startswith(("/proc/", "/sys/", "/dev/"))
-    return "" if place in rules.RESERVED_MOUNTS or place == "/mnt" or kernel else place
+    return "" if rules.is_reserved(place) or place == "/mnt" or place.startswith(_KERNEL) else place
 
 
 def _on_a_mount(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
+from nemo_runspec.backends.lepton.nodes import is_open, state_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
-from nemo_runspec.transport.reading import number, text, texts
+from nemo_runspec.transport.reading import number, text, texts, whole
 
 PROFILE_NEEDED = False
 """A login is enough; a profile's `node_group` says which group's things are meant."""
@@ -24,23 +25,33 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
 
 
 def _groups(asked: Asked) -> list[dict[str, Any]]:
-    """The profile's node group, else all."""
-    named = str(asked.env.get("node_group") or "")
+    """The node group that is named, else the profile's, else all."""
+    named = asked.within or str(asked.env.get("node_group") or "")
     return [asked.api.node_group(named)] if named else asked.api.node_groups()
 
 
 def _shapes(asked: Asked) -> Iterator[Row]:
-    named = str(asked.env.get("node_group") or "")
-    for shape in asked.api.shapes(id_of(asked.api.node_group(named)) if named else "", purpose="job"):
-        spec = section(shape, "spec")
-        yield {
-            "shape": id_of(shape),
-            "gpus": number(spec.get("accelerator_fraction")) or number(spec.get("accelerator_num")) or 0,
-            "type": text(spec.get("accelerator_type")),
-            "cpus": number(spec.get("cpu")),
-            "memory_gb": round((number(spec.get("memory_in_mb")) or 0) / 1024),
-            "for": texts(spec.get("listable_in")),
-        }
+    groups = _groups(asked)
+    found = [(shape, group) for group in groups for shape in asked.api.shapes(id_of(group), purpose="job")]
+    if not asked.within and not asked.env.get("node_group"):
+        known = {id_of(shape) for shape, _ in found}
+        found += [(shape, {}) for shape in asked.api.shapes(purpose="job") if id_of(shape) not in known]
+    yield from (_shape(shape, group) for shape, group in found)
+
+
+def _shape(shape: Mapping[str, Any], group: Mapping[str, Any]) -> Row:
+    """`cluster` is what NVIDIA's TAO SDK calls the node group's id."""
+    spec = section(shape, "spec")
+    return {
+        "shape": id_of(shape),
+        "group": name_of(group) or id_of(group),
+        "cluster": id_of(group),
+        "gpus": number(spec.get("accelerator_fraction")) or number(spec.get("accelerator_num")) or 0,
+        "type": text(spec.get("accelerator_type")),
+        "cpus": number(spec.get("cpu")),
+        "memory_gb": round((number(spec.get("memory_in_mb")) or 0) / 1024),
+        "for": texts(spec.get("listable_in")),
+    }
 
 
 def _node_groups(asked: Asked) -> Iterator[Row]:
@@ -60,13 +71,12 @@ def _nodes(asked: Asked) -> Iterator[Row]:
         for node in asked.api.nodes(id_of(group)):
             gpu = section(node, "spec", "resource", "gpu")
             total, taken = number(gpu.get("total")) or 0, number(gpu.get("allocated")) or 0
-            closed = bool(section(node, "spec").get("unschedulable"))
             yield {
                 "node": id_of(node),
                 "group": name_of(group) or id_of(group),
-                "state": "takes no jobs" if closed else "open",
+                "state": state_of(node),
                 "gpus": int(total),
-                "free": 0 if closed else max(0, int(total - taken)),
+                "free": max(0, int(total - taken)) if is_open(node) else 0,
                 "jobs": [str(each.get("name") or id_of(each)) for each in rows(node, "status", "workloads")],
             }
 
@@ -74,11 +84,17 @@ def _nodes(asked: Asked) -> Iterator[Row]:
 def _reservations(asked: Asked) -> Iterator[Row]:
     for group in _groups(asked):
         for each in asked.api.reservations(id_of(group)):
+            spec, status = section(each, "spec"), section(each, "status")
+            nodes = texts(status.get("reserved_nodes"))
             yield {
                 "reservation": id_of(each),
                 "group": name_of(group) or id_of(group),
-                "phase": section(each, "status").get("phase") or "",
-                "nodes": len(texts(section(each, "spec").get("nodes"))),
+                "phase": text(status.get("phase")),
+                "desired": whole(spec.get("desired_nodes")),
+                "approved": whole(spec.get("approved_nodes")),
+                # The server leaves a count of 0 out.
+                "reserved": whole(status.get("reserved_count")) or len(nodes),
+                "nodes": nodes,
             }
 
 
@@ -121,19 +137,32 @@ def _secrets(asked: Asked) -> Iterator[Row]:
     yield from ({"secret": name, "kind": "registry"} for name in asked.api.image_pull_secrets())
 
 
-_SHAPE = {"SHAPE": "shape", "GPUS": "gpus", "TYPE": "type", "CPUS": "cpus", "GB": "memory_gb", "FOR": "for"}
+_SHAPE = {
+    "SHAPE": "shape",
+    "GROUP": "group",
+    "GPUS": "gpus",
+    "TYPE": "type",
+    "CPUS": "cpus",
+    "GB": "memory_gb",
+    "FOR": "for",
+}
 _GROUP = {"NAME": "name", "ID": "id", "GPU": "gpu", "NODES": "ready_nodes", "QUOTA": "quota_enabled"}
 _NODE = {"NODE": "node", "GROUP": "group", "STATE": "state", "GPUS": "gpus", "FREE": "free", "JOBS": "jobs"}
-_RESERVATION = {"RESERVATION": "reservation", "GROUP": "group", "PHASE": "phase", "NODES": "nodes"}
+_RESERVED = {"DESIRED": "desired", "APPROVED": "approved", "RESERVED": "reserved", "NODES": "nodes"}
+_RESERVATION = {"RESERVATION": "reservation", "GROUP": "group", "PHASE": "phase", **_RESERVED}
 _VOLUME = {"VOLUME": "volume", "GROUP": "group", "FROM": "from", "GB": "size_gb", "AT": "mounted_at", "PATH": "path"}
 _PERMISSION = {"PATH": "path", "GROUP": "group", "SUBFOLDERS": "subfolders", "USERS": "users"}
 
+_OF_GROUP = ("node-group", "One node group, by its name or its id; by default the profile's, else all.")
+
 LISTINGS = table_of(
-    Listing("shapes", "Resource shapes for jobs: their GPUs, CPUs and memory.", _SHAPE, _shapes),
+    Listing("shapes", "Resource shapes for jobs: their GPUs, CPUs and memory.", _SHAPE, _shapes, within=_OF_GROUP),
     Listing("node-groups", "Node groups: their nodes and volumes.", {**_GROUP, "VOLUMES": "volumes"}, _node_groups),
-    Listing("nodes", "Nodes: their GPUs, how many of them are free, and what runs there.", _NODE, _nodes),
-    Listing("reservations", "Reservations of nodes.", _RESERVATION, _reservations),
-    Listing("volumes", "Volumes that jobs may mount, with the 'from' of a mount.", _VOLUME, _volumes),
+    Listing(
+        "nodes", "Nodes: their GPUs, how many of them are free, and what runs there.", _NODE, _nodes, within=_OF_GROUP
+    ),
+    Listing("reservations", "Reservations of nodes.", _RESERVATION, _reservations, within=_OF_GROUP),
+    Listing("volumes", "Volumes that jobs may mount, with the 'from' of a mount.", _VOLUME, _volumes, within=_OF_GROUP),
     Listing(
         "permissions",
         "Folders of a volume that jobs may mount.",
@@ -141,6 +170,7 @@ LISTINGS = table_of(
         _permissions,
         argument="volume",
         argument_help="The volume's name, as 'volumes' shows it.",
+        within=_OF_GROUP,
     ),
     Listing("secrets", "Names of the secrets the workspace keeps.", {"SECRET": "secret", "KIND": "kind"}, _secrets),
 )

@@ -12,6 +12,7 @@ from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget, make_target
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
+from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
 from nemo_runspec.cloud import preflight as cloud
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
@@ -212,10 +213,7 @@ def room_of(node: Mapping[str, Any]) -> cloud.Room | None:
     total, used = number(gpu.get("total")), number(gpu.get("allocated")) or 0
     if total is None or total < 0:
         return None
-    words = section(node, "status").get("status")
-    ready = not isinstance(words, list) or any(str(word).casefold() == "ready" for word in words)
-    usable = ready and not spec.get("unschedulable")
-    return cloud.Room(int(total), max(0, int(total - used))) if usable else cloud.Room(0, 0)
+    return cloud.Room(int(total), max(0, int(total - used))) if is_open(node) else cloud.Room(0, 0)
 
 
 def _reservation(wanted: Wanted) -> Iterator[Check]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
-from nemo_runspec.cloud.diagnosis.pulls import PASSING
+from nemo_runspec.cloud.diagnosis.pulls import may_pass
 from nemo_runspec.remote.provider import Event, Replica
-from nemo_runspec.transport.reading import count, moment, text
+from nemo_runspec.transport.reading import count, moment, number, text
 
 _READY = frozenset({"", "Ready"})
 
@@ -68,6 +68,8 @@ def read_replica(told: Mapping[str, Any], job: str) -> Replica:
         message=message,
         problem=_problem(reason, message),
         group=text(node.get("node_group_id")),
+        cpus=number(status.get("cpu")),
+        memory_mb=count(status.get("memory_in_mb")),
     )
 
 
@@ -103,12 +105,14 @@ def is_to_start(replicas: Sequence[Replica]) -> bool:
 def is_failing(replicas: Sequence[Replica]) -> bool:
     """Whether the platform says of a pod that its image was asked for and refused, as it will be again."""
     refused = (each for each in replicas if each.problem == "the image cannot be pulled")
-    return any(not PASSING.search(each.message) for each in refused)
+    return any(not may_pass(each.message) for each in refused)
 
 
 def out_of_memory(replicas: Sequence[Replica]) -> bool:
-    """Whether the platform says that a pod was ended for want of memory."""
-    return any(re.search(r"OOM|out of memory", f"{each.state} {each.message}", re.I) for each in replicas)
+    """Whether the platform says that the kernel has killed something of a pod for want of memory."""
+    from nemo_runspec.cloud.diagnosis.meanings import says_killed_for_memory
+
+    return any(says_killed_for_memory(f"{each.state}: {each.message}") for each in replicas)
 
 
 def is_lost(replica: Replica) -> bool:

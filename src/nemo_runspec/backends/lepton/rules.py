@@ -21,13 +21,11 @@ SHORTEST_TTL = 600
 LONGEST_NAME = 36
 
 RESERVED_MOUNTS = frozenset({
-    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/media", "/opt", "/proc", "/run", "/sbin", "/srv", "/sys",
-    "/usr", "/usr/local", "/var",
+    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/media", "/opt", "/proc", "/proc/bus", "/proc/sys", "/run",
+    "/sbin", "/srv", "/sys", "/sys/fs/cgroup", "/sys/kernel/security", "/usr", "/usr/bin", "/usr/lib", "/usr/local",
+    "/usr/sbin", "/var",
 })  # fmt: skip
-"""Places nothing is mounted at; below most of them it may be."""
-
-_ALL_OF = ("/proc", "/sys", "/dev")
-"""Below these neither: they are the kernel's."""
+"""Places nothing is mounted at, as leptonai 0.47 has them (api/v2/job_validation.py); below them it may be."""
 
 RESERVED_VARIABLES = frozenset({
     "LEPTON_WORKSPACE_ID", "LEPTON_DEPLOYMENT_NAME", "LEPTON_JOB_NAME", "LEPTON_RESOURCE_ACCELERATOR_TYPE",
@@ -89,9 +87,19 @@ def _is_data(place: str, rest: str) -> str:
     )
 
 
+def place_of(path: str) -> str:
+    """A path as containers see it, without `.`, `..` and double slashes: POSIX keeps two at its beginning."""
+    return posixpath.normpath(f"/{path.lstrip('/')}") if path.startswith("/") else posixpath.normpath(path)
+
+
+def is_reserved(place: str) -> bool:
+    """Whether nothing may be mounted there. Below /proc no container runtime mounts anything, whatever Lepton takes."""
+    return place in RESERVED_MOUNTS or place.startswith("/proc/")
+
+
 def _wrong_place(mount: Mapping[str, Any]) -> tuple[str, str] | None:
-    place = posixpath.normpath(mount["mount_path"])
-    if place in RESERVED_MOUNTS or any(place.startswith(f"{above}/") for above in _ALL_OF):
+    place = place_of(mount["mount_path"])
+    if is_reserved(place):
         what = f": mount_path {place} is a place that Lepton keeps for the container itself"
         return what, 'mount it elsewhere, such as mount_path = "/mnt/data"'
     source = mount.get("from")
@@ -112,7 +120,7 @@ def _toml(value: Any) -> str:
 
 
 def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:
-    places = [posixpath.normpath(mount["mount_path"]) for mount in mounts]
+    places = [place_of(mount["mount_path"]) for mount in mounts]
     twice = sorted({place for place in places if places.count(place) > 1})
     return [
         UserError(f"mounts: two of them are at {place}", remedy="leave one out, or mount it elsewhere")

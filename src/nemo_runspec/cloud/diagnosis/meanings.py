@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.cloud.diagnosis.pulls import UNREACHED
+from nemo_runspec.remote.patterns import GPU_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Meaning:
         kind: as in `Diagnosis`. `regex`: found in the line.
         what: `{on}` is ` on NODE` and `{at}` ` (NODE)` where one is known. `advice`: which of the platform's remedies.
         start: it is about starting: of a job whose command has run it is history.
+        vague: it says that something failed, and not of what: any other line of its kind says more, older ones too.
     """
 
     kind: str
@@ -29,10 +31,13 @@ class Meaning:
     what: str
     advice: str
     start: bool = False
+    vague: bool = False
 
 
-def _meaning(kind: str, regex: str, what: str, advice: str = "", *, start: bool = False) -> Meaning:
-    return Meaning(kind, re.compile(regex, re.IGNORECASE), what, advice or kind, start)
+def _meaning(
+    kind: str, regex: str, what: str, advice: str = "", *, start: bool = False, vague: bool = False
+) -> Meaning:
+    return Meaning(kind, re.compile(regex, re.IGNORECASE), what, advice or kind, start, vague)
 
 
 _PULL = r"pull|image|registry|manifest|nvcr|docker"
@@ -40,7 +45,7 @@ _PULL = r"pull|image|registry|manifest|nvcr|docker"
 MEANINGS: tuple[Meaning, ...] = (
     _meaning(
         "out of memory",
-        r"cuda[^:]{0,20}out of memory|outofmemoryerror: cuda|gpu memory.*(?:exceed|exhaust)",
+        rf"{GPU_MEMORY}|cuda[^:]{{0,20}}out of memory|gpu memory.*(?:exceed|exhaust)|out of gpu memory",
         "it ran out of GPU memory{on}",
         "gpu memory",
     ),
@@ -117,6 +122,7 @@ MEANINGS: tuple[Meaning, ...] = (
         "its image cannot be pulled, or cannot be started",
         "image login",
         start=True,
+        vague=True,
     ),
     _meaning(
         "eviction",
@@ -148,6 +154,18 @@ MEANINGS: tuple[Meaning, ...] = (
 )
 """The first that is found in a line says what the line means: a message of the scheduler says that it took nobody's
 nodes, so `capacity` is looked for before `eviction`."""
+
+
+def meaning_of(text: str) -> Meaning | None:
+    """What a line of a platform's means, None where no table knows it."""
+    return next((meaning for meaning in MEANINGS if meaning.regex.search(text)), None)
+
+
+def says_killed_for_memory(text: str) -> bool:
+    """Whether a line says that the kernel killed something for want of memory; a full GPU kills nobody."""
+    meaning = meaning_of(text)
+    return meaning is not None and meaning.advice == "out of memory"
+
 
 TELLING: tuple[str, ...] = ("out of memory", "eviction", "node", "storage", "credentials", "image", "capacity")
 """Which of several lines is believed, by its kind: a pod that was evicted is also killed, one that is killed also

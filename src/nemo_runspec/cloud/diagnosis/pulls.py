@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import re
 
-UNREACHED = (
-    r"no such host|server misbehaving|temporary failure in name resolution|network is unreachable|no route to host|"
+_MAY_PASS = (
+    r"server misbehaving|temporary failure in name resolution|network is unreachable|no route to host|"
     r"i/o timeout|connection refused|tls handshake"
 )
+"""Network errors that may pass by themselves: of a pull, the node tries again."""
+
+UNREACHED = rf"no such host|{_MAY_PASS}"
 """Network errors, in Go's words and the C library's, by which a server was never talked to: no name, way, connection.
 
-They may pass by themselves: of a pull, the node tries again.
+`no such host` is a name server's own answer that there is no such name, and stays so.
 """
 
-PASSING = re.compile(
+_PASSING = re.compile(
     r"toomanyrequests|rate limit|\b429\b|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b|"
-    + UNREACHED,
+    + _MAY_PASS,
     re.IGNORECASE,
 )
-"""Words of a pull that failed this time and may not fail the next time: the node tries by itself."""
+_NO_NAME = re.compile(r"no such host", re.IGNORECASE)
+_NO_CAUSE = re.compile(r"(?:\w+: )?(?:Error: \w+$|Back-?off)", re.IGNORECASE)
+
+
+def may_pass(text: str) -> bool:
+    """Whether a pull that failed so this time may not fail the next time: the node tries by itself."""
+    return _PASSING.search(text) is not None and not _NO_NAME.search(text)
+
+
+def names_cause(text: str) -> bool:
+    """Whether a message says of what something failed. The kubelet writes others beside it, newer ones mostly:
+    `Error: ErrImagePull`, `Back-off pulling image …`."""
+    return not _NO_CAUSE.match(text)

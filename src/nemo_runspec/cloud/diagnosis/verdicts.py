@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from nemo_runspec.cloud.diagnosis.meanings import (
     CLASSES,
@@ -19,6 +20,7 @@ from nemo_runspec.cloud.diagnosis.meanings import (
     TELLING,
     Advice,
     Meaning,
+    meaning_of,
 )
 from nemo_runspec.cloud.pod.marker import End, to_marker
 from nemo_runspec.jobs.record import is_over
@@ -54,11 +56,23 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A platform's own analysis of a failure. `suggestion`: what it says to do. `words`: of single nodes."""
+    """A platform's own analysis of a failure.
+
+    Args:
+        kind: its class, such as ERR_PROGRAM. `suggestion`: what it says to do. `words`: of single nodes.
+        log_streams: lines of logs, as they came.
+    """
 
     kind: str = ""
     suggestion: str = ""
     words: tuple[Word, ...] = ()
+    log_streams: Any = None
+
+    def told(self, name: str) -> dict[str, Any]:
+        """What of it is shown beside our own verdict, as `Diagnosis.platform`; empty where it says nothing."""
+        said = {"err_class": self.kind, "suggestion": self.suggestion, "log_streams": self.log_streams}
+        known = {key: value for key, value in said.items() if value}
+        return {"name": name, **known} if known else {}
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,7 @@ class Case:
         exit_code: as the platform itself says it, None where it does not.
         nodes: how many it had, 0 where that is not known.
         unasked: what the platform did not answer about, such as `events`.
+        ailing: it runs, and the platform says that not all of it is well: what was written down counts then, too.
     """
 
     state: str
@@ -85,6 +100,7 @@ class Case:
     exit_code: int | None = None
     nodes: int = 0
     unasked: Sequence[str] = ()
+    ailing: bool = False
 
     @cached_property
     def end(self) -> NodeMarker | None:
@@ -100,20 +116,20 @@ class Case:
 
     @property
     def ran(self) -> bool:
-        """Whether it was started on some node."""
-        return bool(self.ends) or self.state == "running"
+        """Whether it was started on all its nodes, as far as is known, or has ended on one."""
+        return bool(self.ends) or (self.state == "running" and not self.ailing)
 
     @cached_property
     def told(self) -> list[tuple[Meaning, Word]]:
-        """What the platform's words mean, the most telling first; the latest of several before earlier ones."""
+        """What the platform's words mean, the most telling first; the latest of several that say as much."""
         over = is_over(self.state)
         words = [*(self.analysis.words if over else ()), *self.replicas]
-        words += reversed(self.events if self.state != "running" else ())
+        words += reversed(self.events if self.state != "running" or self.ailing else ())
         began = [n for n, word in enumerate(self.events) if STARTED.search(word.text)]
         past = set(self.events[: began[-1]]) if began else set()
         found = [(meaning, word) for word in words if (meaning := meaning_of(word.text))]
         found = [(m, word) for m, word in found if not (m.start and not word.now and (self.ran or word in past))]
-        return sorted(found, key=lambda pair: TELLING.index(pair[0].kind))
+        return sorted(found, key=lambda pair: (TELLING.index(pair[0].kind), pair[0].vague))
 
     @property
     def by_itself(self) -> bool:
@@ -121,12 +137,7 @@ class Case:
         end, said = self.end, self.symptom
         if end is None or end.phase == "start" or end.signal or end.received or end.exit_code in _TOLD_TO_STOP:
             return False
-        return said is not None and said.level >= Level.CRASH and LOG_KINDS.get(said.kind) == "user code"
-
-
-def meaning_of(text: str) -> Meaning | None:
-    """What a line of a platform's means, None where no table knows it."""
-    return next((meaning for meaning in MEANINGS if meaning.regex.search(text)), None)
+        return said is not None and said.level >= Level.SAID and LOG_KINDS.get(said.kind) == "user code"
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -134,7 +145,8 @@ def diagnose(case: Case) -> Diagnosis | None:
     if case.state == "succeeded" or (case.state == "cancelled" and not _DEADLINE.search(case.reason)):
         return None
     rules = _WAITS if case.state in _WAITING else _ENDED
-    return next((found for rule in rules if (found := rule(case)) is not None), None)
+    found = next((found for rule in rules if (found := rule(case)) is not None), None)
+    return None if found is None else replace(found, platform=case.analysis.told(case.advice.name))
 
 
 def _deadline(case: Case) -> Diagnosis | None:
@@ -232,12 +244,15 @@ def _by_log(case: Case) -> Diagnosis | None:
 
 def _by_clear_log(case: Case) -> Diagnosis | None:
     """The log names a cause, not just what might be one or follow from one."""
-    return _by_log(case) if case.symptom is not None and case.symptom.level >= Level.CRASH else None
+    return _by_log(case) if case.symptom is not None and case.symptom.level >= Level.SAID else None
 
 
 def _analysis(case: Case) -> Diagnosis | None:
     """The platform's class of the failure, where it has one and nothing says more."""
     said = case.analysis
+    full = meaning_of(said.suggestion)
+    if full is not None and full.advice == "gpu memory":
+        return _judged(case, full, Word(said.suggestion))
     for pattern, kind, what in CLASSES:
         if pattern.search(said.kind) and not (kind == "user code" and case.symptom is not None):
             told = f"{case.advice.name}: {': '.join(filter(None, (said.kind, said.suggestion)))}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.layout import job_layout, run_dir
+from nemo_runspec.cloud.storage.s3_names import KEYS
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
 from nemo_runspec.script import render_job_script
@@ -97,7 +98,24 @@ def _constants(plan: Plan, outputs: Mapping[str, str], versions: Sequence[str]) 
     yield f"nemotron_pod_versions=({join(versions)})"
     # The job script sets the job's variables only for the job; these are for pod.sh itself.
     yield from (f"export {variable.name}={quote(variable.value)}" for variable in plan.env if variable.name in WAITS)
+    yield from _metadata(target)
     yield f"export NEMOTRON_ATTEMPTS={target.retries + 1} NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
+
+
+def _metadata(target: CloudTarget) -> Iterator[str]:
+    """`CLOUD_METADATA`, as NVIDIA's TAO SDK makes it; the keys are put in where the job runs, and stand in no file."""
+    if not target.cloud_metadata:
+        return
+    where = {"cloud_region": target.s3_region, "endpoint_url": target.s3_endpoint}
+    keys = {"access_key": "@ACCESS_KEY@", "secret_key": "@SECRET_KEY@"}
+    text = quote(json.dumps({"aws": {bucket: {**where, **keys} for bucket in target.cloud_metadata}}))
+    for name, amazons in KEYS.items():
+        yield f"nemotron_pod_key=${{{name}:-${{{amazons}-}}}}"
+        yield r"nemotron_pod_key=${nemotron_pod_key//\\/\\\\}"
+        yield r"nemotron_pod_key=${nemotron_pod_key//\"/\\\"}"
+        text = text.replace(f"@{name}@", f"""'"$nemotron_pod_{name.lower()}"'""")
+        yield f"nemotron_pod_{name.lower()}=$nemotron_pod_key"
+    yield f"export CLOUD_METADATA={text}"
 
 
 def _prepare(target: CloudTarget) -> Iterator[str]:
@@ -121,6 +139,7 @@ def _data(plan: Plan) -> str | None:
         "output_url": f"{target.output_url.rstrip('/')}/{plan.name}" if target.output_url else "",
         "endpoint": target.s3_endpoint,
         "region": target.s3_region,
+        "staged": list(target.storage),
         "cache": f"{run_dir(plan).rstrip('/')}/s3" if target.shared else None,
         # The pod finds out which outputs lie on no mount: their paths may be links, and custom_spec may add mounts.
         "kept": f"{run_dir(plan).rstrip('/')}/outputs/{plan.name}" if target.shared and target.outputs else None,

@@ -12,24 +12,28 @@ import signal
 import sys
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.data_cache import AT_ONCE, Brought, Spot, bring, in_cache
-    from nemo_runspec.cloud.storage.data_kept import keep
+    from nemo_runspec.cloud.storage.data_cache import Brought, Spot, bring, in_cache
+    from nemo_runspec.cloud.storage.data_kept import keep, place_of
     from nemo_runspec.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
-    from nemo_runspec.cloud.storage.s3 import PART, S3, S3Error, from_environment, split
+    from nemo_runspec.cloud.storage.data_sent import send
+    from nemo_runspec.cloud.storage.s3 import S3, S3Error, from_environment, split
 else:  # in a job's directory
-    from data_cache import AT_ONCE, Brought, Spot, bring, in_cache
-    from data_kept import keep
+    from data_cache import Brought, Spot, bring, in_cache
+    from data_kept import keep, place_of
     from data_outputs import Upload, is_shared, output_names, uploads, why
-    from s3 import PART, S3, S3Error, from_environment, split
+    from data_sent import send
+    from s3 import S3, S3Error, from_environment, split
 
-PROGRAMS = ("data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "s3.py", "s3_wire.py", "s3_names.py")
+PROGRAMS = (
+    "data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "data_sent.py", "data_staged.py", "s3.py",
+    "s3_wire.py", "s3_names.py",
+)  # fmt: skip
 
 LOCK_SECONDS = 60
 """After so long without a sign of life another node, or another job, counts as dead."""
@@ -41,6 +45,7 @@ class Job(NamedTuple):
     Args:
         cache: where inputs are kept for others, `kept`: where outputs are kept; None where there is no mount.
         folder: where that file is. `node`: which this is.
+        staged: folders below which `bucket/key` may be an input already.
     """
 
     inputs: "dict[str, str]"
@@ -51,6 +56,7 @@ class Job(NamedTuple):
     lock_seconds: float
     folder: Path
     node: int
+    staged: "tuple[Path, ...]" = ()
 
 
 class Found(NamedTuple):
@@ -60,13 +66,6 @@ class Found(NamedTuple):
     own: "list[Upload]"
     problems: "list[str]"
     missing: "list[str]"
-
-
-class Sent(NamedTuple):
-    """How large it was, or why it was not sent."""
-
-    size: int
-    problem: str
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -98,8 +97,9 @@ def get(s3: S3, job: Job) -> None:
             brought = _bring_own(s3, job, Path(path), bucket, key)
         else:
             brought = _bring_link(s3, job, job.cache, Path(path), bucket, key)
-        here = brought.files - brought.fetched
+        here = brought.files - brought.fetched - brought.staged
         cached = f", {here} of them from the cache" if here else ""
+        cached += f", {brought.staged} of them as they lay on a mount" if brought.staged else ""
         seconds = time.monotonic() - began
         _say(f"input {path}: {_files(brought.files)}, {_size(brought.size)}, of {url} in {seconds:.0f} s{cached}")
 
@@ -117,7 +117,7 @@ def put(connect: "Callable[[], S3]", job: Job, *, failed: bool = False) -> int:
     found = _found(job)
     kept = _kept(job, found.own)
     try:
-        problems = _upload(connect(), job, found.files)
+        problems = _upload(connect(), job, found)
     except S3Error as error:
         problems = [str(error)]
     return _judged(found.problems + problems, found.missing, kept, failed=failed)
@@ -154,8 +154,8 @@ def _kept(job: Job, own: "list[Upload]") -> str:
     return f"{_files(done.copied)} {'is' if done.copied == 1 else 'are'} kept in {place}" if done.copied else ""
 
 
-def _upload(s3: S3, job: Job, files: "list[Upload]") -> "list[str]":
-    """Sends files, and says how many; what is wrong with the others.
+def _upload(s3: S3, job: Job, found: Found) -> "list[str]":
+    """Sends files, and says how many; what is wrong with the others. What was sent, other jobs find on the mount.
 
     Raises:
         S3Error: `output_url` is none.
@@ -163,8 +163,11 @@ def _upload(s3: S3, job: Job, files: "list[Upload]") -> "list[str]":
     if not job.outputs:
         return []
     began, (bucket, prefix) = time.monotonic(), split(job.output_url)
-    keys = ("/".join(filter(None, (prefix.rstrip("/"), each.key.lstrip("/")))) for each in files)
-    sent = list(_sent(s3, bucket, [Upload(each.file, key) for each, key in zip(files, keys)]))  # noqa: B905  (3.10)
+    files = found.files
+    keys = ["/".join(filter(None, (prefix.rstrip("/"), each.key.lstrip("/")))) for each in files]
+    places = _places(job, found, bucket)
+    whole = [Upload(each.file, key) for each, key in zip(files, keys)]  # noqa: B905  (Python 3.10)
+    sent = list(send(s3, bucket, whole, places))
     done = [each for each in sent if not each.problem]
     if files or job.node == 0:
         size, seconds = sum(each.size for each in done), time.monotonic() - began
@@ -172,10 +175,21 @@ def _upload(s3: S3, job: Job, files: "list[Upload]") -> "list[str]":
     return [each.problem for each in sent if each.problem]
 
 
+def _places(job: Job, found: Found, bucket: str) -> "dict[Path, tuple[Path, Spot]]":
+    """Where files of outputs stay on the mount, and the cache that is told so; of those that stay nowhere nothing."""
+    if job.cache is None:
+        return {}
+    own = {each.file for each in found.own}
+    spot = in_cache(job.cache, bucket, "")
+    kept = {each.file: place_of(job.kept, each.key) for each in found.own} if job.kept else {}
+    shared = {each.file: each.file for each in found.files if each.file not in own}
+    return {file: (place, spot) for file, place in [*kept.items(), *shared.items()]}
+
+
 def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str) -> Brought:
     spot = in_cache(cache, bucket, key)
     _make_free(path)
-    brought = bring(s3, spot, job.lock_seconds)
+    brought = bring(s3, spot, job.lock_seconds, job.staged)
     if not path.is_symlink() or os.readlink(str(path)) != str(spot.base):  # noqa: PTH115  (Python 3.9)
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -218,32 +232,6 @@ def _refuse_nested(paths: "list[str]") -> None:
             raise S3Error(f"input {inside[0]} lies in input {path}", "choose paths that do not contain each other")
 
 
-def _sent(s3: S3, bucket: str, uploads: "list[Upload]") -> "Iterator[Sent]":
-    """Sends small files several at a time, then large ones in parts of which several go at a time."""
-    large = [each for each in uploads if _is_large(each.file)]
-    small = set(uploads).difference(large)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(lambda each: _send(s3, bucket, each), sorted(small))
-    for each in large:
-        yield _send(s3, bucket, each)
-
-
-def _is_large(file: Path) -> bool:
-    with suppress(OSError):
-        return file.stat().st_size >= PART
-    return False
-
-
-def _send(s3: S3, bucket: str, upload: Upload) -> Sent:
-    try:
-        with upload.file.open("rb") as file:
-            return Sent(s3.upload(bucket, upload.key, file, at_once=AT_ONCE), "")
-    except S3Error as error:
-        return Sent(0, str(error))
-    except OSError as error:
-        return Sent(0, why(upload.file, error))
-
-
 def _judged(problems: "list[str]", missing: "list[str]", kept: str, *, failed: bool) -> int:
     """Says what went wrong, what counts last, and what is kept in any case. The exit code."""
     for line in missing if failed else []:
@@ -278,6 +266,7 @@ def _job(said: "dict[str, Any]", options: argparse.Namespace) -> Job:
         float(said.get("lock_seconds") or LOCK_SECONDS),
         options.file.resolve().parent,
         options.node,
+        tuple(Path(root) for root in said.get("staged") or ()),
     )
 
 

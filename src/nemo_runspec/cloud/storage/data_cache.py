@@ -16,11 +16,13 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
+from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
+    from nemo_runspec.cloud.storage.data_staged import staged
     from nemo_runspec.cloud.storage.s3 import S3, Object, S3Error
 else:  # in a job's directory
+    from data_staged import staged
     from s3 import S3, Object, S3Error
 
 AT_ONCE = 8
@@ -72,11 +74,17 @@ class Spot(NamedTuple):
 
 
 class Brought(NamedTuple):
-    """What copies there are now. `fetched`: those of them that were not there before."""
+    """What copies there are now.
+
+    Args:
+        fetched: those of them that were not there before. `staged`: those that lay elsewhere on a mount, and are used
+            where they are.
+    """
 
     files: int
     size: int
     fetched: int
+    staged: int = 0
 
 
 def native(text: str) -> str:
@@ -94,10 +102,11 @@ def in_cache(cache: Path, bucket: str, key: str) -> Spot:
     return Spot(bucket, key, base, state, state / (name + ".parts"), state / (name + ".lock"))
 
 
-def bring(s3: S3, spot: Spot, patience: float) -> Brought:
+def bring(s3: S3, spot: Spot, patience: float, roots: "Sequence[Path]" = ()) -> Brought:
     """Makes the copies what the objects are now.
 
     Args:
+        roots: folders below which `bucket/key` may be a copy already.
         patience: seconds without a sign of life after which the holder of the lock counts as dead.
 
     Raises:
@@ -110,13 +119,38 @@ def bring(s3: S3, spot: Spot, patience: float) -> Brought:
         wanted = _wanted(s3, spot)
         for file in _stale(spot, wanted):
             _forget(s3, spot, file)
-        missing = _missing(spot, wanted)
+        lacking = _missing(spot, wanted)
+        missing = [each for each in lacking if not _linked(spot, each, staged(roots, spot.bucket, each))]
         shutil.rmtree(str(spot.parts), ignore_errors=True)
         try:
             in_parallel(missing, lambda each: _fetch(s3, spot, each))
         finally:
             shutil.rmtree(str(spot.parts), ignore_errors=True)
-    return Brought(len(wanted), sum(each.size for each in wanted), len(missing))
+    return Brought(len(wanted), sum(each.size for each in wanted), len(missing), len(lacking) - len(missing))
+
+
+def link(spot: Spot, found: Object, file: Path) -> None:
+    """Makes a file elsewhere the copy of an object, which it is: used where it is, until it changes."""
+    place, sidecar = spot.file(found.key), spot.sidecar(found.key)
+    for folder in (place.parent, sidecar.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):  # no sidecar may speak of the copy that comes next
+        sidecar.unlink()
+    scratch = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    scratch.symlink_to(file)
+    scratch.replace(place)
+    there = file.stat()
+    _write(sidecar, {"key": found.key, "etag": found.etag, "size": there.st_size, "modified": int(there.st_mtime)})
+
+
+def _linked(spot: Spot, found: Object, file: "Path | None") -> bool:
+    if file is None or file == spot.file(found.key):
+        return False
+    try:
+        link(spot, found, file)
+    except OSError:
+        return False
+    return True
 
 
 def is_whole(spot: Spot, found: Object) -> bool:

@@ -31,7 +31,7 @@ def keep(files: "Sequence[Upload]", folder: Path, node: int) -> Kept:
     scratch = folder / f".node-{node}.partial"
     copied, problem = 0, ""
     for each in files:
-        path = _place(folder, each.key)
+        path = place_of(folder, each.key)
         try:
             _copy(each.file, path, scratch)
             copied += 1
@@ -42,8 +42,8 @@ def keep(files: "Sequence[Upload]", folder: Path, node: int) -> Kept:
     return Kept(copied, problem)
 
 
-def _place(folder: Path, key: str) -> Path:
-    """Where the copy goes. A `..` of an output's path must not lead out of the folder."""
+def place_of(folder: Path, key: str) -> Path:
+    """Where the copy of an output goes. A `..` of an output's path must not lead out of the folder."""
     below = os.path.normpath("/" + key).lstrip("/")
     return folder / os.fsdecode(below.encode("utf-8", "surrogateescape"))
 

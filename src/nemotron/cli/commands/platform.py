@@ -36,6 +36,8 @@ def _group(executor: str, help_text: str) -> Command:
 
 def _command(executor: str, listing: Listing) -> Command:
     named = [argument(listing.argument, listing.argument_help)] if listing.argument else []
+    within, help_text = listing.within
+    narrowed = [option(f"--{within}", help_text, value="NAME")] if within else []
     return command(
         listing.name,
         listing.help,
@@ -47,13 +49,15 @@ def _command(executor: str, listing: Listing) -> Command:
             value="PROFILE",
             complete=complete.profiles,
         ),
+        *narrowed,
         option("--json", "Machine-readable output."),
     )
 
 
 def _call(executor: str, listing: Listing) -> Callable[..., int]:
-    def call(profile: str | None, as_json: bool, **words: str) -> int:
-        found = _asked(executor, listing, profile, words.get(listing.argument, ""))
+    def call(profile: str | None, as_json: bool, **words: str | None) -> int:
+        typed = words.get(listing.argument) or "", words.get(listing.within[0].replace("-", "_")) or ""
+        found = _asked(executor, listing, profile, *typed)
         if as_json:
             print_json(found)
         else:
@@ -63,7 +67,7 @@ def _call(executor: str, listing: Listing) -> Callable[..., int]:
     return call
 
 
-def _asked(executor: str, listing: Listing, named: str | None, word: str) -> list[dict[str, Any]]:
+def _asked(executor: str, listing: Listing, named: str | None, word: str, within: str) -> list[dict[str, Any]]:
     from nemo_runspec.doctor.profile import merged
     from nemo_runspec.remote.listing import Asked
 
@@ -71,7 +75,7 @@ def _asked(executor: str, listing: Listing, named: str | None, word: str) -> lis
     profile, file = _profile(executor, named, needed=lists.PROFILE_NEEDED)
     env = merged(profile) if profile else {}
     api = lists.connected(env, profile.name if profile else None, str(file.path) if file else None)
-    return list(listing.rows(Asked(api, env, word)))
+    return list(listing.rows(Asked(api, env, word, within)))
 
 
 def _profile(executor: str, named: str | None, *, needed: bool) -> tuple[Profile | None, EnvFile | None]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.remote.diagnosis import platform_of, rows_of
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
 from nemotron.cli.commands.jobs.say import said_when_slow, say
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from nemo_runspec.remote.provider import CloudProvider, Event, Replica, Seen
 
 _EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
-_REPLICAS = ("NODE RANK", "STATE", "MACHINE", "REPLICA", "REMARK")
+_REPLICAS = ("NODE RANK", "STATE", "MACHINE", "CPUS", "MEMORY", "REPLICA", "REMARK")
 
 _OTHERWISE: Mapping[str, str] = {
     "events": "what the platform has written about it: nemotron jobs logs --platform {name}",
@@ -25,7 +26,7 @@ _OTHERWISE: Mapping[str, str] = {
 }
 """Where the same is to be had for a job whose platform has no such thing."""
 
-_VERDICT = {"kind": "kind", "diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
+_VERDICT = ("kind", "what", "evidence", "remedy")
 
 
 def events(job: str, as_json: bool) -> int:
@@ -54,7 +55,9 @@ def replicas(job: str, as_json: bool) -> int:
     if not found:
         print(f"{record.name}: it is {record.state} and has no replicas")
         return 0
-    print_table(_REPLICAS, [_replica_row(each) for each in found], [each.state for each in found], ("REPLICA",))
+    print_table(
+        _REPLICAS, [_replica_row(each) for each in found], [each.state for each in found], ("REPLICA", "MEMORY", "CPUS")
+    )
     return 0
 
 
@@ -65,21 +68,21 @@ def diagnose(job: str, as_json: bool) -> int:
     store, record = _asked(job)
     with said_when_slow([record]):
         record, seen = refresh(store, [record])[0]
-        verdict = dict(record.diagnosis) or _fresh(record, seen)
+        verdict = dict(record.diagnosis) or _fresh(record, seen) or _of_log(store, record)
     if as_json:
         print_json(_as_json(record, verdict, seen))
         return 0
     print(_headline(record))
-    told = {**verdict, "kind": verdict.get("kind") or "not known"} if any(verdict.values()) else {}
-    rows = [(label, one_line(str(told.get(key) or ""))) for label, key in _VERDICT.items()]
-    rows = [row for row in rows if row[1]] or [("diagnosis", _nothing(record, seen))]
-    print("\n".join(line for row in rows for line in _wrapped(*row)))
+    rows = [("kind", str(verdict.get("kind") or "not known")), *rows_of(verdict)] if any(verdict.values()) else []
+    rows = rows or [("diagnosis", _nothing(record, seen))]
+    wide = max(len("what to do"), *(len(label) for label, _ in rows))
+    print("\n".join(line for label, text in rows for line in _wrapped(label.ljust(wide), one_line(text))))
     return 0
 
 
 def _wrapped(label: str, text: str) -> list[str]:
     """A row of two columns, the second one as wide as the terminal has room for."""
-    lead = f"  {label.ljust(max(map(len, _VERDICT)))}  "
+    lead = f"  {label}  "
     width = terminal_width()
     if width is None or width < len(lead) + 20:
         return [lead + text]
@@ -125,12 +128,30 @@ def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
     return asdict(found) if found else {}
 
 
+def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
+    """What the end of its log says of a job that failed, where no platform says more; empty where that is nothing."""
+    from nemo_runspec.jobs.follow import log_of
+    from nemo_runspec.remote.symptoms import find, tail_of
+
+    said = find(tail_of(log_of(store.folder(record.name)))) if record.state == "failed" else None
+    return {} if said is None else {key: getattr(said, key) for key in _VERDICT}
+
+
 def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: Seen | None) -> dict[str, Any]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
-    told = {key: str(verdict.get(key) or "") for key in _VERDICT.values()}
+    told = {key: str(verdict.get(key) or "") for key in _VERDICT}
+    theirs = {key: value for key, value in platform_of(verdict).items() if key != "name"}
     known = {key: facts.get(key) for key in ("waiting", "overdue", "replicas", "nodes") if facts.get(key)}
     why = record.reason or record.cause
-    return {"name": record.name, "state": record.state, "reason": why, "exit_code": record.exit_code, **told, **known}
+    return {
+        "name": record.name,
+        "state": record.state,
+        "reason": why,
+        "exit_code": record.exit_code,
+        **told,
+        **theirs,
+        **known,
+    }
 
 
 def _headline(record: JobRecord) -> str:
@@ -162,7 +183,9 @@ def _event_row(event: Event) -> tuple[str, ...]:
 def _replica_row(replica: Replica) -> tuple[str, ...]:
     rank = "" if replica.index is None else str(replica.index)
     remark = ": ".join(filter(None, (replica.problem, replica.message)))
-    return (rank, replica.state or "-", replica.node, replica.id, one_line(remark))
+    cpus = "" if replica.cpus is None else f"{replica.cpus:g}"
+    memory = "" if replica.memory_mb is None else f"{replica.memory_mb / 1024:.4g} GB"
+    return (rank, replica.state or "-", replica.node, cpus, memory, replica.id, one_line(remark))
 
 
 def forget(store: JobStore, records: Sequence[JobRecord]) -> tuple[dict[str, list[str]], bool]:

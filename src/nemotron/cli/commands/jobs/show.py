@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.remote.diagnosis import rows_of
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, one_line, print_json, took
 from nemotron.cli.text import clean, count, paint, table
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord
 
 
-_DIAGNOSIS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
 _REASON = {"queued": "waits for"}
 """What the reason of a state is called while the job is not over."""
 
@@ -106,7 +106,7 @@ def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:
     return [
         *end,
         (word, record.reason or record.cause),
-        *[(key, str(record.diagnosis.get(word) or "")) for key, word in _DIAGNOSIS.items()],
+        *rows_of(record.diagnosis),
         ("time", took(record)),
         *_attempts(record),
         ("attempt", _attempt(record.facts)),

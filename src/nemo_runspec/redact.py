@@ -19,12 +19,16 @@ _WORTH = re.compile(
 
 _GIVEN = r"""\\*(?:"(?P<a>[^"\\\n]+)|'(?P<b>[^'\\\n]+)|(?P<c>[^\s&;,"'<>(){}\[\]|\\`#]+))"""
 _NAME = r"(?P<name>[A-Za-z_][\w.\-]*)"
+# What is given is looked ahead at: it may hold names itself, as the parameters of a URL.
 _NAMED = (
-    re.compile(rf"(?:(?P<option>(?<![\w\-])--?)|(?<![\w.\-])){_NAME}={_GIVEN}"),  # NAME=value
-    re.compile(rf"(?P<option>(?<![\w\-])--){_NAME}[ ]+(?!-){_GIVEN}"),  # --NAME value
+    re.compile(rf"(?:(?P<option>(?<![\w\-])--?)|(?<![\w.\-])){_NAME}(?=={_GIVEN})"),  # NAME=value
+    re.compile(rf"(?P<option>(?<![\w\-])--){_NAME}(?=[ ]+(?!-){_GIVEN})"),  # --NAME value
 )
 _LOGIN = re.compile(r"""://(?:[^\s/:@"'<>?#]*:)(?P<value>[^\s/"'<>?#]+)@|://(?P<alone>[^\s/:@"'<>?#]{20,})@""")
 """`://user:password@`; of a name alone a long one, as tokens are given to git."""
+
+_LOGIN_OF_WORD = re.compile(r"://[^\s/:@]*:(?![0-9]+/)(?P<value>\S+)@")
+"""The same in a word of a command line, where a password may hold what ends a URL in other text."""
 
 _BEARER = re.compile(r"(?:Authorization:\s*\w+|\bBearer)\s+(?P<value>[\w.~+/=\-]{8,})", re.IGNORECASE)
 _PARAMETERS = frozenset({"sig", "signature", "key", "auth", "token"})
@@ -133,7 +137,7 @@ def secrets_of(argv: Sequence[str]) -> list[list[tuple[int, int]]]:
         elif match and _is_given(match["name"].rsplit(".", 1)[-1], match["value"], option=word.startswith("--")):
             found.append([match.span("value")])
         else:
-            found.append(_apart((*secrets_in(word), *_in_tables(word))))
+            found.append(_apart((*secrets_in(word), *_in_words(word))))
     return found
 
 
@@ -142,9 +146,11 @@ def argv_redactor(argv: Sequence[str]) -> Redactor:
     return Redactor(_given_secrets(argv))
 
 
-def _in_tables(word: str) -> list[tuple[int, int]]:
+def _in_words(word: str) -> list[tuple[int, int]]:
+    """What is looked for in words of a command line only."""
+    logins = [m.span("value") for m in _LOGIN_OF_WORD.finditer(word) if _is_literal(m["value"])]
     pairs = ((m, str(m.lastgroup)) for m in _PAIR.finditer(word))
-    return [m.span(group) for m, group in pairs if _is_literal(m[group]) and holds_secret(m["name"], m[group])]
+    return logins + [m.span(g) for m, g in pairs if _is_literal(m[g]) and holds_secret(m["name"], m[g])]
 
 
 def _given_secrets(argv: Sequence[str]) -> list[str]:

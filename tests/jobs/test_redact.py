@@ -200,6 +200,7 @@ MASKED = [
     ("curl -H 'Authorization: Bearer abcdefghij'", "curl -H 'Authorization: Bearer {}'"),
     ("curl -H 'Authorization: Basic dXNlcjpwdw=='", "curl -H 'Authorization: Basic {}'"),
     ("https://b.s3/x?X-Amz-Signature=deadbeef&x=1", "https://b.s3/x?X-Amz-Signature={}&x=1"),
+    ("get --url=https://b.s3/x?X-Amz-Signature=deadbeef", "get --url=https://b.s3/x?X-Amz-Signature={}"),
     ("https://acc.blob/x?sv=2&sig=abc%2Bd", "https://acc.blob/x?sv=2&sig={}"),
     ("export MY_PASSWORD='a b c'; x", "export MY_PASSWORD='{}'; x"),
     ('"startup_commands": ["export A_TOKEN=\\"abc\\" && x"]', '"startup_commands": ["export A_TOKEN=\\"{}\\" && x"]'),

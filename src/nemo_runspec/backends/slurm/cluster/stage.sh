@@ -10,8 +10,8 @@ if [ -d "$job" ]; then section end 0; exit 0; fi
 
 # Whoever waits for the jobs' secrets to be of no more use: it outlives this connection, and holds nothing of it.
 keep_secrets() {
-  [ -z "$keeper" ] || setsid nohup bash -c "$keeper" nemotron-secrets "$parent" "$pause" "$rounds" \
-    < /dev/null > /dev/null 2>&1 9>&- &
+  [ "$keeper" ] || return 0
+  setsid nohup bash -c "$keeper" nemotron-secrets "$parent" "$pause" "$rounds" < /dev/null > /dev/null 2>&1 &
 }
 must mkdir -p "$parent"
 umask 077

@@ -62,7 +62,8 @@ _OTHER_KEYS = frozenset({
 })  # fmt: skip
 """Words before `KEY` that make a variable's name that of another kind of key."""
 
-_SWITCHES = frozenset({"", "none", "null", "true", "false", "yes", "no", "******"})
+_SWITCHES = frozenset({"", "none", "null", "true", "false", "yes", "no", "on", "off", "0", "1", "******"})
+"""What may stand under a secret's name instead of one: `HF_HUB_DISABLE_IMPLICIT_TOKEN=1`."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _COUNTED = re.compile(r"_+[0-9]+$")
 _SPECIAL = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}|\$\{?\w+\}?")

@@ -148,7 +148,22 @@ def test_the_fields_of_profiles(executor):
 def test_values_that_are_no_secrets():
     assert holds_secret("api_key", "abc")
     assert holds_secret("api_key", 4711)
-    for value in (None, "", True, False, 0.5, "<|assistant|>", "[INST]", "${HF_TOKEN}", "$HF_TOKEN"):
+    for value in (
+        None,
+        "",
+        True,
+        False,
+        0.5,
+        1,
+        "1",
+        "0",
+        "true",
+        "off",
+        "<|assistant|>",
+        "[INST]",
+        "${HF_TOKEN}",
+        "$HF_TOKEN",
+    ):
         assert not holds_secret("assistant_token", value)
 
 

@@ -178,11 +178,14 @@ def test_an_ordinary_word_in_a_secret_of_the_environment_refuses_nothing(plan, m
 
 
 def test_a_secret_that_stands_in_the_profile_is_told(plan, monkeypatch):
-    text = ENV_TOML.replace(
-        "[my-cluster.env_vars]", f'[my-cluster.env_vars]\nMY_PASSWORD = "{SECRET}"\nUSE_TOKEN = "1"'
-    )
+    others = 'USE_TOKEN = "abc"\nHF_HUB_DISABLE_IMPLICIT_TOKEN = "1"\nEMPTY_TOKEN = ""'
+    variables = f'[my-cluster.env_vars]\nMY_PASSWORD = "{SECRET}"\n{others}'
+    text = ENV_TOML.replace("[my-cluster.env_vars]", variables)
     made = plan(env_toml=text)
     assert references(made) == {"MY_PASSWORD": "profile", "USE_TOKEN": "profile"}
+    plain = {variable.name: variable.value for variable in made.env}
+    assert plain["HF_HUB_DISABLE_IMPLICIT_TOKEN"] == "1"
+    assert "EMPTY_TOKEN" not in plain
     line = next(n for n, row in enumerate(text.splitlines(), 1) if "MY_PASSWORD" in row)
     told = [warning for warning in made.warnings if "MY_PASSWORD" in warning]
     assert [f"env.toml:{line}" in warning and "it travels as a secret" in warning for warning in told] == [True]

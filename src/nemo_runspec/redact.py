@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
 
 from nemo_runspec import forms
 from nemo_runspec.secret_names import holds_secret, is_secret_option
@@ -51,16 +52,24 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         # Undecodable bytes of a stream are kept as surrogates, which "surrogateescape" turns into the same bytes again.
         self._forms = forms.hidden_forms([value.encode("utf-8", "surrogateescape") for value in values])
-        texts = [form.decode("utf-8", "surrogateescape") for form in self._forms]
-        self._pattern = re.compile("|".join(map(re.escape, texts))) if texts else None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(form.decode("utf-8", "surrogateescape")) for form in self._forms))
 
     def redact(self, text: str) -> str:
         """The text without the secrets."""
-        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+        return self._pattern.sub(HIDDEN, text) if self._forms else text
 
     def redact_bytes(self, data: bytes) -> bytes:
         """The same for bytes of any encoding."""
         return forms.hide(data, self._forms)
+
+
+@lru_cache(maxsize=256)
+def redactor_of(values: tuple[str, ...]) -> Redactor:
+    """One that is kept: the plans of a sweep have the same secrets, and their forms take a while to make."""
+    return Redactor(values)
 
 
 def is_weak(value: str) -> bool:
@@ -123,8 +132,9 @@ def secrets_in(text: str) -> list[tuple[int, int]]:
 
 def redact_argv(argv: Sequence[str], values: Iterable[str] = ()) -> list[str]:
     """A command line to keep: known values hidden, and all that is given to a secret's name (`NAME=x`, `--name x`)."""
-    redactor = Redactor([*values, *_given_secrets(argv)])
-    return [redactor.redact(without(word, spans)) for word, spans in zip(argv, secrets_of(argv), strict=True)]
+    known, given = redactor_of(tuple(values)), Redactor(_given_secrets(argv))
+    words = (without(word, spans) for word, spans in zip(argv, secrets_of(argv), strict=True))
+    return [known.redact(given.redact(word)) for word in words]
 
 
 def secrets_of(argv: Sequence[str]) -> list[list[tuple[int, int]]]:

@@ -141,6 +141,12 @@ def test_a_secret_in_an_argument_goes_by_reference(plan, args):
     assert plan(args=["--tokenizer=x", "--max-tokens", "3"]).launch.secret_args == ()
 
 
+def test_a_secret_in_an_argument_has_no_way_to_runai(plan):
+    made = plan(profile="runai", args=["--token", SECRET])
+    assert [line for line in made.unfilled if "a secret among the arguments after -- cannot travel to run:ai" in line]
+    assert SECRET not in plan_to_json(made)
+
+
 def test_several_secrets_in_arguments(plan):
     made = plan(args=["--a-token=one-secret", "x", "postgres://u:two-secret@h --b-token=three-secret"])
     assert made.launch.secret_args == ("NEMOTRON_ARG_1", "NEMOTRON_ARG_2", "NEMOTRON_ARG_3")

@@ -8,7 +8,7 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.redact import Redactor, is_weak
+from nemo_runspec.redact import is_weak, redactor_of
 from nemo_runspec.secret_names import holds_secret
 from nemo_runspec.secrets import of_environment
 
@@ -28,7 +28,7 @@ def refuse_leaks(plan: Plan, values: Mapping[str, str]) -> None:
     for name, secret in {**around, **values}.items():
         if is_weak(secret):
             continue
-        redactor = Redactor([secret])
+        redactor = redactor_of((secret,))
         for place, text in _texts(plan):
             if redactor.redact(text) != text:
                 raise _refusal(place, plan, f"the value of secret {name} would be written down in {place}")

@@ -13,9 +13,11 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support import REPOSITORY
 
 from nemo_runspec.redact import HIDDEN, LineFilter, Redactor, argv_redactor, is_weak, mask, redact_argv
 
+SCRIPTS = REPOSITORY / "src" / "nemo_runspec"
 ALPHABET = st.characters(codec="utf-8", exclude_characters="*\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 SECRET = st.text(ALPHABET, min_size=6, max_size=30).filter(lambda text: not is_weak(text))
 SECRETS = st.lists(SECRET, min_size=1, max_size=4)
@@ -224,4 +226,11 @@ def test_what_a_text_calls_a_secret_is_masked(text, shown):
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays_as_it_is(text):
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.rglob("*.sh")), ids=lambda path: path.name)
+def test_our_own_scripts_are_shown_as_they_are_sent(script):
+    """A dry run shows all of them: nothing of ours may look like a secret."""
+    text = script.read_text(encoding="utf-8")
     assert mask(text) == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -29,6 +30,26 @@ def started(pid: int) -> str | None:
     except OSError:
         return None
     return done.stdout.strip() or None
+
+
+def hide_command_line(words: Sequence[str], values: Iterable[str] = ()) -> None:
+    """Where secrets stand on this process's command line, the list of processes shows it without them from now on.
+
+    Everybody on a machine may read `/proc/PID/cmdline`. What importing setproctitle costs, some milliseconds, only a
+    command line with secrets pays.
+
+    Args:
+        words: the command line. `values`: secrets that it may hold under other names.
+    """
+    from nemo_runspec.redact import redact_argv
+
+    shown = redact_argv(words, values)
+    if shown != list(words):
+        import shlex
+
+        from setproctitle import setproctitle
+
+        setproctitle(shlex.join(shown))
 
 
 def user_name() -> str:

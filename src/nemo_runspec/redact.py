@@ -1,67 +1,80 @@
-"""Keeps secrets out of what is shown and kept: by exact value, and by an exact list of names.
-
-Names are never matched by a part of them, so that `tokenizer`, `max_tokens` and `calculate_per_token_loss` stay
-readable.
-"""
+"""Keeps secrets out of what is shown and kept: known values in all their forms, and what a text calls a secret."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote, quote_plus
+from functools import cached_property, lru_cache
 
-HIDDEN = "******"
+from nemo_runspec import forms
+from nemo_runspec.secret_names import holds_secret, is_secret_option
+
+HIDDEN = forms.HIDDEN.decode()
 """What stands where a secret was."""
 
-SHORTEST = 4
-"""Values shorter than this many characters cannot be told from ordinary text and are not looked for."""
+_WORTH = re.compile(
+    r"://|token|key|secret|pass|pwd|cred|auth|bearer|signature|sig=|jwt|cookie|pat\b|sas\b|connection|webhook",
+    re.IGNORECASE,
+)
+"""Text without any of this names no secret: most text is looked at no further."""
 
-SECRET_NAMES = frozenset({
-    "access_key", "access_token", "accesskey", "anthropic_api_key", "api_key", "api_token", "apikey", "app_secret",
-    "auth_token", "aws_secret_access_key", "aws_session_token", "azure_client_secret",
-    "azure_storage_key", "bearer_token", "client_secret", "comet_api_key", "dgx_client_secret", "docker_password",
-    "gh_token", "git_token", "github_token", "gitlab_token", "google_api_key", "hf_hub_token", "hf_token",
-    "hugging_face_hub_token", "huggingface_token", "huggingfacehub_api_token", "identity_token", "lepton_api_token",
-    "lepton_auth_token", "lepton_token", "lepton_workspace_token", "mlflow_tracking_password",
-    "mlflow_tracking_token", "neptune_api_token", "netrc_password", "ngc_api_key", "ngc_cli_api_key", "ngc_key",
-    "nvidia_api_key", "openai_api_key", "passphrase", "passwd", "password", "private_key", "refresh_token",
-    "registry_password", "registry_token", "s3_secret_key", "secret_access_key", "secret_key",
-    "wandb_api_key", "wandb_key",
-})  # fmt: skip
-"""Names of variables and keys that hold a secret, in lower case with underscores."""
+_GIVEN = r"""\\*(?:"(?P<a>[^"\\\n]+)|'(?P<b>[^'\\\n]+)|(?P<c>[^\s&;,"'<>(){}\[\]|\\`#]+))"""
+_NAME = r"(?P<name>[A-Za-z_][\w.\-]*)"
+# What is given is looked ahead at: it may hold names itself, as the parameters of a URL.
+_NAMED = (
+    re.compile(rf"(?:(?P<option>(?<![\w\-])--?)|(?<![\w.\-])){_NAME}(?=={_GIVEN})"),  # NAME=value
+    re.compile(rf"(?P<option>(?<![\w\-])--){_NAME}(?=[ ]+(?!-){_GIVEN})"),  # --NAME value
+)
+_LOGIN = re.compile(r"""://(?:[^\s/:@"'<>?#]*:)(?P<value>[^\s/"'<>?#]+)@|://(?P<alone>[^\s/:@"'<>?#]{20,})@""")
+"""`://user:password@`; of a name alone a long one, as tokens are given to git."""
+
+_LOGIN_OF_WORD = re.compile(r"://[^\s/:@]*:(?![0-9]+/)(?P<value>\S+)@")
+"""The same in a word of a command line, where a password may hold what ends a URL in other text."""
+
+_BEARER = re.compile(r"(?:Authorization:\s*\w+|\bBearer)\s+(?P<value>[\w.~+/=\-]{8,})", re.IGNORECASE)
+_PARAMETERS = frozenset({"sig", "signature", "key", "auth", "token"})
+"""Names of parameters of a URL that hold a secret, and are words like any other elsewhere."""
+
+_PAIR = re.compile(rf"[{{,]\s*{_NAME}:\s*{_GIVEN}")
+"""`{NAME: value}`, as Hydra takes it. Not looked for in other text, where such tables hold references too."""
 
 _ASSIGNMENT = re.compile(r"(?P<head>(?:--|\++|~)?(?P<name>[\w.\-]+)=)(?P<value>.*)", re.DOTALL)
 _OPTION = re.compile(r"--(?P<name>[\w.\-]+)")
 
 
-def is_secret_name(name: str) -> bool:
-    """True where a variable or key of that name holds a secret, whatever the case, `-` for `_`."""
-    return name.lower().replace("-", "_") in SECRET_NAMES
-
-
 class Redactor:
-    """Puts `HIDDEN` where one of the values is, also where it is written URL-quoted or as a JSON string.
+    """Puts `HIDDEN` where one of the values is, in any of the forms that `forms.forms` knows.
 
     Args:
-        values: the secrets; those shorter than `SHORTEST` are left out.
+        values: the secrets; weak ones (`is_weak`) are left out.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {form for value in values if len(value) >= SHORTEST for form in _forms(value)}
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
         # Undecodable bytes of a stream are kept as surrogates, which "surrogateescape" turns into the same bytes again.
-        raw = [form.encode("utf-8", "surrogateescape") for form in ordered]
-        self._bytes = re.compile(b"|".join(map(re.escape, raw))) if raw else None
+        self._forms = forms.hidden_forms([value.encode("utf-8", "surrogateescape") for value in values])
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(form.decode("utf-8", "surrogateescape")) for form in self._forms))
 
     def redact(self, text: str) -> str:
         """The text without the secrets."""
-        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+        return self._pattern.sub(HIDDEN, text) if self._forms else text
 
     def redact_bytes(self, data: bytes) -> bytes:
         """The same for bytes of any encoding."""
-        return self._bytes.sub(HIDDEN.encode(), data) if self._bytes else data
+        return forms.hide(data, self._forms)
+
+
+@lru_cache(maxsize=256)
+def redactor_of(values: tuple[str, ...]) -> Redactor:
+    """One that is kept: the plans of a sweep have the same secrets, and their forms take a while to make."""
+    return Redactor(values)
+
+
+def is_weak(value: str) -> bool:
+    """True for a value that cannot be told from ordinary text: under six characters, a common word, a small number."""
+    return forms.is_weak(value.encode("utf-8", "surrogateescape"))
 
 
 class LineFilter:
@@ -75,9 +88,7 @@ class LineFilter:
     """Bytes kept of a line without an end; a longer one is given on in pieces, which overlap what is searched."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        values = [value for value in values if len(value) >= SHORTEST]
-        lines = [line for value in values if "\n" in value for line in value.splitlines() if len(line) >= SHORTEST]
-        self._redactor = Redactor([*values, *lines])
+        self._redactor = Redactor(values)
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -102,21 +113,42 @@ class LineFilter:
         return shown
 
 
+def mask(text: str) -> str:
+    """A text to be shown: without what itself says is a secret: `://user:password@`, `NAME=value`, `--token value`,
+    `Authorization: Bearer value`, the signature of a URL. A reference such as `$HF_TOKEN` stays.
+    """
+    return without(text, secrets_in(text))
+
+
+def secrets_in(text: str) -> list[tuple[int, int]]:
+    """Where in a text secrets stand, as the text itself says: first and last place (exclusive), in their order."""
+    if not _WORTH.search(text):
+        return []
+    found = [m.span("value") if m["value"] else m.span("alone") for m in _LOGIN.finditer(text)]
+    found += [m.span("value") for m in _BEARER.finditer(text)]
+    found += [m.span(str(m.lastgroup)) for named in _NAMED for m in named.finditer(text) if _is_named_secret(text, m)]
+    return _apart(span for span in found if _is_literal(text[slice(*span)]))
+
+
 def redact_argv(argv: Sequence[str], values: Iterable[str] = ()) -> list[str]:
-    """A command line to keep: known values hidden, and what is given to a secret's name (`NAME=x`, `--name x`)."""
-    redactor = Redactor([*values, *_given_secrets(argv)])
-    shown, hide_next = [], False
-    for word in argv:
-        match = _ASSIGNMENT.fullmatch(word)
-        if hide_next:
-            shown.append(HIDDEN)
-        elif match and is_secret_name(match["name"].rsplit(".", 1)[-1]):
-            shown.append(match["head"] + HIDDEN)
+    """A command line to keep: known values hidden, and all that is given to a secret's name (`NAME=x`, `--name x`)."""
+    known, given = redactor_of(tuple(values)), Redactor(_given_secrets(argv))
+    words = (without(word, spans) for word, spans in zip(argv, secrets_of(argv), strict=True))
+    return [known.redact(given.redact(word)) for word in words]
+
+
+def secrets_of(argv: Sequence[str]) -> list[list[tuple[int, int]]]:
+    """For each word of a command line, where in it secrets stand: first and last place (exclusive)."""
+    found = []
+    for before, word in zip(["", *argv], argv, strict=False):
+        match, option = _ASSIGNMENT.fullmatch(word), _OPTION.fullmatch(before)
+        if option and _is_given(option["name"], word, option=True) and not word.startswith("--"):
+            found.append([(0, len(word))])
+        elif match and _is_given(match["name"].rsplit(".", 1)[-1], match["value"], option=word.startswith("--")):
+            found.append([match.span("value")])
         else:
-            shown.append(redactor.redact(word))
-        option = _OPTION.fullmatch(word)
-        hide_next = not hide_next and bool(option and is_secret_name(option["name"]))
-    return shown
+            found.append(_apart((*secrets_in(word), *_in_words(word))))
+    return found
 
 
 def argv_redactor(argv: Sequence[str]) -> Redactor:
@@ -124,21 +156,49 @@ def argv_redactor(argv: Sequence[str]) -> Redactor:
     return Redactor(_given_secrets(argv))
 
 
+def _in_words(word: str) -> list[tuple[int, int]]:
+    """What is looked for in words of a command line only."""
+    logins = [m.span("value") for m in _LOGIN_OF_WORD.finditer(word) if _is_literal(m["value"])]
+    pairs = ((m, str(m.lastgroup)) for m in _PAIR.finditer(word))
+    return logins + [m.span(g) for m, g in pairs if _is_literal(m[g]) and holds_secret(m["name"], m[g])]
+
+
 def _given_secrets(argv: Sequence[str]) -> list[str]:
-    found = []
-    for word, after in zip(argv, [*argv, ""][1:], strict=True):
-        match, option = _ASSIGNMENT.fullmatch(word), _OPTION.fullmatch(word)
-        if match and is_secret_name(match["name"].rsplit(".", 1)[-1]):
-            found += [match["value"], match["value"].strip("'\"")]
-        elif option and is_secret_name(option["name"]):
-            found.append(after)
+    found = [word[slice(*span)] for word, spans in zip(argv, secrets_of(argv), strict=True) for span in spans]
+    return [text for value in found for text in (value, value.strip("'\""))]
+
+
+def _is_given(name: str, value: str, *, option: bool) -> bool:
+    """Whether what is given to a key, or to an option, is a secret."""
+    return holds_secret("TOKEN" if option and is_secret_option(name) else name, value)
+
+
+def _is_named_secret(text: str, match: re.Match[str]) -> bool:
+    name, option = match["name"].rsplit(".", 1)[-1], bool(match["option"])
+    parameter = (
+        text[max(0, match.start("name") - 1) : match.start("name")] in ("?", "&") and name.lower() in _PARAMETERS
+    )
+    return parameter or _is_given(name, match[str(match.lastgroup)], option=option)
+
+
+def _is_literal(value: str) -> bool:
+    """False for a reference to a variable or an argument, and for what is hidden already."""
+    return not value.startswith(("$", "%")) and value.strip("*.…") != "" and value != "(secret)"
+
+
+def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same places in their order, those that overlap as one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
     return found
 
 
-def _forms(value: str) -> set[str]:
-    """The ways a value may be written: as it is, in a URL, in JSON with and without \\u escapes."""
-    plain = value.encode("utf-8", "surrogateescape")
-    forms = {value, quote(plain, safe=""), quote(plain), quote_plus(plain)}
-    forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    forms |= {re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in tuple(forms) if "%" in form}
-    return {form for form in forms if len(form) >= SHORTEST}
+def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with `HIDDEN` in these places."""
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + HIDDEN + text[end:]
+    return text

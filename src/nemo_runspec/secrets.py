@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from nemo_runspec.cloud.storage.s3_names import KEYS, pair_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import SecretRef
+from nemo_runspec.redact import is_weak
+from nemo_runspec.secret_names import holds_secret
 
 SERVERS: Mapping[str, tuple[str, str]] = {
     "WANDB_API_KEY": ("WANDB_BASE_URL", "api.wandb.ai"),
@@ -72,6 +74,12 @@ def _server(name: str, variables: Mapping[str, str]) -> str:
         return usual if variables is os.environ else address
 
 
+def of_environment(*, weak: bool = False) -> dict[str, str]:
+    """This process's own variables that hold secrets, by name: the weak ones or the others. A path is no secret."""
+    found = {name: value for name, value in os.environ.items() if holds_secret(name, value)}
+    return {name: value for name, value in found.items() if is_weak(value) is weak and not _is_path(value)}
+
+
 def resolve(ref: SecretRef, known: Mapping[str, str] | None = None, variables: Mapping[str, str] | None = None) -> str:
     """The value of a reference, looked up now.
 
@@ -90,6 +98,10 @@ def resolve(ref: SecretRef, known: Mapping[str, str] | None = None, variables: M
     raise UserError(
         f"secret {ref.name} is no longer where it was found", where=ref.detail or None, remedy=f"export {ref.name}=…"
     )
+
+
+def _is_path(value: str) -> bool:
+    return value.startswith("/") and Path(value).exists()
 
 
 def _aliases(name: str) -> tuple[str, ...]:

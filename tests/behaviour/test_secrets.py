@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 from behaviour.rigs import CANARY, content
 
 HOLD = """
-    import hashlib, time
+    import base64, hashlib, json, time, urllib.parse
     value = os.environ["SECRET_CANARY"]
     print("digest", hashlib.sha256(value.encode()).hexdigest(), flush=True)
     print("said aloud:", value, "and in pieces:", " ".join(value), flush=True)
+    print("encoded:", base64.b64encode(f"me:{value}".encode()).decode(), value.encode().hex(), flush=True)
+    print("escaped:", json.dumps(value), repr(value.encode()), urllib.parse.quote(value, safe=""), flush=True)
     if len(sys.argv) > 1:
         time.sleep(600)
 """
+FORMS = (
+    CANARY, json.dumps(CANARY)[1:-1], quote(CANARY, safe=""), CANARY.encode().hex(),
+    base64.b64encode(f"me:{CANARY}".encode()).decode()[4:-4],
+)  # fmt: skip
+"""How its value may be written in an output."""
 DIGEST = hashlib.sha256(CANARY.encode()).hexdigest()
 
 
@@ -24,8 +34,9 @@ def test_secret_reaches_the_job(bench):
     bench.profile(secrets=["SECRET_CANARY"])
     ended = bench.attached(HOLD, SECRET_CANARY=CANARY)
     assert (ended.code, f"digest {DIGEST}" in ended.out) == (0, True), ended.err
-    assert CANARY not in ended.out + ended.err
+    assert not [form for form in FORMS if form in ended.out + ended.err]
     assert "said aloud: ****** and" in ended.out
+    assert ended.out.count("******") >= 6
 
 
 def test_secret_is_nowhere_else(bench):

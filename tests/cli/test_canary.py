@@ -12,6 +12,7 @@ import secrets
 import signal
 import stat
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from support import ENV_TOML, HEADER, Project, contents, start
@@ -23,21 +24,42 @@ MARK = f"-7Hq{secrets.token_hex(4)}"
 VALUES = {
     place: f'{CANARY}-{place.replace("_", "-")}{MARK}/9+x=Zw"{number}'
     for number, place in enumerate(
-        ("environment", "listed", "env_vars", "netrc", "token_file", "client_secret", "argv", "argv_client_secret")
+        (
+            "environment",
+            "listed",
+            "env_vars",
+            "netrc",
+            "token_file",
+            "client_secret",
+            "argv",
+            "argv_client_secret",
+            "literal",
+            "around",
+            "argument",
+        )
     )
-}
+} | {"signature": f"canary-signature{MARK}9xZw"}
 
 PRINTING = """\
-import os, subprocess, sys, time, urllib.parse
-values = {name: os.environ.get(name, "") for name in ("HF_TOKEN", "WANDB_API_KEY", "MY_OWN", "NGC_API_KEY")}
+import base64, binascii, json, os, subprocess, sys, time, urllib.parse
+names = ("HF_TOKEN", "WANDB_API_KEY", "MY_OWN", "NGC_API_KEY", "MY_PASSWORD", "PGPASSWORD")
+values = {name: os.environ.get(name, "") for name in names}
+if "--token" in sys.argv:
+    values["argument"] = sys.argv[sys.argv.index("--token") + 1]
 print("lengths", {name: len(value) for name, value in values.items()}, flush=True)
 for name, value in values.items():
     print("stdout", name, value, flush=True)
     print("stderr", name, value, file=sys.stderr, flush=True)
-    print("quoted", urllib.parse.quote(value), repr(value))
+    print("quoted", urllib.parse.quote(value), repr(value), repr([value + "'"]), repr(value.encode()))
+    print(json.dumps({"v": value}), json.dumps(json.dumps(value)), urllib.parse.quote_plus(value).lower())
+    print(binascii.hexlify(value.encode()), value.encode().hex().upper(), urllib.parse.urlencode({"v": value}))
+    for start in range(3):
+        part = b"me:"[:start] + value.encode() + b"!"
+        print(base64.b64encode(part).decode(), base64.urlsafe_b64encode(part).decode())
     sys.stdout.write("in two " + value[:10]); sys.stdout.flush(); time.sleep(0.05); sys.stdout.write(value[10:] + "\\n")
     sys.stdout.write("\\rprogress " + value + "\\r\\n")
     subprocess.run(["printenv", name])
+    subprocess.run(["bash", "-c", "set -x; : \\"${!1-}\\"", "-", name], stderr=sys.stdout)
     sys.stdout.flush()
 sys.stdout.write("no line end " + values["HF_TOKEN"])
 sys.stdout.flush()
@@ -62,18 +84,35 @@ def place(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     text = ENV_TOML.replace("client_secret = \"${oc.env:DGX_CLIENT_SECRET,''}\"", f"client_secret = {secret}")
     for section in ("base-slurm", "laptop", "box", "runai", "lepton"):
         variables = f'env_vars = {{ NGC_API_KEY = {json.dumps(VALUES["env_vars"])}, PLAIN = "1" }}'
+        variables = variables.replace(" }", f", MY_PASSWORD = {json.dumps(VALUES['literal'])} }}")
         text = text.replace(f"[{section}]\n", f'[{section}]\nsecrets = ["MY_OWN"]\n{variables}\n')
     project.write("env.toml", text)
     project.extra["MY_OWN"] = VALUES["listed"]
     monkeypatch.setenv("MY_OWN", VALUES["listed"])
+    project.extra["PGPASSWORD"] = VALUES["around"]
     project.recipe("mine/train", header=HEADER, default="value: 1\n", body=PRINTING)
     return project
 
 
 def forms(value: str) -> list[bytes]:
-    """The value itself, and the ways it may be written in JSON, YAML and a shell script."""
-    escaped = value.replace('"', '\\"')
-    return [value.encode(), escaped.encode(), base64.b64encode(value.encode()).rstrip(b"=")]
+    """The value itself, and the ways it may be written in JSON, YAML, a URL and a shell script, in base64 and hex."""
+    texts = [
+        value,
+        value.replace('"', '\\"'),
+        value.replace('"', '\\\\\\"'),
+        quote(value, safe=""),
+        quote(value).lower(),
+    ]
+    return [*(text.encode() for text in texts), *encoded(value.encode())]
+
+
+def encoded(value: bytes) -> list[bytes]:
+    """Its middle in base64, wherever it begins in what is encoded, and in hex; a part of one is one too many."""
+    found = [value[6:-6].hex().encode(), value[6:-6].hex().upper().encode()]
+    for number in range(3):
+        middle = base64.b64encode(b"x" * number + value)[4:-4]
+        found += [middle, middle.translate(bytes.maketrans(b"+/", b"-_"))]
+    return found
 
 
 def leaks(data: bytes) -> list[str]:
@@ -144,6 +183,14 @@ def test_other_commands(place, nemotron_process):
         ["-c", "{listed}"],
         ["--", "{listed}"],
         ["--", "--hf-token={argv}"],
+        ["--", "--token", "{argument}"],
+        ["--", "--db=postgres://me:{argument}@db/x"],
+        ["value='https://b.s3/x?X-Amz-Signature={signature}'"],
+        ["value='postgres://me:{signature}@db/x'"],
+        ["run.env.startup_commands=['login --token {signature}']"],
+        ["value=${{oc.env:PGPASSWORD}}"],
+        ["value='{around}'"],
+        ["run.env.nodse=2", "--", "--header", "Authorization: Bearer {argument}"],
     ],
     ids=" ".join,
 )
@@ -158,6 +205,16 @@ def test_messages_about_mistakes(place, nemotron_process, profile, mistake):
     if not known & set(mistake):
         clean(outcome)
     assert leaks_in_files(place) == {}
+
+
+def test_a_signature_in_a_config_is_not_shown(place, nemotron_process):
+    """What the job reads it must have; nobody else is shown it."""
+    url = f"postgres://me:{VALUES['signature']}@db/x"
+    words = ["mine", "train", "--run", "my-cluster", f"value='{url}'", "--dry-run"]
+    for options in ([], ["--json"]):
+        shown = nemotron_process(*words, *options).succeeds()
+        clean(shown)
+        assert "postgres://me:******@db/x" in shown.out
 
 
 def test_mistakes_in_the_env_file(place, nemotron_process):
@@ -181,7 +238,8 @@ def jobs_of(project: Project) -> list[Path]:
 
 def test_a_real_run(place, nemotron_process):
     """The script prints its secrets in every way it can: it got them, and nobody else sees them."""
-    for words in ([], ["run.env.env_vars.HF_TOKEN='{argv}'"], ["run.env.nproc_per_node=2"]):
+    extra = ["--", "--token", "{argument}", "--url=https://b.s3/x?X-Amz-Signature={signature}"]
+    for words in ([], ["run.env.env_vars.HF_TOKEN='{argv}'", *extra], ["run.env.nproc_per_node=2"]):
         overrides = [word.format(**VALUES) for word in words]
         outcome = nemotron_process("mine", "train", "--run", "laptop", *overrides).succeeds()
         clean(outcome)
@@ -191,6 +249,8 @@ def test_a_real_run(place, nemotron_process):
             "WANDB_API_KEY": VALUES["netrc"],
         }
         used |= {"MY_OWN": VALUES["listed"], "NGC_API_KEY": VALUES["env_vars"]}
+        used |= {"MY_PASSWORD": VALUES["literal"], "PGPASSWORD": VALUES["around"]}
+        used |= {"argument": VALUES["argument"]} if "--token" in words else {}
         assert str({name: len(value) for name, value in used.items()}) in text
         assert "******" in text
     assert leaks_in_files(place) == {}
@@ -219,6 +279,23 @@ def test_apply(place, nemotron_process):
     clean(outcome)
     assert f"'NGC_API_KEY': {len(VALUES['env_vars'])}" in outcome.out + outcome.err
     assert leaks_in_files(place) == {}
+
+
+def test_the_command_line_of_an_attached_run(place, tmp_path):
+    """It holds a secret under a secret's name, and one under a name that only the profile knows."""
+    go = tmp_path / "go"
+    words = [f"+run.env.env_vars.MY_OWN='{VALUES['argv']}'", f"run.env.env_vars={{HF_TOKEN:'{VALUES['argv']}'}}"]
+    child = start(place, "mine", "train", "--run", "laptop", *words, "--", "wait", GO_FILE=str(go))
+    try:
+        until(lambda: go.exists() or child.poll() is not None, "its start")
+        assert go.exists(), child.communicate()
+        assert command_lines_with_leaks() == []
+        shown = Path(f"/proc/{child.pid}/cmdline").read_bytes()
+        assert b"mine train --run laptop" in shown
+    finally:
+        child.terminate()
+        out, err = child.communicate(timeout=120)
+    assert leaks((out + err).encode()) == []
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 
 import pytest
@@ -91,7 +92,7 @@ def test_a_value_that_would_be_written_down_is_refused(plan, monkeypatch, placem
     monkeypatch.setenv("HF_TOKEN", SECRET)
     options = {
         "config": {"overrides": [f"value=x{SECRET}x"]},
-        "args": {"args": [f"--token={SECRET}"]},
+        "args": {"args": [f"--name={SECRET}"]},
         "startup_commands": {"overrides": [f"run.env.startup_commands=['login {SECRET}']"]},
         "env_vars": {"overrides": [f"run.env.env_vars.PLAIN={SECRET}"]},
         "yaml": {"yaml": f"value: [{SECRET}]\n"},
@@ -125,12 +126,85 @@ def test_a_secret_named_anywhere_is_refused(plan, yaml):
     assert plan(yaml=yaml.format("null"))
 
 
-@pytest.mark.parametrize("args", [[f"--hf-token={SECRET}"], ["--api-key", SECRET], [f"WANDB_API_KEY={SECRET}"]])
-def test_a_secret_named_in_an_argument_is_refused(plan, args):
-    with pytest.raises(UserError, match="an argument after --") as caught:
-        plan(args=args)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--hf-token={}"], ["--api-key", "{}"], ["WANDB_API_KEY={}"], ["--token", "{}"], ["--db=postgres://me:{}@db/x"],
+        ["--url", "https://b.s3/x?X-Amz-Signature={}"], ["--header", "Authorization: Bearer {}"],
+    ],
+)  # fmt: skip
+def test_a_secret_in_an_argument_goes_by_reference(plan, args):
+    made = plan(args=["--seed", "3", *(word.format(SECRET) for word in args)])
+    assert made.launch.args == ("--seed", "3", *(word.format("******") for word in args))
+    assert references(made) == {"NEMOTRON_ARG_1": "override"}
+    assert SECRET not in plan_to_json(made)
+    assert plan(args=["--tokenizer=x", "--max-tokens", "3"]).launch.secret_args == ()
+
+
+def test_a_secret_in_an_argument_has_no_way_to_runai(plan):
+    made = plan(profile="runai", args=["--token", SECRET])
+    assert [line for line in made.unfilled if "a secret among the arguments after -- cannot travel to run:ai" in line]
+    assert SECRET not in plan_to_json(made)
+
+
+def test_several_secrets_in_arguments(plan):
+    made = plan(args=["--a-token=one-secret", "x", "postgres://u:two-secret@h --b-token=three-secret"])
+    assert made.launch.secret_args == ("NEMOTRON_ARG_1", "NEMOTRON_ARG_2", "NEMOTRON_ARG_3")
+    with pytest.raises(UserError, match="stands for a secret that is not shown"):
+        plan(args=["--a-token=one-secret", "******"])
+
+
+SECRETS_AROUND = ["AWS_SECRET_ACCESS_KEY", "COHERE_API_KEY", "PGPASSWORD", "VAULT_TOKEN", "MY_PRIVATE_KEY", "TOKEN"]
+
+
+@pytest.mark.parametrize("name", SECRETS_AROUND)
+@pytest.mark.parametrize("way", ["override", "argument", "startup", "encoded"])
+def test_no_secret_of_the_environment_is_written_down(plan, monkeypatch, name, way):
+    """What a plan takes from the environment by the name of a secret is refused, listed or not."""
+    monkeypatch.setenv(name, SECRET)
+    options = {
+        "override": {"overrides": [f"value=${{oc.env:{name}}}"]},
+        "argument": {"args": [f"value-{SECRET}"]},
+        "startup": {"overrides": [f"run.env.startup_commands=['login {SECRET}']"]},
+        "encoded": {"yaml": f"value: {base64.b64encode(f'me:{SECRET}'.encode()).decode()}\n"},
+    }[way]
+    overrides = options.pop("overrides", [])
+    with pytest.raises(UserError, match=f"secret {name} would be written down") as caught:
+        plan(*overrides, **options)
     assert SECRET not in str(caught.value)
-    assert plan(args=["--tokenizer=x", "--max-tokens", "3"])
+    assert plan("value=other")
+
+
+def test_an_ordinary_word_in_a_secret_of_the_environment_refuses_nothing(plan, monkeypatch, tmp_path):
+    monkeypatch.setenv("SOME_PASSWORD", "postgres")
+    monkeypatch.setenv("OTHER_KEY", "banana")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path))
+    assert plan("value=banana-postgres").config["value"] == "banana-postgres"
+    assert plan(f"value={tmp_path}/x")
+
+
+def test_a_secret_that_stands_in_the_profile_is_told(plan, monkeypatch):
+    others = 'USE_TOKEN = "abc"\nHF_HUB_DISABLE_IMPLICIT_TOKEN = "1"\nEMPTY_TOKEN = ""'
+    variables = f'[my-cluster.env_vars]\nMY_PASSWORD = "{SECRET}"\n{others}'
+    text = ENV_TOML.replace("[my-cluster.env_vars]", variables)
+    made = plan(env_toml=text)
+    assert references(made) == {"MY_PASSWORD": "profile", "USE_TOKEN": "profile"}
+    plain = {variable.name: variable.value for variable in made.env}
+    assert plain["HF_HUB_DISABLE_IMPLICIT_TOKEN"] == "1"
+    assert "EMPTY_TOKEN" not in plain
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if "MY_PASSWORD" in row)
+    told = [warning for warning in made.warnings if "MY_PASSWORD" in warning]
+    assert [f"env.toml:{line}" in warning and "it travels as a secret" in warning for warning in told] == [True]
+    assert SECRET not in plan_to_json(made)
+    assert [warning for warning in made.warnings if warning.startswith("weak secret USE_TOKEN:")]
+    monkeypatch.setenv("ELSEWHERE", SECRET)
+    taken = text.replace(f'"{SECRET}"', '"${oc.env:ELSEWHERE}"')
+    assert not [warning for warning in plan(env_toml=taken).warnings if "MY_PASSWORD" in warning]
+
+
+def test_a_secret_variable_on_the_command_line_is_told(plan):
+    made = plan(f"+run.env.env_vars.MY_PASSWORD={SECRET}")
+    assert ["command line" in w for w in made.warnings if "MY_PASSWORD stands as text" in w] == [True]
 
 
 @pytest.mark.parametrize("name", ["tokenizer", "max_tokens", "calculate_per_token_loss", "token_type", "secretary"])

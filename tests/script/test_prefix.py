@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import base64
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -15,10 +19,11 @@ from hypothesis import strategies as st
 from waiting import until
 
 from nemo_runspec import script
-from nemo_runspec.script.render import shared_functions
+from nemo_runspec.forms import COMMON, is_weak
+from nemo_runspec.script.render import prefix_program, shared_functions
 
 FUNCTIONS = f"{shared_functions()}\n{Path(script.__file__).with_name('prefix.sh').read_text(encoding='utf-8')}"
-PROGRAM = Path(script.__file__).with_name("prefix.py").read_text(encoding="utf-8")
+PROGRAM = prefix_program()
 PYTHON = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 TAG = b"[rank0] "
 
@@ -28,7 +33,11 @@ def bash(text: str, *args: str, **options) -> subprocess.Popen[bytes]:
     environment = {"PATH": PYTHON, **options.pop("env", {})}
     whole = f"nemotron_prefix_program=$PROGRAM\n{FUNCTIONS}\n{text}"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options}
-    return subprocess.Popen(["bash", "-c", whole, "bash", *args], env={"PROGRAM": PROGRAM, **environment}, **pipes)
+    return subprocess.Popen(
+        ["bash", "-c", whole, "bash", *args],
+        env={"PROGRAM": PROGRAM, "nemotron_common": COMMON, **environment},
+        **pipes,
+    )
 
 
 def prefixed(data: bytes, text: str = "nemotron_prefix 0", **options) -> bytes:
@@ -57,16 +66,71 @@ def test_lines(way, data, expected):
 @pytest.mark.parametrize("way", ["nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"], ids=["python", "bash"])
 def test_secrets_are_hidden(way):
     """The values of the named variables, each longer line of one, however they come; a short one is ordinary text."""
-    secrets = {"ONE": "s3cr*t", "TWO": "first line\n2nd line\nx", "SHORT": "abc", "NONE": ""}
-    data = b"a s3cr*t and s3cr*t\rfirst line\n2nd line\nabc x s3crat\ns3cr*"
-    hidden = b"[rank0] a ****** and ******\n[rank0] ******\n[rank0] ******\n[rank0] abc x s3crat\n[rank0] s3cr*\n"
-    assert prefixed(data, f"nemotron_hidden='ONE TWO SHORT NONE ABSENT'; {way}", env=secrets) == hidden
+    secrets = {"ONE": "s3cr*t", "TWO": "first line\n2nd line\nx", "SHORT": "abc", "NONE": "", "COMMON": "Training"}
+    data = b"a s3cr*t and s3cr*t\rfirst line\n2nd line\nabc x s3crat\nTraining\ns3cr*"
+    hidden = b"a ****** and ******\n******\n******\nabc x s3crat\nTraining\ns3cr*\n".replace(b"\n", b"\n[rank0] ")
+    assert (
+        prefixed(data, f"nemotron_hidden='ONE TWO SHORT NONE ABSENT COMMON'; {way}", env=secrets)
+        == TAG + hidden[: -len(TAG)]
+    )
+
+
+VALUE = 'p"a/s+w%r d\\12'
+WRITTEN = {
+    "as it is": VALUE.encode(),
+    "json": json.dumps(VALUE).encode()[1:-1],
+    "url": quote(VALUE, safe="").encode(),
+    "url in lower case": b"p%22a%2fs%2bw%25r%20d%5c12",
+    "hex": VALUE.encode().hex().encode(),
+    "hex in capitals": VALUE.encode().hex().upper().encode(),
+    **{f"base64 after {n}": base64.b64encode(b"x" * n + VALUE.encode() + b"yz") for n in range(4)},
+    **{
+        f"base64 for URLs after {n}": base64.urlsafe_b64encode(
+            b"x" * n + "\u00fb\u00ffk\u00fe\u00fb\u00ff".encode() + b"yz"
+        )
+        for n in range(3)
+    },
+}
+
+
+@pytest.mark.parametrize("way", ["nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"], ids=["python", "bash"])
+@pytest.mark.parametrize("form", list(WRITTEN))
+def test_every_form_of_a_secret_is_hidden(way, form):
+    data, secrets = WRITTEN[form], {"ONE": VALUE, "TWO": "\u00fb\u00ffk\u00fe\u00fb\u00ff"}
+    shown = prefixed(b"a " + data + b" b\n" + data, f"nemotron_hidden='ONE TWO'; {way}", env=secrets)
+    assert shown.count(b"******") == 2
+    assert data not in shown
+    assert data[6:-6] not in shown
+
+
+@pytest.mark.parametrize(
+    "value", ["12345678", "1234567", "abABab", "passworD", "  training ", "hunter2", "abcabc", "****"]
+)
+def test_both_ways_find_the_same_weak(value):
+    done = bash('nemotron_is_weak "$VALUE" && echo weak || echo strong', env={"VALUE": value}).communicate(timeout=120)
+    assert done[0] == (b"weak\n" if is_weak(value.encode()) else b"strong\n")
 
 
 @given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"a", b"\xff ", b"$(x)\\n%s", b"x" * 4095, b"y" * 9000])))
 def test_both_ways_say_the_same(pieces):
     data = b"".join(pieces)
     assert prefixed(data) == prefixed(data, "nemotron_prefix_slowly '[rank0] '")
+
+
+def test_the_program_runs_with_old_pythons():
+    """It is the job's Python that runs it: nothing of a newer language, and nothing of nemotron."""
+    tree = ast.parse(PROGRAM, feature_version=(3, 6))
+    names = [name for node in ast.walk(tree) for name in _imported(node)]
+    assert sorted(names) == ["binascii", "fcntl", "os", "stat", "sys"]
+    assert not [
+        node for node in ast.walk(tree) if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Subscript)
+    ]
+
+
+def _imported(node):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) else []
 
 
 def test_a_nul_byte_stays():

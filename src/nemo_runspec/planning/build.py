@@ -22,7 +22,7 @@ from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
 from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
-from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
+from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
 from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
@@ -113,6 +113,7 @@ class _Builder:
         self.composition = Composition(self.executor)
         self.warnings: list[str] = [*self.recipe.notes(), *(request.profile.warnings if request.profile else ())]
         self.unfilled: tuple[str, ...] = ()
+        self.args: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.mounts = MountRequests(self.name, self._git_dir, self.backend.mounts_sent_to)
 
     def build(self) -> Planned:
@@ -152,6 +153,8 @@ class _Builder:
         self.unfilled = unfilled_values(self.executor, run["env"], _below(sources, "run.env."))
         check_environment(environment.variables, [*(s.name for s in environment.secrets), *environment.missing])
         self._hide_secrets(run, environment, sources)
+        self.args = take_arguments(self.request.args, environment)
+        self.warnings += environment.warnings
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, artifacts)
         plan = replace(plan, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
@@ -257,7 +260,7 @@ class _Builder:
                 *left_behind(package),
                 *without_effect(env, package),
             ),
-            unfilled=(*self._unfilled(run, sources, target), *_missing_secrets(environment)),
+            unfilled=(*self._unfilled(run, sources, target), *map(missing_secret, environment.missing)),
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Any) -> list[str]:
@@ -322,11 +325,12 @@ class _Builder:
             script=script_in_bundle(self.recipe),
             cmd=env.get("run_command") or spec.cmd,
             workdir=env.get("workdir") or spec.workdir,
-            args=self.request.args,
+            args=self.args[0],
             takes_config=self.choice is not None,
             setup=(*spec.setup, *(env.get("startup_commands") or ())),
             beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
             world_size=env.get("world_size") or "processes",
+            secret_args=self.args[1],
         )
 
 
@@ -336,8 +340,6 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     return replace(source, text=redact_argv([source.text], values.values())[0])
 
 
-def _missing_secrets(environment: JobEnvironment) -> list[str]:
-    return [missing_secret(name) for name in environment.missing]
 
 
 def _said(line: str, lines: list[str]) -> bool:

@@ -12,9 +12,10 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
-from nemo_runspec.redact import is_secret_name
+from nemo_runspec.redact import HIDDEN, is_weak, secrets_of, without
 from nemo_runspec.runspec import Runspec
-from nemo_runspec.secrets import find
+from nemo_runspec.secret_names import holds_secret, is_secret_name
+from nemo_runspec.secrets import find, of_environment
 from nemo_runspec.source import Layer, Source
 
 ALWAYS_LOOKED_FOR = ("WANDB_API_KEY", "HF_TOKEN")
@@ -31,12 +32,14 @@ class JobEnvironment:
         variables: in the order they are exported.
         secrets: references; `values` holds what could be found now, for this process only: it never enters a plan.
         missing: secrets a profile lists that were not found anywhere.
+        warnings: secrets that stand in a file as text, and those that cannot be kept out of a log.
     """
 
     variables: list[EnvVar]
     secrets: list[SecretRef]
     values: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def plain_variables(run: Mapping[str, Any], spec: Runspec, run_dir: str, local: bool) -> dict[str, EnvVar]:
@@ -74,7 +77,31 @@ def job_environment(
         raise UserError(
             f"{_KEPT}: the platform is to set {name}, and so does {found[name].source}", remedy="leave one of them out"
         )
-    return _split(found, _listed(run["env"], kept), sources, kept)
+    result = _split(found, _listed(run["env"], kept), sources, kept)
+    result.warnings += weak_ones({**(of_environment(weak=True) if local else {}), **result.values})
+    return result
+
+
+def take_arguments(args: Sequence[str], environment: JobEnvironment) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The script's arguments as they may be written down. Secrets among them go by reference, as variables of the job.
+
+    Returns: the arguments with `HIDDEN` for each secret, and the names of these variables, see `Launch.secret_args`.
+    """
+    found = list(zip(args, secrets_of(args), strict=True))
+    values = [word[slice(*span)] for word, spans in found for span in spans]
+    names = tuple(f"NEMOTRON_ARG_{number}" for number, _ in enumerate(values, 1))
+    if values and any(HIDDEN in word for word in args):
+        raise UserError(f"an argument after -- holds {HIDDEN}, which stands for a secret that is not shown")
+    environment.secrets += [SecretRef(name, "override", "an argument after --") for name in names]
+    environment.values.update(zip(names, values, strict=True))
+    return tuple(without(word, spans) for word, spans in found), names
+
+
+def weak_ones(values: Mapping[str, str]) -> list[str]:
+    """A warning about the secrets that no log is kept free of, by name; none where there are none."""
+    names = ", ".join(name for name, value in values.items() if value and is_weak(value))
+    why = "too short or too common a text to be hidden in logs: choose a longer one"
+    return [f"weak secret {names}: {why}"] if names else []
 
 
 def as_text(value: Any) -> str:
@@ -130,11 +157,14 @@ def _split(
     wanted = [name for name in dict.fromkeys([*listed, *ALWAYS_LOOKED_FOR]) if name not in kept]
     result = JobEnvironment([], [])
     for name, variable in found.items():
-        if not is_secret_name(name) and name not in wanted:
+        secret = holds_secret(name, variable.value) or name in wanted
+        if not secret and (variable.value or not is_secret_name(name)):
             result.variables.append(variable)
-        elif variable.value:
-            result.secrets.append(_given(variable, _source(sources, name)))
+        elif secret and variable.value:
+            source = _source(sources, name)
+            result.secrets.append(_given(variable, source))
             result.values[name] = variable.value
+            result.warnings += _as_text_somewhere(variable, source)
     for name in wanted:
         if name in result.values:
             continue
@@ -153,6 +183,15 @@ def _given(variable: EnvVar, source: Source | None) -> SecretRef:
         return SecretRef(variable.name, "environment", variable.name)
     from_profile = source is not None and source.layer is Layer.PROFILE
     return SecretRef(variable.name, "profile" if from_profile else "override", variable.source)
+
+
+def _as_text_somewhere(variable: EnvVar, source: Source | None) -> list[str]:
+    """A warning about a secret that was written where others read it, rather than taken from the environment."""
+    if variable.value in os.environ.values():
+        return []
+    where = source.place() if source else variable.source
+    mend = f'export {variable.name}=… and list it, secrets = ["{variable.name}"], instead'
+    return [f"secret {variable.name} stands as text in {where}; it travels as a secret: {mend}"]
 
 
 def _source(sources: Mapping[str, Source], name: str) -> Source | None:

@@ -32,7 +32,8 @@ class Launch:
         script: path of the script inside the bundle.
         cmd: the recipe's own command template with `{script}` and `{config}`; None for the launcher's default.
         workdir: directory to change to before the command; None for the job's working directory.
-        args: arguments for the script, as given after `--`.
+        args: arguments for the script, as given after `--`; `******` stands for each secret among them.
+        secret_args: names of the variables that hold those, in the order in which they stand there.
         beside: where in the code package the folder of a script of one's own may lie, the likeliest place first.
         takes_config: True where the script gets `--config <train.yaml>`.
         setup: shell commands that run on every node, in the command's own shell, before the command.
@@ -48,6 +49,7 @@ class Launch:
     setup: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     world_size: str = "processes"
+    secret_args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
 from nemo_runspec.profiles.layers import extend
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
-from nemo_runspec.redact import is_secret_name
+from nemo_runspec.secret_names import is_secret_name
 from nemo_runspec.source import Source
 
 # Words that stand for something a site must fill in, as they occur in the project's own examples.

@@ -2,7 +2,8 @@
 
 The further arguments are names of variables: their values are secrets, and are hidden.
 
-Run by whatever python3 a job finds, down to 3.6, one for every rank: it imports next to nothing.
+Run by whatever python3 a job finds, down to 3.6, one for every rank: it imports next to nothing, and has forms.py
+before it instead of importing that.
 """
 
 import fcntl
@@ -10,14 +11,13 @@ import os
 import stat
 import sys
 
+from nemo_runspec.forms import hidden_forms, hide
+
 _READ = 1 << 20
 _ATOMIC = 4096
 """PIPE_BUF of Linux: a write of at most so many bytes does not mix with those of other processes (man 7 pipe)."""
 _SET_PIPE_SIZE = 1031
 """F_SETPIPE_SZ, which the fcntl module knows from Python 3.10 on."""
-_SHORTEST = 4
-_HIDDEN = b"******"
-"""As in redact.py, which is not there where a job runs."""
 
 
 class _Given:
@@ -46,7 +46,7 @@ def _note_given() -> None:
 def _copy() -> None:
     """Copies until the end of input; a carriage return ends a line too, so that progress bars are seen."""
     tag, lock, held, after_return = os.fsencode(sys.argv[1]), _lock(), bytearray(), False
-    secrets = _secrets(sys.argv[2:])
+    secrets = hidden_forms(_values(sys.argv[2:]))
     _enlarge_input()
     while True:
         chunk = os.read(0, _READ)
@@ -56,25 +56,16 @@ def _copy() -> None:
             chunk = chunk[1:]
         end, last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1, bytes(held[-1:]) + chunk[-2:]
         if end:
-            _give(tag, _hidden(_lines(bytes(held) + chunk[:end]), secrets), lock)
+            _give(tag, hide(_lines(bytes(held) + chunk[:end]), secrets), lock)
             held = bytearray()
         held += chunk[end:]
         after_return = last[-1:] == b"\r" and last[-2:-1] not in (b"", b"\r", b"\n")
     if held:
-        _give(tag, _hidden(bytes(held), secrets) + b"\n", lock)
+        _give(tag, hide(bytes(held), secrets) + b"\n", lock)
 
 
-def _secrets(names: "list[str]") -> "list[bytes]":
-    """What must not be seen: the values of these variables, and each of their longer lines; the longest first."""
-    values = [os.environb.get(os.fsencode(name), b"") for name in names]
-    parts = {part for value in values for part in [value, *value.split(b"\n")] if len(part) >= _SHORTEST}
-    return sorted(parts, key=len, reverse=True)
-
-
-def _hidden(text: bytes, secrets: "list[bytes]") -> bytes:
-    for secret in secrets:
-        text = text.replace(secret, _HIDDEN)
-    return text
+def _values(names: "list[str]") -> "list[bytes]":
+    return [os.environb.get(os.fsencode(name), b"") for name in names]
 
 
 def _lines(block: bytes) -> bytes:

@@ -29,9 +29,7 @@ nemotron_note_given() {
 nemotron_prefix_slowly() {
   local LC_ALL=C tag=$1 chunk='' held='' line='' end='' status=0 name part secrets=() lines=0 size=0
   for name in $nemotron_hidden; do
-    while IFS= read -r part || [ -n "$part" ]; do
-      [ "${#part}" -lt 4 ] || secrets+=("$part")
-    done < <(printf '%s' "${!name-}")
+    nemotron_is_weak "${!name-}" || nemotron_forms "${!name-}"
   done
   while [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; do
     status=0
@@ -55,4 +53,58 @@ nemotron_prefix_slowly() {
   for part in "${secrets[@]}"; do held=${held//"$part"/******}; done
   [ -z "$held" ] || nemotron_give "$tag$held"
   [ "$lines" -eq 0 ] || nemotron_note_given "$lines" "$size"
+}
+
+# VALUE: true where it cannot be told from ordinary text, as forms.py decides it.
+nemotron_is_weak() {
+  local plain=${1,,} rest=''
+  plain=${plain#"${plain%%[![:space:]]*}"}
+  plain=${plain%"${plain##*[![:space:]]}"}
+  rest=${plain//"${plain:0:1}"/}
+  rest=${rest//"${rest:0:1}"/}
+  [ "${#plain}" -lt 6 ] || [ -z "$rest" ] || [[ " $nemotron_common " == *" $plain "* ]] ||
+    [[ ${#plain} -lt 8 && $plain != *[!0-9]* ]]
+}
+
+# VALUE: adds to `secrets` what of forms.py can be had without Python: the lines of it, JSON, URLs, hex, and base64
+# wherever it begins in what is encoded.
+nemotron_forms() {
+  local value=$1 LC_ALL=C digits=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
+  local number=0 char='' code=0 form='' url='' low='' hex='' json='' bytes=() before=0 pending=0 kept=0
+  while IFS= read -r form || [ -n "$form" ]; do
+    [ "${#form}" -lt 6 ] || secrets+=("$form")
+  done <<< "$value"
+  for ((number = 0; number < ${#value}; number++)); do
+    char=${value:number:1}
+    printf -v code %d "'$char"
+    code=$((code & 255))
+    bytes+=("$code")
+    printf -v form %02x "$code"
+    hex+=$form
+    case $char in
+      [a-zA-Z0-9_.~-]) url+=$char low+=$char ;;
+      *) url+=%${form^^} low+=%$form ;;
+    esac
+    case $char in
+      [\"\\]) json+=\\$char ;;
+      $'\n') json+='\n' ;;
+      $'\t') json+='\t' ;;
+      *) json+=$char ;;
+    esac
+  done
+  secrets+=("$url" "$low" "$json" "$hex" "${hex^^}")
+  for before in 0 1 2; do
+    form='' kept=0 pending=$((before * 8))
+    for code in '' "${bytes[@]}"; do
+      if [ -n "$code" ]; then kept=$(((kept << 8 | code) & 0xffff)) pending=$((pending + 8)); fi
+      while [ "$pending" -ge 6 ]; do
+        pending=$((pending - 6))
+        form+=${digits:kept >> pending & 63:1}
+      done
+    done
+    form=${form:before + (before > 0)}
+    secrets+=("$form")
+    form=${form//+/-}
+    secrets+=("${form//\//_}")
+  done
 }

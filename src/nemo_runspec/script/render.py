@@ -16,9 +16,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from nemo_runspec import forms
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.model import Launch, Plan
 from nemo_runspec.planning.reserved import check_environment
+from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.places import Place, place_of
 from nemo_runspec.script.stall import stall_section
@@ -110,13 +112,24 @@ def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
         yield f"  {_on_python_path(folder)}"
     if launch.cmd is None:
         config = ("--config", layout.config) if launch.takes_config else ()
-        yield f"  exec {join(('python', script, *config, *launch.args))}"
+        yield f"  exec {' '.join((join(('python', script, *config)), *_arguments(launch)))}"
     else:
         line = launch.cmd.replace("{script}", quote(script)).replace("{config}", quote(layout.config))
         # This shell stays for the processes of the line: it must outlive the signals that they get too.
         yield "  trap ':' TERM INT HUP USR1 USR2"
-        yield f"  eval {quote(' '.join((line, join(launch.args))).rstrip(' '))}"
+        yield f"  eval {quote(' '.join((line, *_arguments(launch))))}"
     yield "}"
+
+
+def _arguments(launch: Launch) -> Iterator[str]:
+    """The script's arguments as shell words; the secrets among them by their variables."""
+    names = iter(launch.secret_args)
+    for argument in launch.args:
+        if not launch.secret_args or HIDDEN not in argument:
+            yield quote(argument)
+            continue
+        first, *rest = (quote(part) if part else "" for part in argument.split(HIDDEN))
+        yield first + "".join(f'"${next(names)}"{part}' for part in rest)
 
 
 def _own_folder(plan: Plan, layout: JobLayout) -> str | None:
@@ -140,7 +153,8 @@ def _on_python_path(folder: str) -> str:
 def _prefix(plan: Plan) -> Iterator[str]:
     hidden = () if place_of(plan.executor).supervised else _secret_variables(plan)
     yield f"nemotron_hidden={quote(' '.join(hidden))}"
-    yield f"nemotron_prefix_program={quote(_beside('prefix.py'))}"
+    yield f"nemotron_prefix_program={quote(prefix_program())}"
+    yield f"nemotron_common={quote(forms.COMMON)}"
     yield _beside("prefix.sh")
 
 
@@ -158,6 +172,14 @@ def shared_functions() -> str:
 def downsample_program() -> str:
     """The program by which metrics are fetched from where a job ran: `python3 -c PROGRAM FILE [--packed]`."""
     return _beside("downsample.py")
+
+
+@lru_cache
+def prefix_program() -> str:
+    """The program that stands between a rank and its log, whole: what it imports of ours stands before it."""
+    imported = "from nemo_runspec.forms import hidden_forms, hide\n"
+    first, rest = Path(forms.__file__).read_text(encoding="utf-8"), _beside("prefix.py")
+    return f"{first}\n\n{rest.replace(imported, '', 1)}"
 
 
 @lru_cache

@@ -18,6 +18,7 @@ from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.redact import Redactor
 from nemo_runspec.script.markers import decisive, read_markers, with_loss
+from nemo_runspec.secrets import of_environment
 from nemo_runspec.source import display_path
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.interrupts import Interrupted, Interrupts
@@ -117,9 +118,7 @@ class SupervisedJob:
         self.record = self.store.transition(self.record, "starting")
         make_folders(self.layout)
         prepared = self._prepare(interrupts)
-        output = JobOutput(
-            self.log, Path(self.layout.metrics), self.submission.secrets.values(), self.say, show=self.show
-        )
+        output = JobOutput(self.log, Path(self.layout.metrics), self._hidden(), self.say, show=self.show)
         try:
             outcome = self._run(prepared, interrupts, output)
         finally:
@@ -135,6 +134,11 @@ class SupervisedJob:
             return self._watch(work, interrupts, output)
         finally:
             self._give_back(work)
+
+    def _hidden(self) -> list[str]:
+        """What its log must not show: its secrets, and those of this process's environment where it inherits that."""
+        inherits = not get_backend(self.plan.executor).in_container
+        return [*self.submission.secrets.values(), *(of_environment().values() if inherits else ())]
 
     def _give_back(self, work: Work) -> None:
         left = work.close()
@@ -197,7 +201,7 @@ class SupervisedJob:
 
     def _metrics(self) -> dict[str, float]:
         """The last value of each metric. A job chooses their names, which may hold what it must not."""
-        hidden = Redactor(self.submission.secrets.values())
+        hidden = Redactor(self._hidden())
         return {hidden.redact(name): value for name, value in last_metrics(Path(self.layout.metrics)).items()}
 
     def _register(self) -> None:

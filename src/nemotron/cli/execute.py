@@ -14,6 +14,7 @@ from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
 
@@ -35,6 +36,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     """
     from nemo_runspec.planning.request import plan_request
 
+    hide_command_line(sys.argv)
     _check_combination(invocation)
     request = plan_request(
         recipe,
@@ -94,6 +96,7 @@ def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | 
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.supervise.submission import Submission
 
+    hide_command_line(argv, planned.secret_values.values())
     for line in planned.plan.warnings:
         print(f"warning: {line}", file=sys.stderr)
     text = plan_to_json(planned.plan)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.click import Abort, ClickException, Exit
+from nemotron.cli.masked import mask_streams
 
 PROGRAM = "nemotron"
 
@@ -51,6 +52,7 @@ def _prepare_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # for the whole process
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    mask_streams()
 
 
 def _fail(message: str, code: int) -> int:

@@ -15,6 +15,7 @@ from nemo_runspec.jobs.record import now
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.sweep import combinations, plan_each
+from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
 from nemo_runspec.sweeps.plugin import Stopped, Trial, run_search
@@ -133,6 +134,7 @@ class _Session(SweepLife):
     def _at_first(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> Sweep:
         """The sweep as it is written down first."""
         first = planned[0]
+        hide_command_line(self.argv, first.secret_values.values())
         return replace(
             self.sweep,
             argv=tuple(redact_argv(self.argv, first.secret_values.values())),

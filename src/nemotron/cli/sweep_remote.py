@@ -12,6 +12,7 @@ from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.question import Answer, ask
@@ -47,6 +48,7 @@ def run_sweep_elsewhere(sweep: Sweep, planned: Sequence[Planned], argv: Sequence
 class _Elsewhere:
     def __init__(self, sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str]) -> None:
         first = planned[0]
+        hide_command_line(argv, first.secret_values.values())
         options = options_of(first.plan)
         self.detached = first.plan.mode == "batch"
         self.store = SweepStore()

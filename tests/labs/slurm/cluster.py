@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from labs.slurm.client import Client
@@ -15,6 +17,7 @@ from labs.slurm.images import make_image
 from labs.slurm.process import strike, tail, until
 from labs.slurm.services import NODES, USER, Services
 from labs.slurm.sshd import SshAccess, Sshd
+from labs.sshd import running
 
 __all__ = ["NODES", "USER", "SlurmLab"]
 
@@ -199,6 +202,7 @@ class SlurmLab(Client):
     def reset(self) -> None:
         """Mends every fault and ends every job, so that the next test finds an idle cluster."""
         self.sshd.thaw()
+        self._end_keepers()
         # Seen with 22.05.8: a slurmd that launches several jobs at once ends by itself ("free(): unaligned chunk").
         dead = {name for name, daemon in self._services.daemons.items() if not daemon.alive()}
         for name in [name for name in self._services.daemons if name in self._hurt | dead]:  # as they need each other
@@ -210,6 +214,13 @@ class SlurmLab(Client):
             self.run("scancel", "--signal=KILL", "--full", *sorted(set(jobs)), check=False)
         if jobs or self._idle_nodes() < len(NODES):
             self._wait_for_idle_nodes()
+
+    def _end_keepers(self) -> None:
+        """Ends what waits on the login node for jobs with secrets that no test has ever submitted."""
+        for pid in set(running("nemotron-secrets")) & set(running(str(self.base))):
+            with suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(pid) == pid:
+                    os.killpg(pid, signal.SIGKILL)
 
     def _mend(self, name: str) -> None:
         if name in NODES:

@@ -15,6 +15,6 @@ BACKEND = Backend(
     render="nemo_runspec.backends.dgxcloud.render:render",
     provider="nemo_runspec.backends.dgxcloud.client:DgxCloudProvider",
     preflight="nemo_runspec.backends.dgxcloud.preflight:checks",
-    lacking="nemo_runspec.cloud.code.transports:lacking",
+    lacking="nemo_runspec.backends.dgxcloud.fields:without_a_way",
     run_dir_key="pvc_nemo_run_dir",
 )

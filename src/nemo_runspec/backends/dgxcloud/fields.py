@@ -18,8 +18,9 @@ from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values,
 from nemo_runspec.cloud.storage.s3_names import lacking
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
-from nemo_runspec.redact import is_secret_name
+from nemo_runspec.secret_names import holds_secret
 
 _ACCESS: tuple[Field, ...] = (
     Field("base_url", "str", "run:ai API, such as https://example.com/api/v1.", required=True, nemo_run="base_url"),
@@ -266,10 +267,19 @@ def _unfilled(env: Mapping[str, Any]) -> tuple[str, ...]:
 def _without_reference(env: Mapping[str, Any]) -> list[str]:
     """Secrets the job is to have, and run:ai is not said to keep. A workload's own variables are shown to everyone."""
     kept = env.get("secret_vars") or {}
-    listed = [*(env.get("secrets") or ()), *(name for name in env.get("env_vars") or {} if is_secret_name(name))]
+    listed = [*(env.get("secrets") or ()), *(k for k, v in (env.get("env_vars") or {}).items() if holds_secret(k, v))]
     if env.get("inputs") or env.get("outputs"):
         listed += lacking(kept)
     return [name for name in dict.fromkeys(listed) if name not in kept]
+
+
+def without_a_way(plan: Plan) -> list[str]:
+    """What must be mended before a plan can be submitted: a secret among the arguments has no way to run:ai."""
+    from nemo_runspec.cloud.code import transports
+
+    astray = "a secret among the arguments after -- cannot travel to run:ai, which would show it: keep it there as a "
+    mend = "credential, name it in secret_vars, and let the script read the variable instead"
+    return [*transports.lacking(plan), *([astray + mend] if plan.launch.secret_args else [])]
 
 
 def _not_kept(name: str) -> str:

@@ -87,7 +87,8 @@ def _list(as_json: bool) -> int:
 def _show(profile: str, as_json: bool) -> int:
     from nemo_runspec.profiles.fieldset import fields_of
     from nemo_runspec.profiles.profile import resolve_profile
-    from nemo_runspec.redact import HIDDEN, Redactor, is_secret_name
+    from nemo_runspec.redact import HIDDEN, Redactor
+    from nemo_runspec.secret_names import holds_secret
 
     env = _file_in_force()
     found = resolve_profile(env, profile)
@@ -96,7 +97,7 @@ def _show(profile: str, as_json: bool) -> int:
     secrets: list[str] = []
     for path, value in flatten({"executor": found.executor, **found.values}).items():
         source = found.sources.get(path) or found.sources.get(path.split(".")[0])
-        hidden = path in secret or is_secret_name(path.rsplit(".", 1)[-1]) or path.rsplit(".", 1)[-1] in (
+        hidden = path in secret or holds_secret(path.rsplit(".", 1)[-1], value) or path.rsplit(".", 1)[-1] in (
             found.values.get("secrets") or ()
         )  # fmt: skip
         secrets += [str(value)] if hidden and value else []

@@ -33,6 +33,8 @@ _WHOLE = ".whole"
 """The last member: tar takes an input that ends between two of them for a whole one (GNU tar 1.34)."""
 _WORTH_IT = 1 << 20
 """Bytes from which a stream is compressed: the tasks of an array differ in little."""
+_PAUSE, _ROUNDS = 60.0, 15
+"""Seconds between two looks of the keeper at the files of secrets; every so many it asks Slurm for their jobs."""
 _DAYS_KEPT = 30
 """Days that a package is kept on the cluster after it was last asked for; a job has its own copy, unpacked."""
 
@@ -117,8 +119,15 @@ def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
         script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_program('upload.sh')}"
         _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
     data, unpacked = _squeezed(tar_of(cargo))
-    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{unpacked}{_program('stage.sh')}"
+    keeper = _keeper(secret=bool(cargo.secrets or any(cargo.secret_files.values())))
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{unpacked}{_program('stage.sh')}"
     _require(host, job_dir, host.run(script, data=data, timeout=_UPLOAD_SECONDS))
+
+
+def _keeper(*, secret: bool) -> str:
+    """Shell variables: what stays on the login node until the job's secrets are gone, '' for a job without any."""
+    program = shlex.quote(_program("keeper.sh")) if secret else ""
+    return f"keeper={program} pause={_PAUSE:g} rounds={_ROUNDS}\n"
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
@@ -187,6 +196,6 @@ def _require(host: Host, job_dir: str, done: Done) -> None:
     raise unwritable(said, f"{host.name}:{job_dir}")
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=4)
 def _program(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")

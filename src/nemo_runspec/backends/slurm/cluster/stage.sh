@@ -7,6 +7,12 @@ must() {
 
 parent=${job%/*} name=${job##*/}
 if [ -d "$job" ]; then section end 0; exit 0; fi
+
+# Whoever waits for the jobs' secrets to be of no more use: it outlives this connection, and holds nothing of it.
+keep_secrets() {
+  [ "$keeper" ] || return 0
+  setsid nohup bash -c "$keeper" nemotron-secrets "$parent" "$pause" "$rounds" < /dev/null > /dev/null 2>&1 &
+}
 must mkdir -p "$parent"
 umask 077
 rm -rf -- "$parent/.$name."*   # of a submission that was cut off
@@ -20,4 +26,5 @@ whole() { rm "$scratch/.whole" 2> /dev/null || { echo "they did not arrive whole
 must whole
 move() { mv -T "$scratch" "$job" || [ -d "$job" ]; }
 must move
+keep_secrets
 section end 0

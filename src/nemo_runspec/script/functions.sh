@@ -199,12 +199,13 @@ nemotron_first_failure() {
   printf '%s' "$first"
 }
 
-# FIRST COUNT: adds up what this node's ranks have given to the log.
+# FIRST COUNT: adds up what this node's ranks have given to the log, and removes their notes.
 nemotron_count_given() {
   local rank lines size rest
   for ((rank = $1; rank < $1 + $2; rank++)); do
     lines='' size=''
     { read -r lines size rest < "$nemotron_status/given-$rank"; } 2> /dev/null || :
+    rm -f "$nemotron_status/given-$rank"
     case $lines-$size in *[!0-9-]* | -* | *-) continue ;; esac
     nemotron_lines=$((nemotron_lines + lines)) nemotron_size=$((nemotron_size + size))
   done

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.chatter import without_chatter
 
 Data = bytes | Iterable[bytes]
 """A command's standard input: whole, or in blocks that are asked for once the command has begun."""
@@ -28,8 +29,9 @@ class Done:
 
     @property
     def said(self) -> str:
-        """Its last words: the error stream's, else the output's, without blank lines at the end."""
-        return (self.err or self.out).decode("utf-8", "replace").strip()
+        """Its last words: the error stream's, else the output's, without what says nothing (see `chatter`)."""
+        streams = (stream.decode("utf-8", "replace").splitlines() for stream in (self.err, self.out))
+        return next(("\n".join(lines).strip() for lines in map(without_chatter, streams) if lines), "")
 
 
 class Unreachable(UserError):

@@ -163,7 +163,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for key in arrays:
         section = answer.get(key.split(FIELD)[0])
         if section is None or section.code:
-            said = (section.said if section else done.said) or "Slurm does not answer"
+            said = (section.reason if section else done.said) or "Slurm does not answer"
             raise UserError(
                 f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
                 where=host.name,

@@ -236,7 +236,7 @@ def _srun_in(handle: Handle) -> tuple[str, ...]:
     id = str(handle["id"]).partition(";")[0]
     if "_" not in id:
         return ("srun", f"--jobid={id}")
-    number = 'number=$(squeue --noheader --jobs="$0" --Format=JobID:32 | tr -d " ")'
+    number = 'number=$(squeue --noheader --jobs="$0" --Format=JobID:32 | tr -d " " | grep -x -m 1 "[0-9][0-9]*")'
     return ("bash", "-c", f'{number} && exec srun --jobid="$number" "$@"', id)
 
 

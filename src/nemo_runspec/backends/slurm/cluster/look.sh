@@ -9,14 +9,14 @@ is_new() { [[ -z ${noted["$1"]-} ]] && noted["$1"]=1; }
 
 # CLUSTER IDS: the queue. One id is asked for by itself; of several, the controller sends this user's jobs only.
 ask_queue() {
-  local where=() said code me=--me id array task state partition rest
+  local where=() said errors code me=--me id array task state partition rest
   [ -z "$1" ] || where=(--clusters="$1")
   [[ $2 == *,* ]] || me=
-  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --array $me --states=all --jobs="$2" --Format="$queue_fields" 2>&1 < /dev/null)
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array $me --states=all --jobs="$2" --Format="$queue_fields" < /dev/null
   code=$?
-  section "queue;$1" "$code" "$said"
+  section "queue;$1" "$code" "$said" "$errors"
   while IFS=$'\037' read -r id array task state partition rest; do
-    [[ -n $state ]] || continue # something else was said
+    [[ $id$array =~ ^[0-9]+$ && -n $state ]] || continue # something else was said
     [[ $task == N/A ]] && array=$id || in_array["$array;$1"]=1
     [[ ! $state =~ ^($unsettled)$ ]] || alive["$array;$1"]=1 alive["${array}_$task;$1"]=1
     [[ $state == PENDING ]] || continue
@@ -27,20 +27,18 @@ ask_queue() {
 
 # CLUSTER IDS
 ask_accounts() {
-  local where=() said code
+  local where=() said errors
   [ -z "$1" ] || where=(--clusters="$1")
-  said=$(timeout "$seconds" sacct "${where[@]}" --noheader --parsable2 --delimiter=$'\037' --allocations --duplicates --jobs="$2" --format="$account_fields" 2>&1 < /dev/null)
-  code=$?
-  section "accounts;$1" "$code" "$said"
+  hear timeout "$seconds" sacct "${where[@]}" --noheader --parsable2 --delimiter=$'\037' --allocations --duplicates --jobs="$2" --format="$account_fields" < /dev/null
+  section "accounts;$1" "$?" "$said" "$errors"
 }
 
 # CLUSTER PARTITIONS IDS: the places of these jobs among all that wait in their partitions, arrays counted once.
 ask_places() {
-  local where=() said code
+  local where=() said errors
   [ -z "$1" ] || where=(--clusters="$1")
-  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' 2>&1 < /dev/null)
-  code=$?
-  section "places;$1" "$code"
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' < /dev/null
+  section "places;$1" "$?"
   printf '%s\n' "$said" | awk -F '\037' -v ids="$3" '
     BEGIN { split(ids, list, ","); for (i in list) wanted[list[i]] }
     NF == 2 && !seen[$1]++ {

@@ -135,8 +135,8 @@ def read(text: str) -> Told:
         elif kind == "slurm":
             told.slurm = section.said
         told.answered = told.answered or kind == "queue"
-        if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.said:
-            told.problems[section.name] = section.said or f"exit code {section.code}"
+        if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.reason:
+            told.problems[section.name] = section.reason or f"exit code {section.code}"
     return told
 
 

@@ -183,7 +183,7 @@ def _require(host: Host, job_dir: str, done: Done) -> None:
     section = next((s for s in read_sections(done.text) if s.name == "end"), Section("end", done.code or 1))
     if section.code == 0:
         return
-    said = section.said or done.said or f"exit code {done.code}"
+    said = section.reason or done.said or f"exit code {done.code}"
     raise unwritable(said, f"{host.name}:{job_dir}")
 
 

@@ -31,7 +31,7 @@ def _unknown(answer: Answer) -> str:
     """Why sacctmgr says nothing."""
     if _setting(answer, "AccountingStorageType").endswith("/none"):
         return "this cluster keeps no accounts, so that any is taken"
-    return f"sacctmgr does not answer: {answer['accounts'].said or 'no word'}"
+    return f"sacctmgr does not answer: {answer['accounts'].reason or 'no word'}"
 
 
 def _account(wanted: str, answer: Answer) -> Check:

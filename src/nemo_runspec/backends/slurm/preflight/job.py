@@ -48,7 +48,7 @@ def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iter
     """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
     rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 8]
     if not rows:
-        yield _no_job(told["job"].said, before)
+        yield _no_job(told["job"].reason, before)
         return
     names = ", ".join(sorted(row[0] for row in rows))
     back = told.column("files", 0)

@@ -85,7 +85,8 @@ def _controller(answer: Answer) -> Check:
     said = answer["controller"].said
     if has_slurm(answer):
         return ok("controller", said.split(";")[0] if "UP" in said else "answers")
-    said = said.split(";")[0] or answer["partitions"].said or "Slurm's programs do not answer in time"
+    said = said.split(";")[0] or answer["controller"].reason or answer["partitions"].reason
+    said = said or "Slurm's programs do not answer in time"
     return failed(
         "controller", said, "wait until it is back, or ask the site; jobs can neither be submitted nor asked about"
     )
@@ -94,7 +95,7 @@ def _controller(answer: Answer) -> Check:
 def _accounting(answer: Answer) -> Check:
     if answer["sacct"].code == 0:
         return ok("accounting", "sacct answers")
-    said = answer["sacct"].said or "no answer"
+    said = answer["sacct"].reason or "no answer"
     return warning("accounting", f"sacct: {said}", "nothing to do: states come from squeue and exit markers then")
 
 

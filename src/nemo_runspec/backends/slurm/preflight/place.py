@@ -30,7 +30,7 @@ def checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
 def _folder(answer: Answer) -> Check:
     folder, nearest, kind = (*answer.row("place"), "", "", "")[:3]
     if answer["folder"].code:
-        said = answer["folder"].said or "it took too long"
+        said = answer["folder"].reason or "it took too long"
         return failed(
             "remote_job_dir",
             f"{folder} cannot be written: {said}",
@@ -44,7 +44,7 @@ def _room(answer: Answer) -> Check:
     nearest = (*answer.row("place"), "", "")[1]
     room, inodes = _df(answer, "room"), _df(answer, "inodes")
     if room is None:
-        return skipped("room", f"df does not say: {answer['room'].said or 'no answer'}")
+        return skipped("room", f"df does not say: {answer['room'].reason or 'no answer'}")
     if inodes is not None and inodes[0] > 0 and inodes[1] < _LITTLE_INODES:
         return warning("room", f"only {inodes[1]:,} more files fit into the file system of {nearest}", _ROOM)
     return enough("room", room[1] * 1024, room[0] * 1024, nearest, _ROOM)

@@ -28,7 +28,7 @@ from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
-from nemo_runspec.backends.slurm.render import SUBMIT
+from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
@@ -143,7 +143,7 @@ def put(host: Host, plan: Plan, **values: Any) -> None:
 
 def job_of(plan: Plan, **values: Any) -> Job:
     """What is submitted of a plan."""
-    return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*SUBMIT, sbatch_script(plan)), **values)
+    return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*submit_words(plan), sbatch_script(plan)), **values)
 
 
 def start(host: Host, plan: Plan, **values: Any) -> Asked:

@@ -249,11 +249,11 @@ def _connection(target: SlurmTarget) -> dict[str, Any]:
 
 def _job_of(handle: Handle, plan: Plan) -> Any:
     from nemo_runspec.backends.slurm.cluster.submit import Job
-    from nemo_runspec.backends.slurm.render import SUBMIT
+    from nemo_runspec.backends.slurm.render import submit_words
 
     script = sbatch_script(plan)
     hidden = [secret.name for secret in plan.secrets]
-    return Job(str(handle["name"]), str(handle["job_dir"]), script, (*SUBMIT, script), hidden)
+    return Job(str(handle["name"]), str(handle["job_dir"]), script, (*submit_words(plan), script), hidden)
 
 
 def _by_hand(plan: Plan, command: Sequence[str]) -> tuple[str, ...]:

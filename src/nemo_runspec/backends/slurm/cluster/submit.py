@@ -53,7 +53,7 @@ class Job:
     Args:
         name: its name in Slurm, unique.
         folder: its directory. `script`: the batch script in it.
-        command: the process that submits it, as `render.SUBMIT` and the script.
+        command: the process that submits it, as `render.submit_words` and the script.
         hidden: variables that sbatch must not see: it hands its environment to the job, and Slurm keeps it.
     """
 

@@ -59,6 +59,7 @@ class SlurmProvider:
             "attempts": plan.target.attempts(),
             **({"health_check": True} if plan.target.health_check else {}),
             "outputs": outputs,
+            **({"place": source.place()} if (source := plan.sources.get("run.env.remote_job_dir")) else {}),
             "versions": [a.path for a in plan.produces if a.path and a.artifact and a.path.endswith(f"/{plan.name}")],
         }
 

@@ -9,9 +9,10 @@ from typing import Any
 from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
+from nemo_runspec.backends.slurm.shape import array_problem
 from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_little, signal_option, signal_problem
 from nemo_runspec.backends.slurm.time import is_placeholder
-from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
+from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, short, snake
 from nemo_runspec.backends.stall import stall_problem
 from nemo_runspec.errors import UserError
 
@@ -52,12 +53,13 @@ def problems_of(env: Mapping[str, Any]) -> list[UserError]:
 def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
     problems = [*control_characters(env, ONE_LINE), *signal_problem(env.get("signal"))]
     problems += stall_problem(env.get("stall_timeout"))
+    problems += array_problem(as_text(env.get("array")))
     prefix = str(env.get("job_name_prefix") or "")
     if not _NAME.fullmatch(prefix):
         problems.append(UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"))
     for text in env.get("dependencies") or ():
         if not _JOB_ID.fullmatch(job_id(text)):
-            problems.append(UserError(f"dependencies: {text!r} is not a Slurm job id", remedy='such as "123456"'))
+            problems.append(UserError(f"dependencies: {short(text)} is not a Slurm job id", remedy='such as "123456"'))
     for name in env.get("container_env") or ():
         if not VARIABLE.fullmatch(name):
             problems.append(UserError(f"container_env: {name!r} is not the name of a variable"))

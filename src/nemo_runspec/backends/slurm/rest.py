@@ -60,7 +60,7 @@ def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
     return Rest(
         history=_history(texts),
         outputs={name: path for name, path in outputs.items() if path in there},
-        diagnosis=_diagnosis(seen, texts),
+        diagnosis=_diagnosis(handle, seen, texts),
         lost_lines=next((int(row[1]) for row in section.rows if row[0] == "lost" and row[1].isdecimal()), 0),
     )
 
@@ -72,10 +72,10 @@ def _history(texts: Mapping[str, bytes]) -> bytes:
     return as_lines(downsample(texts.get("metrics-file", b"").splitlines()).records())
 
 
-def _diagnosis(seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
+def _diagnosis(handle: Handle, seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
     if seen.state in ("succeeded", "cancelled") or not isinstance(seen.detail, ClusterJob):
         return None
-    return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""))
+    return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""), str(handle.get("place") or ""))
 
 
 def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:

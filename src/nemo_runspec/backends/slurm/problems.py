@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters
+from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters, short
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
 from nemo_runspec.backends.slurm.shape import array_problem
 from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_little, signal_option, signal_problem
 from nemo_runspec.backends.slurm.time import is_placeholder
-from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, short, snake
+from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_problem
 from nemo_runspec.errors import UserError
 

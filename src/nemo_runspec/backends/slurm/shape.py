@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.slurm.words import short
+from nemo_runspec.backends.checks import short
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:

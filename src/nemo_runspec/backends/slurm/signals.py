@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from nemo_runspec.backends.checks import short
 from nemo_runspec.backends.slurm.time import hours, is_placeholder
-from nemo_runspec.backends.slurm.words import short
 from nemo_runspec.errors import UserError
 
 _SIGNALS = {1: "HUP", 2: "INT", 10: "USR1", 12: "USR2", 15: "TERM"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nemo_runspec.backends.slurm.words import short
+from nemo_runspec.backends.checks import short
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 

@@ -13,11 +13,6 @@ def exclusive(value: Any) -> bool | str | None:
     return value or None
 
 
-def short(text: str, most: int = 60) -> str:
-    """A value to be repeated in a message, however long it is."""
-    return repr(text) if len(text) <= most else f"{text[:most]!r}…"
-
-
 def snake(option: str) -> str:
     """An sbatch option as NeMo-Run names it: `--mail-user` as `mail_user`."""
     return option.lstrip("-").replace("-", "_")

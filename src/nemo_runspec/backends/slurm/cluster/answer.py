@@ -87,6 +87,8 @@ _OWN = re.compile(
 )
 """How lines of Slurm's programs begin; a site's wrapper around them says other things."""
 
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
 
 @dataclass(slots=True)
 class Section:
@@ -125,13 +127,19 @@ def _joined(lines: Sequence[str]) -> str:
     return "; ".join(line.strip() for line in lines if line.strip())
 
 
+def whole(text: str) -> int | None:
+    """A whole number, 0 or more, of an answer; None for what is none, and for one that means nothing in this world."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
 def read_sections(text: str) -> list[Section]:
     """The sections of an answer, in order. What comes before the first, such as a login message, is left out."""
     found: list[Section] = []
     for part in text.split(SECTION)[1:]:
         head, _, body = part.partition("\n")
         name, _, code = head.partition(FIELD)
-        section = Section(name, int(code) if re.fullmatch(r"[0-9]{1,3}", code) else 1)
+        status = whole(code)
+        section = Section(name, 1 if status is None else status)
         for line in body.split("\n"):  # `splitlines` would also break it at ERROR
             if line.startswith(ERROR):
                 section.errors.append(line[1:])

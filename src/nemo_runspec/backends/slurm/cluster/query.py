@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, Section, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.states import STATES
 from nemo_runspec.script.markers import NodeMarker, parse_marker
@@ -39,9 +39,6 @@ CANNOT_WRITE = 4021
 
 _FATE = re.compile(r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d* reason=(.*)", re.ASCII)
 """A line of `status/attempts`, as batch.sh writes it."""
-
-_NUMBER = re.compile(r"[0-9]{1,15}")
-"""What is longer is no answer of Slurm's, and no moment of this world."""
 
 _UNKNOWN_ID = "Invalid job id specified"
 _NO_ACCOUNTS = ("accounting storage is disabled", "command not found", "No such file or directory")
@@ -161,8 +158,8 @@ def read(text: str) -> Told:
         elif kind == "before" and (fate := _fate(section)):
             told.before[rest] = fate
         elif kind == "places":
-            places = (row for row in section.rows if len(row) == 2 and _whole(row[1]))
-            told.places.update({f"{id};{rest}": int(place) for id, place in places})
+            places = ((row[0], whole(row[1])) for row in section.rows)
+            told.places.update({f"{id};{rest}": place for id, place in places if place})
         elif kind == "slurm":
             told.slurm = section.said
         told.answered = told.answered or kind == "queue"
@@ -194,8 +191,8 @@ def _add(rows: dict[str, list[Row]], section: Section, found: Iterable[tuple[str
 
 def _queue_row(row: list[str], cluster: str) -> tuple[str, Row]:
     value = dict(zip(_QUEUE, row, strict=False))
-    task = _whole(value["ArrayTaskID"])
-    status = _whole(value["exit_code"].partition(":")[0]) or 0
+    task = whole(value["ArrayTaskID"])
+    status = whole(value["exit_code"].partition(":")[0]) or 0
     # No process ends with a code and by a signal: that is an error of Slurm's own.
     error = status if status >> 8 and status & 0x7F else None
     return f"{value['JobID'] if task is None else value['ArrayJobID']};{cluster}", Row(
@@ -204,10 +201,10 @@ def _queue_row(row: list[str], cluster: str) -> tuple[str, Row]:
         listed=True,
         partition=value["Partition"],
         reason=value["Reason"],
-        exit_code=None if error else status >> 8,
+        exit_code=None if error else status >> 8 & 0xFF,
         signal=None if error else status & 0x7F or None,
         error=error,
-        restarts=_whole(value["RestartCnt"]) or 0,
+        restarts=whole(value["RestartCnt"]) or 0,
         nodes=value["NodeList"],
         started=_time(value["StartTime"]),
         ended=_time(value["EndTime"]),
@@ -226,11 +223,11 @@ def _account_row(row: list[str], cluster: str) -> tuple[str, Row]:
     code, _, signal = value["ExitCode"].partition(":")
     error = CANNOT_WRITE if (code, signal) == ("0", str(CANNOT_WRITE & 0x7F)) else None
     return f"{number};{cluster}", Row(
-        task=_whole(task),
+        task=whole(task),
         state=value["State"],
         partition=value["Partition"],
-        exit_code=None if error else _whole(code),
-        signal=None if error else _whole(signal) or None,
+        exit_code=None if error else _of_byte(code),
+        signal=None if error else _of_byte(signal) or None,
         error=error,
         nodes="" if value["NodeList"] == "None assigned" else value["NodeList"],
         started=_time(value["Start"]),
@@ -239,16 +236,21 @@ def _account_row(row: list[str], cluster: str) -> tuple[str, Row]:
     )
 
 
+def _of_byte(text: str) -> int | None:
+    number = whole(text)
+    return None if number is None else number & 0xFF
+
+
 def _remains(section: Section) -> Remains:
     texts: dict[str, list[str]] = {}
     for row in section.rows:
         texts.setdefault(row[0], []).append(FIELD.join(row[1:]))
     cancelled = " ".join(texts.pop("cancelled", ()))
-    begun = _whole("".join(texts.pop("begun", ())))
+    begun = whole("".join(texts.pop("begun", ())))
     texts.pop("fate", None)
     markers = (parse_marker("\n".join(lines)) for lines in texts.values())
-    whole = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
-    return Remains(section.code == 0, cancelled, begun, _fate(section), tuple(whole))
+    kept = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
+    return Remains(section.code == 0, cancelled, begun, _fate(section), tuple(kept))
 
 
 def _fate(section: Section) -> Fate | None:
@@ -257,21 +259,15 @@ def _fate(section: Section) -> Fate | None:
     return Fate(int(match[1]), int(match[2]), match[3], match[4].strip()) if match else None
 
 
-def _whole(text: str) -> int | None:
-    return int(text) if _NUMBER.fullmatch(text) else None
-
-
 def _time(text: str) -> float | None:
-    return float(text) if _NUMBER.fullmatch(text) and text != "0" else None
+    return float(whole(text) or 0) or None
 
 
 def _seconds(text: str) -> float | None:
     """squeue's `D-HH:MM:SS`, `H:MM:SS` or `M:SS`; None for what is not known (`INVALID`)."""
     days, _, clock = text.rpartition("-")
-    parts = clock.split(":")
-    if not all(_NUMBER.fullmatch(part) for part in (*parts, days or "0")):
-        return None
+    parts = [whole(part) for part in (days or "0", *clock.split(":"))]
     total = 0
-    for part in parts:
-        total = total * 60 + int(part)
-    return float(total + int(days or 0) * 86400)
+    for part, unit in zip(parts[1:], (60, 60, 60), strict=False):
+        total = total * unit + (part or 0)
+    return None if None in parts or len(parts) > 4 else float(total + (parts[0] or 0) * 86400)

@@ -95,7 +95,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     """
     done = host.run(f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{_program('ask.sh')}", timeout=_ASK_SECONDS)
     for section in read_sections(done.text):
-        if section.name == "found" and section.rows:
+        if section.name == "found" and section.rows and len(section.rows[0]) >= 6:
             home, user, node, package, job, slurm = section.rows[0][:6]
             return Found(Cluster(home, user, node, slurm), package == "yes", job == "yes")
     raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
@@ -54,8 +55,8 @@ def _file(image: Image, answer: Answer) -> Check:
     if section.code:
         mend = "correct container_image; nemotron kit slurm squash makes such a file of an image"
         return failed("image", f"{section.reason or image.path} (seen from the login node)", mend)
-    size = section.rows[0][0] if section.rows else "0"
-    return ok("image", f"{image.path} is there, {int(size) / 1e9:.1f} GB")
+    size = (whole(section.rows[0][0]) if section.rows else None) or 0
+    return ok("image", f"{image.path} is there, {size / 1e9:.1f} GB")
 
 
 def _of_registry(image: Image, status: str, where: str) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED, SLURM, Answer, Asked
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
 
@@ -33,7 +34,7 @@ def _tools(answer: Answer) -> Check:
         return failed(
             "programs there", f"not on PATH there: {', '.join(missing)}", "have them installed on the login node"
         )
-    if tuple(int(part) for part in version.split(".")) < _BASH:
+    if tuple(whole(part) or 0 for part in version.split(".")) < _BASH:
         return failed("programs there", f"bash {version} there is too old", "put bash 4.2 or later first in PATH there")
     seen = f"bash {version}, tar, gzip and others on {node} as {user}; rsync, git, python are not needed there"
     if not answer.path_of("flock"):
@@ -44,11 +45,12 @@ def _tools(answer: Answer) -> Check:
 def _clock(answer: Answer) -> Check:
     """Its clock was read at some time between question and answer: what is certain is the least difference."""
     first, last = (
-        row[number] if len(row) > number else "" for row, number in ((answer.row("host"), 4), (answer.row("end"), 0))
+        whole(row[number]) if len(row) > number else None
+        for row, number in ((answer.row("host"), 4), (answer.row("end"), 0))
     )
-    if not first.isdigit() or not last.isdigit():
+    if first is None or last is None:
         return skipped("clock", "its time was not told")
-    ahead, behind = int(last) - answer.ended, answer.began - int(first) - 1
+    ahead, behind = last - answer.ended, answer.began - first - 1
     if max(ahead, behind) <= _SKEW:
         return ok("clock", "as here, within half a minute")
     word = "ahead of" if ahead > 0 else "behind"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.doctor.machine import enough
@@ -53,8 +54,8 @@ def _room(answer: Answer) -> Check:
 def _df(answer: Answer, name: str) -> tuple[int, int] | None:
     """All and available, out of `df -P`'s second line: name, all, used, available."""
     words = answer[name].lines[-1].split() if answer[name].code == 0 and answer[name].lines else []
-    numbers = [word for word in words[1:4] if word.isdigit()]
-    return (int(numbers[0]), int(numbers[2])) if len(numbers) == 3 else None
+    numbers = [number for number in map(whole, words[1:4]) if number is not None]
+    return (numbers[0], numbers[2]) if len(numbers) == 3 else None
 
 
 def _quota(answer: Answer) -> Check:

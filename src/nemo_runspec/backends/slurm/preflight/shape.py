@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_runspec.backends.slurm.cluster.answer import Section
+from nemo_runspec.backends.slurm.cluster.answer import Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import refusal
 from nemo_runspec.backends.slurm.preflight.accounts import checks as billing
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
@@ -92,7 +92,7 @@ def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Qu
 
 def _start(section: Section, answer: Answer) -> str:
     """When it might start, where that is not now; `SLURM_TIME_FORMAT=%s` makes it seconds."""
-    found = re.search(r"to start at (\d+) ", f"{section.reason} ")
+    found = re.search(r"to start at ([0-9]{1,15}) ", f"{section.reason} ")
     wait = int(found.group(1)) - answer.ended if found else 0
     if wait < _SOON:
         return ""
@@ -105,7 +105,7 @@ def waits_for(section: Section, draft: Draft, answer: Answer) -> str:
     if NOT_NOW not in section.reason or too_many(draft, answer):
         return ""
     wanted = (draft.partition or "").split(",")
-    nodes = [(int(count), state) for one, count, state in _nodes(answer) if one in wanted or not draft.partition]
+    nodes = [(whole(count) or 0, state) for one, count, state in _nodes(answer) if one in wanted or not draft.partition]
     if not nodes:
         return "some"  # sinfo gave no answer in time
     away = sum(count for count, state in nodes if state not in _USABLE)

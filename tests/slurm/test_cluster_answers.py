@@ -47,9 +47,9 @@ EXAMPLES = settings(max_examples=600, deadline=None)
 ODD = (
     "", "\x1f", "\x1e", "\x1d", "\n", "\x00", "-1", "0", "9" * 5000, "9" * 400, "99999999999999999999", "1099511627776",
     "123456789012345", "65535", "1e999", "nan", "inf", "²", "١٢", "N/A", "Unknown", "(null)", "None", "INVALID",
-    "1-2-3", "0:53", "4021", "1:2:3:4", "ERROR: ld.so", "<html>", "null", "[]", "{}", "\u2028", "\u202e", "\x1b[31m", "é", "=",
-    "|", ";", "12;other", "3_1", "3_[0-9]", "\x1equeue;\x1f0\n", "\x1efound\x1f0\n", "\x1emade\x1f0\n", "\x1equeue;\x1f-9\n",
-    "\x1eplaces;\x1f0\n4\x1f\n",
+    "1-2-3", "0:53", "4021", "1:2:3:4", "ERROR: ld.so", "<html>", "null", "[]", "{}", "\u2028", "\u202e", "\x1b[31m",
+    "é", "=", "|", ";", "12;other", "3_1", "3_[0-9]", "\x1equeue;\x1f0\n", "\x1efound\x1f0\n", "\x1emade\x1f0\n",
+    "\x1equeue;\x1f-9\n", "\x1eplaces;\x1f0\n4\x1f\n",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -170,6 +170,17 @@ def command(file: Path, script: str) -> None:
     """Makes a command out of a bash script, for a folder that comes first in `PATH`."""
     file.write_text(f"#!/bin/bash\n{script}\n")
     file.chmod(0o755)
+
+
+_PROGRAMS = ("squeue", "sacct", "sbatch", "scancel", "scontrol", "sinfo", "sacctmgr")
+
+
+def talking(folder: Path, before: str = "", after: str = "", programs: Sequence[str] = _PROGRAMS) -> str:
+    """A folder for `PATH`: Slurm's own programs in wrappers that say more."""
+    folder.mkdir()
+    for name in programs:
+        command(folder / name, f'{before}\n/usr/bin/{name} "$@"\ncode=$?\n{after}\nexit $code')
+    return str(folder)
 
 
 def shim(folder: Path, step: str) -> Path:

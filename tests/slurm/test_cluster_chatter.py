@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, command, job_of, jobs_called, put, slurm_plan, wait
+from clusterkit import LabHost, Login, command, job_of, jobs_called, put, slurm_plan, talking, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 
 from nemo_runspec.backends.slurm.arguments import job_name
+from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import Job, NotSubmitted, Submitted, find, submit
 from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+from nemo_runspec.backends.slurm.rest import rest
+from nemo_runspec.backends.slurm.seen import look
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -22,16 +25,7 @@ pytestmark = needs_slurm
 PRELOAD = {"LD_PRELOAD": "/opt/site/lib/libnone.so"}
 """Every program there begins with a line `ERROR: ld.so: object … cannot be preloaded` on its error stream."""
 
-PROGRAMS = ("squeue", "sacct", "sbatch", "scancel", "scontrol", "sinfo", "sacctmgr")
 KINDS = ("preload", "errors-before", "errors-after", "errors-late", "output-before", "output-after")
-
-
-def talking(folder: Path, before: str = "", after: str = "", programs: tuple[str, ...] = PROGRAMS) -> str:
-    """A folder for `PATH`: Slurm's own programs in wrappers that say more."""
-    folder.mkdir()
-    for name in programs:
-        command(folder / name, f'{before}\n/usr/bin/{name} "$@"\ncode=$?\n{after}\nexit $code')
-    return str(folder)
 
 
 def noisy(lab: SlurmLab, top: Path, kind: str, number: str) -> LabHost:
@@ -127,3 +121,29 @@ def test_chatter_is_no_reason(slurm_lab: SlurmLab, tmp_path: Path, kind: str):
         assert "you may not use the account" in said
         assert "your accounts: acme" in said
         assert not any(word in said for word in ("ld.so", "LD_PRELOAD", "NOTICE", "4711"))
+
+
+def test_chatter_is_no_evidence(slurm_lab: SlurmLab, tmp_path: Path):
+    """The job has the login shell's variables: its log is full of it. What its program said last is shown."""
+    host = LabHost(slurm_lab, **PRELOAD)
+    plan = slurm_plan(tmp_path, "print('no data for 2019'); raise SystemExit(7)")
+    put(host, plan)
+    handle = {**SlurmProvider().place(plan), "id": submit(host, job_of(plan)).id}
+    assert wait(host, Asked(handle["id"], plan.job_dir)).exit_code == 7
+    found = rest(host, [handle], look(host, [handle]))[0].diagnosis
+    assert found is not None
+    assert "no data for 2019" in found.evidence
+    assert "LD_PRELOAD" not in f"{found.evidence} {found.what}"
+    log = (Path(plan.job_dir) / f"log-{job_name(plan)}_{handle['id']}_0.out").read_text()
+    assert "LD_PRELOAD" in log, "the job has no such lines, so that nothing was seen"
+
+
+def test_over_ssh(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path):
+    """As a user's own machine reaches it: a banner, a profile that writes, wrappers in `PATH`."""
+    said = "printf 'Welcome to the cluster\\n4711\\n' >&2; printf '4711\\n'"
+    with Login(slurm_lab, path=talking(tmp_path / "site", said)) as login:
+        first = submit(login, job_of(plan))
+        assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
+        assert wait(login, Asked(first.id, plan.job_dir), "running").state == "running"
+        ask_to_stop(login, [Asked(first.id, plan.job_dir)], "the test")
+        assert wait(login, Asked(first.id, plan.job_dir)).state == "cancelled"

@@ -102,7 +102,7 @@ def test_programs_that_say_more_than_they_are_asked(cluster, tmp_path, kind):
     members = cluster.top / "jobs" / cluster.sweep / "members"
     until(lambda: list(members.glob("*/log-*")), "both logs", lambda logs: len(logs) == 2)
     cluster("jobs", "cancel", cluster.sweep, path=path, **more).succeeds()
-    assert [record["state"] for record in cluster.records()] == ["cancelled", "cancelled"]
+    assert [ended(record)[0] for record in cluster.records()] == ["cancelled", "cancelled"]
     assert cluster.lab.state(bystander) == "RUNNING"
 
 

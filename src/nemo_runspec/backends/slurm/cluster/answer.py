@@ -87,6 +87,8 @@ _OWN = re.compile(
 )
 """How lines of Slurm's programs begin; a site's wrapper around them says other things."""
 
+_MOST = 2000
+"""Characters of a reason, which a person is to read."""
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
@@ -120,7 +122,7 @@ class Section:
     def reason(self) -> str:
         """Why it failed, on one line: Slurm's own words, else those of the error stream, else what it said."""
         own = [line for line in (*self.errors, *self.lines) if _OWN.match(line)]
-        return _joined(own or self.notes or without_chatter(self.lines))
+        return _joined(own or self.notes or without_chatter(self.lines))[:_MOST]
 
 
 def _joined(lines: Sequence[str]) -> str:

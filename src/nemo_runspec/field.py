@@ -47,8 +47,16 @@ class FieldType:
     schema: Mapping[str, Any]
 
 
+_MOST = 10**15
+"""Above it, and below its negative, nothing is counted here; Python itself writes down no number of 5,000 digits."""
+
+
 def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST < value < _MOST
+
+
+def _is_number(value: Any) -> bool:
+    return _is_int(value) or (isinstance(value, float) and -_MOST < value < _MOST)
 
 
 def _is_str_list(value: Any) -> bool:
@@ -75,7 +83,7 @@ TYPES: Mapping[str, FieldType] = {
     ),
     "number": FieldType(
         "a number, 0 or more",
-        lambda v: (_is_int(v) or isinstance(v, float)) and v >= 0,
+        lambda v: _is_number(v) and v >= 0,
         {"type": "number", "minimum": 0},
     ),
     "bool": FieldType("true or false", lambda v: isinstance(v, bool), {"type": "boolean"}),
@@ -135,4 +143,6 @@ def _instead(field: Field, value: Any) -> str:
     """What was found, unless it may hold a secret: only a plain scalar of a plain field is repeated."""
     if field.secret or isinstance(value, (dict, list)) or field.type.startswith("table"):
         return f", not a {'table' if isinstance(value, dict) else 'list' if isinstance(value, list) else 'scalar'}"
+    if isinstance(value, (int, float)) and not -_MOST < value < _MOST:
+        return ", and not so large"
     return f", not {value!r}"

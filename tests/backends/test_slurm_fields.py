@@ -281,3 +281,85 @@ def test_variables_only_on_request_and_quoted(make_plan):
     assert make_executor(plan, environment=True).env_vars == {"TITLE": "'a b; echo x'"}
     with pytest.raises(UserError, match="NeMo-Run would export the variable lower as LOWER"):
         make_executor(make_plan("slurm", {}, variables={"lower": "x"}), environment=True)
+
+
+HUGE = (
+    "9" * 5000,
+    "9" * 400,
+    "9" * 20,
+    "-1",
+    "²",
+    "١٢",
+    "1e999",
+    "nan",
+    "0-" + "9" * 30,
+    "TERM@" + "9" * 9,
+    "0x10",
+    ":",
+    "%",
+    "-",
+)
+NUMBERED = (
+    "time",
+    "build_time",
+    "signal",
+    "array",
+    "mem",
+    "mem_per_cpu",
+    "mem_per_gpu",
+    "gres",
+    "stall_timeout",
+    "exclude",
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(NUMBERED),
+        st.sampled_from(HUGE) | st.text(st.sampled_from("0123456789:-@%,BRTERMgpu²"), min_size=1, max_size=12),
+        max_size=4,
+    ),
+    st.dictionaries(st.sampled_from(["gpus", "nice", "gpus_per_socket"]), st.sampled_from(HUGE), max_size=1),
+    st.sampled_from(["", "build"]),
+)
+def test_odd_numbers_are_said_to_be_odd(make_plan, profile, more, kind):
+    """A plan that can be rendered, its cost told, or a `UserError` that is short enough to be read."""
+    try:
+        plan = make_plan("slurm", {**profile, "additional_parameters": more}, kind=kind)
+    except (UserError, Problems) as error:
+        assert len(str(error)) < 4000
+        return
+    assert render_sbatch(plan)
+    plan.target.gpus(plan.resources)
+    assert plan.target.runs() < 10**9
+
+
+@pytest.mark.parametrize(
+    "array", ["0-4000001", "9" * 30, "0-" + "9" * 5000, "5-1", "a", "1-2-3", "0-7%", "0-7%x", "²", ","]
+)
+def test_an_array_that_slurm_does_not_take(make_target, array):
+    with pytest.raises(UserError, match="array is not one that Slurm takes") as caught:
+        make_target("slurm", {"array": array})
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("array", ["0", "0-7", "0-7%2", "1,3,5", "0-15:4", "1-3,9-12:2%4", 5])
+def test_an_array_that_slurm_takes(make_target, array):
+    assert make_target("slurm", {"array": array}).array == str(array)
+
+
+@pytest.mark.parametrize("option", ["wait", "test-only", "wrap", "help"])
+def test_options_that_are_none_of_a_jobs(make_target, option):
+    with pytest.raises(UserError, match="is not for a job"):
+        make_target("slurm", {"additional_parameters": {option: True}})
+
+
+@pytest.mark.parametrize(
+    "asked", [{"retries": 2}, {"resume": True}, {"stall_timeout": "30m", "stall_action": "requeue"}]
+)
+def test_a_job_that_may_not_be_requeued_is_not_to_be(make_target, asked):
+    env = {**asked, "additional_parameters": {"no-requeue": True}}
+    with pytest.raises(UserError, match="no_requeue forbids what"):
+        make_target("slurm", env)
+    assert make_target("slurm", {**env, "additional_parameters": {"no_requeue": False}})

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -28,7 +28,7 @@ from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
-from nemo_runspec.backends.slurm.render import SUBMIT
+from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
@@ -143,7 +143,7 @@ def put(host: Host, plan: Plan, **values: Any) -> None:
 
 def job_of(plan: Plan, **values: Any) -> Job:
     """What is submitted of a plan."""
-    return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*SUBMIT, sbatch_script(plan)), **values)
+    return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*submit_words(plan), sbatch_script(plan)), **values)
 
 
 def start(host: Host, plan: Plan, **values: Any) -> Asked:
@@ -170,6 +170,17 @@ def command(file: Path, script: str) -> None:
     """Makes a command out of a bash script, for a folder that comes first in `PATH`."""
     file.write_text(f"#!/bin/bash\n{script}\n")
     file.chmod(0o755)
+
+
+_PROGRAMS = ("squeue", "sacct", "sbatch", "scancel", "scontrol", "sinfo", "sacctmgr")
+
+
+def talking(folder: Path, before: str = "", after: str = "", programs: Sequence[str] = _PROGRAMS) -> str:
+    """A folder for `PATH`: Slurm's own programs in wrappers that say more."""
+    folder.mkdir()
+    for name in programs:
+        command(folder / name, f'{before}\n/usr/bin/{name} "$@"\ncode=$?\n{after}\nexit $code')
+    return str(folder)
 
 
 def shim(folder: Path, step: str) -> Path:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusterkit import command, slurm_plan
+from clusterkit import command, slurm_plan, talking
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
@@ -85,6 +85,25 @@ def cluster(project: Project, slurm_lab_plain: SlurmLab, tmp_path: Path, nemotro
     project.recipe("t/hello", header=HEADER, body=BODY, default="lr: 0.1\nfail: 0\nsleep: 0\n")
     project.write("env.toml", f'[lab]\nexecutor = "slurm"\ntime = "00:05:00"\nremote_job_dir = "{top}"\n')
     return Cluster(project, slurm_lab_plain, top, nemotron_process)
+
+
+@pytest.mark.parametrize("kind", ["preload", "errors", "output"])
+def test_programs_that_say_more_than_they_are_asked(cluster, tmp_path, kind):
+    """A site's notices, the id of another job in them: the array is submitted, seen and ended, and no other job is."""
+    bystander = cluster.lab.submit("sleep 600")
+    said = f"printf 'NOTICE: {bystander} RUNNING\\n{bystander}\\n{bystander} 1 RUNNING\\n'"
+    path = "" if kind == "preload" else talking(tmp_path / "site", said + (" >&2" if kind == "errors" else ""))
+    more = {"LD_PRELOAD": "/opt/site/lib/libnone.so"} if kind == "preload" else {}
+    cluster(*HELLO, "--batch", "lab", "-m", "fail=0,1", "sleep=600", path=path, **more).succeeds()
+    records = cluster.records()
+    array = records[0]["handle"]["id"].partition("_")[0]
+    assert [record["handle"]["id"] for record in records] == [f"{array}_0", f"{array}_1"]
+    assert array != bystander
+    members = cluster.top / "jobs" / cluster.sweep / "members"
+    until(lambda: list(members.glob("*/log-*")), "both logs", lambda logs: len(logs) == 2)
+    cluster("jobs", "cancel", cluster.sweep, path=path, **more).succeeds()
+    assert [ended(record)[0] for record in cluster.records()] == ["cancelled", "cancelled"]
+    assert cluster.lab.state(bystander) == "RUNNING"
 
 
 def test_runs_are_one_array_and_each_is_a_job(cluster):

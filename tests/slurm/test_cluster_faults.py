@@ -225,14 +225,13 @@ def test_a_stopped_controller(slurm_lab: SlurmLab, tmp_path: Path):
 
 
 def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: Login, tmp_path: Path):
-    """NeMo-Run submits with `--requeue`, which wins over a `no_requeue` of the profile's."""
     script = """
     import os, time
     again = int(os.environ.get("SLURM_RESTART_COUNT", 0))
     print("attempt", again, os.uname()[1], flush=True)
     time.sleep(0 if again else 600)
     """
-    plan = slurm_plan(tmp_path, script, {"additional_parameters": {"no_requeue": True}})
+    plan = slurm_plan(tmp_path, script)
     job = start(login, plan)
     until(lambda: "attempt 0" in tasks_said(plan, job), "the command's begin")
     assert (first := see(login, job)).nodes == "n1", first

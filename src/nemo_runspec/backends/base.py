@@ -78,6 +78,8 @@ class Backend:
         builds: keys of a profile that container builds do not take over; None where no builds run.
         lacking: `module:function` of `lacking(Plan) -> Iterable[str]`: what else must be mended before a submission, as
             far as the plan alone tells (pure).
+        place: `module:name` of a `script.places.Place`: how a node finds out which it is. The built-in ones stand in
+            `script/places.py`; without one, a job has a single node.
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
 
@@ -96,8 +98,13 @@ class Backend:
     in_container: bool = False
     builds: frozenset[str] | None = None
     lacking: str | None = None
+    place: str | None = None
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
+
+    def own_place(self) -> Any:
+        """The `Place` that it declares, None for none."""
+        return _load(self.place) if self.place else None
 
     def run_dir(self, env: Mapping[str, Any]) -> str:
         """`NEMO_RUN_DIR` in the job: the directory of the profile under which jobs, outputs and caches lie."""

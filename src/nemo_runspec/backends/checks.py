@@ -40,6 +40,11 @@ def raise_problems(executor: str, problems: Iterable[UserError]) -> None:
         raise Problems(f"executor '{executor}' cannot use this profile: {len(found)} problems", found)
 
 
+def short(text: str, most: int = 60) -> str:
+    """A value to be repeated in a message, however long it is."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}…"
+
+
 def as_text(value: Any) -> str | None:
     """A scalar as text; None stays None and an empty string counts as not set."""
     return None if value is None or value == "" else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nemo_runspec.backends.checks import short
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
@@ -27,5 +28,7 @@ def stall_problem(text: str | None) -> list[UserError]:
     if not text or stall_seconds(text):
         return []
     return [
-        UserError(f"stall_timeout is no length of time: {text!r}", remedy=f"write it with its unit, such as {FORMS}")
+        UserError(
+            f"stall_timeout is no length of time: {short(text)}", remedy=f"write it with its unit, such as {FORMS}"
+        )
     ]

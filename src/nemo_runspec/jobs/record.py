@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -186,6 +187,14 @@ class Unreadable:
 def is_over(state: str) -> bool:
     """True for a state after which there is nothing to wait for."""
     return STATES[state].final or state == "lost"
+
+
+def code_and_why(exit_code: int | None, why: str) -> str:
+    """How a job ended, to be put behind its state: `, exit code 3: rank 1 …`; nothing of it is said twice."""
+    code = "" if exit_code is None else f"exit code {exit_code}"
+    if code and re.match(rf"{code}(?!\d)", why):
+        return f", {why}"
+    return f"{f', {code}' if code else ''}{f': {why}' if why else ''}"
 
 
 def now() -> str:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from nemo_runspec.jobs import JobRecord
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.jobs.record import code_and_why, is_over
 from nemo_runspec.remote.diagnosis import rows_of
 from nemo_runspec.remote.provider import Seen
 
@@ -150,11 +150,12 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
     """
     took = "" if record.elapsed is None else f" after {span(record.elapsed)}"
     nodes = f" on {record.facts['nodes']}" if record.facts.get("nodes") else ""
-    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
-    code = f", exit code not known yet ({_plain(record.unread)})" if record.unread and not code else code
     attempt = f", attempt {_attempt(record.facts)}" if record.facts.get("attempt") else ""
     why = _plain("" if record.diagnosis.get("what") else record.reason or record.cause)
-    lines = [f"{record.name}: {record.state}{took}{nodes}{attempt}{code}{f': {why}' if why else ''}"]
+    ended = code_and_why(record.exit_code, why)
+    if record.unread and record.exit_code is None:
+        ended = f", exit code not known yet ({_plain(record.unread)}){ended}"
+    lines = [f"{record.name}: {record.state}{took}{nodes}{attempt}{ended}"]
     lines += [f"  {_plain(str(record.facts['unanswered']))}"] if record.facts.get("unanswered") else []
     lines += _why(record.diagnosis, columns)
     return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]

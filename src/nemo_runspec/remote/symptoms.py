@@ -15,6 +15,7 @@ from pathlib import Path
 from nemo_runspec.remote.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
 from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.tracebacks import Frame, Traceback, frames_of, read_tracebacks
+from nemo_runspec.transport.chatter import without_chatter
 
 LIMIT = 1 << 20
 """Bytes of a log that are looked at, from its end."""
@@ -110,7 +111,7 @@ def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list
     by_rank = _by_rank(log_tail)
     lines = by_rank.get(rank) if rank is not None else None
     lines = lines or sorted(line for lines in by_rank.values() for line in lines)
-    return [_shown(text) for _, text in lines if text.strip()][-count:]
+    return [_shown(text) for text in without_chatter([text for _, text in lines])][-count:]
 
 
 def stalled(reason: str, log_tail: bytes) -> Diagnosis | None:

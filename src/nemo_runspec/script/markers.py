@@ -14,6 +14,9 @@ _STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
 """How the reason begins of a node that ended because of another one (nemotron_heed_failures in functions.sh)."""
 
+_DIGITS = re.compile(r"[0-9]{1,15}")
+_MOST = 10**15
+
 
 @dataclass(frozen=True, slots=True)
 class NodeMarker:
@@ -53,8 +56,8 @@ def parse_marker(text: str) -> NodeMarker | None:
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         return NodeMarker(
-            node=int(values["node"]),
-            exit_code=int(values["exit_code"]),
+            node=_whole(values["node"], 10**6),
+            exit_code=_whole(values["exit_code"], 255),
             phase=values["phase"],
             host=values["host"],
             signal=_number(values["signal"]),
@@ -65,8 +68,8 @@ def parse_marker(text: str) -> NodeMarker | None:
             reason=values["reason"],
             started=finite(values["started"]),
             ended=finite(values["ended"]),
-            lines=_number(values.get("lines", "")) or 0,
-            size=_number(values.get("size", "")) or 0,
+            lines=_whole(values.get("lines") or "0", _MOST),
+            size=_whole(values.get("size") or "0", _MOST),
         )
     except (KeyError, ValueError):
         return None
@@ -177,7 +180,14 @@ def _as_after(exit_code: int) -> str:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text else None
+    return _whole(text, 10**6) if text else None
+
+
+def _whole(text: str, most: int) -> int:
+    """Raises `ValueError` for what is none, as of a file that was damaged."""
+    if not _DIGITS.fullmatch(text) or int(text) > most:
+        raise ValueError(text)
+    return int(text)
 
 
 def _attempt(text: str) -> str:

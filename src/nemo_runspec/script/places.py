@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nemo_runspec.errors import UserError
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -76,6 +78,30 @@ PLACES: Mapping[str, Place] = {
 }
 
 
-def place_of(executor: str) -> Place:
-    """The place of an executor; one that the table does not have runs on a single node."""
-    return PLACES.get(executor, Place(nodes="1"))
+def place_of(executor: str, nodes: int = 1) -> Place:
+    """The place of an executor: the table's, else what its backend declares (`Backend.place`).
+
+    Args:
+        nodes: of the plan. Where nothing says which node is which, there can only be one: each of several would take
+            itself for the only one, and end well.
+
+    Raises:
+        UserError: several nodes, and no place.
+    """
+    place = PLACES.get(executor) or _declared(executor)
+    if place is None and nodes > 1:
+        raise UserError(
+            f"executor '{executor}' does not say how a node finds out which of the {nodes} it is",
+            remedy="set nodes = 1; or let its backend name a Place (nemo_runspec.script.places) as its place",
+        )
+    return place or Place(nodes="1")
+
+
+def _declared(executor: str) -> Place | None:
+    from nemo_runspec.backends import get_backend
+
+    try:
+        place: Place | None = get_backend(executor).own_place()
+        return place
+    except UserError:  # a plan that was made with another backend installed
+        return None

@@ -41,7 +41,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
             cannot be given, see `check_environment`.
     """
     check_environment(plan.env, (secret.name for secret in plan.secrets))
-    place = place_of(plan.executor)
+    place = place_of(plan.executor, plan.resources.nodes)
     sections = (
         _head(plan),
         _constants(layout),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.jobs import JobRecord
+from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, signal_name
 from nemo_runspec.source import display_path
 
@@ -55,8 +56,7 @@ def outcome_of(status: int, marker: NodeMarker | None, asked: Asked | None = Non
 def closing_lines(record: JobRecord, log: Path, outputs: Mapping[str, str]) -> list[str]:
     """What is said when the job has ended."""
     took = f" after {record.elapsed:.1f} s" if record.elapsed is not None else ""
-    why = f": {record.cause}" if record.cause else ""
-    lines = [f"{record.name}: {record.state}{took}, exit code {record.exit_code}{why}"]
+    lines = [f"{record.name}: {record.state}{took}{code_and_why(record.exit_code, record.cause)}"]
     if log.exists() and record.state != "succeeded":
         lines.append(f"  log: {display_path(log)}")
     return lines + [f"  {name}: {path}" for name, path in outputs.items()]

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.chatter import without_chatter
+
+_MOST = 2000
+"""Characters of a command's last words, which a person is to read."""
 
 Data = bytes | Iterable[bytes]
 """A command's standard input: whole, or in blocks that are asked for once the command has begun."""
@@ -28,8 +32,10 @@ class Done:
 
     @property
     def said(self) -> str:
-        """Its last words: the error stream's, else the output's, without blank lines at the end."""
-        return (self.err or self.out).decode("utf-8", "replace").strip()
+        """Its last words: the error stream's, else the output's, without what says nothing (see `chatter`)."""
+        streams = (stream.decode("utf-8", "replace").splitlines() for stream in (self.err, self.out))
+        words = next(("\n".join(lines).strip() for lines in map(without_chatter, streams) if lines), "")
+        return words[-_MOST:]
 
 
 class Unreachable(UserError):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import CSV, PNG, write_results
@@ -70,8 +71,7 @@ def _now(store: SweepStore, sweep: Sweep) -> Sweep:
 
 
 def _how_it_is(status: Status) -> str:
-    code = f", exit code {status.exit_code}" if status.exit_code else ""
-    return coloured(status.state, status.state) + one_line(f"{code}{f': {status.reason}' if status.reason else ''}")
+    return coloured(status.state, status.state) + one_line(code_and_why(status.exit_code or None, status.reason))
 
 
 def _lines(sweep: Sweep, compared: Table) -> list[str]:

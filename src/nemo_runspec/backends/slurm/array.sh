@@ -40,7 +40,7 @@ nemotron_forget() {
 nemotron_end_others() {
   local task tasks
   nemotron_ask --array --jobs="$SLURM_ARRAY_JOB_ID" --format=%K
-  tasks=$nemotron_answer
+  tasks=`grep -x '[0-9][0-9]*' <<< "$nemotron_answer"` || tasks=''
   for task in $tasks; do
     [ "$task" != "$SLURM_ARRAY_TASK_ID" ] || continue
     nemotron_put "$nemotron_array/members/$task/status/cancelled" \
@@ -55,6 +55,6 @@ nemotron_link() {
   local id=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
   (umask 077 && mkdir -p "$nemotron_job/status")
   ln -s -f -n "../../sbatch_${nemotron_name}_$id.out" "$nemotron_job/sbatch_${nemotron_name}_$id.out"
-  [ -s "$nemotron_array/.slurm_id" ] || nemotron_put "$nemotron_array/.slurm_id" "$SLURM_ARRAY_JOB_ID"
+  grep -q -x -E '[0-9]+(;[^ ]+)?' "$nemotron_array/.slurm_id" || nemotron_put "$nemotron_array/.slurm_id" "$SLURM_ARRAY_JOB_ID"
 }
 nemotron_link 2> /dev/null

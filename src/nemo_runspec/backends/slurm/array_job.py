@@ -19,7 +19,7 @@ from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
 from nemo_runspec.backends.slurm.mounts import send_mounts
 from nemo_runspec.backends.slurm.places import HOME
-from nemo_runspec.backends.slurm.render import SUBMIT
+from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.backends.slurm.seen import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
 from nemo_runspec.errors import UserError
@@ -110,7 +110,9 @@ class SlurmArray:
         whole = self.array.plan
         script = sbatch_script(whole)
         hidden = [secret.name for secret in whole.secrets]
-        submitted = submit(self.host, Job(job_name(whole), whole.job_dir, script, (*SUBMIT, script), hidden), say)
+        submitted = submit(
+            self.host, Job(job_name(whole), whole.job_dir, script, (*submit_words(whole), script), hidden), say
+        )
         return [{**handle, "id": id_of(submitted.id, handle)} for handle in self.handles()]
 
     def remove(self) -> None:
@@ -163,7 +165,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for key in arrays:
         section = answer.get(key.split(FIELD)[0])
         if section is None or section.code:
-            said = (section.said if section else done.said) or "Slurm does not answer"
+            said = (section.reason if section else done.said) or "Slurm does not answer"
             raise UserError(
                 f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
                 where=host.name,

@@ -6,28 +6,31 @@ listed() { local IFS=,; echo "[$*]"; }
 # WORD...: scancel. Seen with 22.05: while tasks of the array wait, a signal to one that runs is sent and yet answered by
 # "Job can not be altered now, try again later"; scancel tries again after 5 s, and a task may have ended meanwhile.
 cancel() {
-  local said status
-  said=$(timeout 60 scancel "${where[@]}" "$@" 2>&1 < /dev/null)
+  local said errors status
+  hear timeout 60 scancel "${where[@]}" "$@" < /dev/null
   status=$?
   [ "$status" -ne 0 ] || return 0
-  has_ended_since "$status" "$said" || code=$status
-  words+=${words:+; }$said
+  has_ended_since "$status" "$errors" || code=$status
+  words+=${words:+$'\n'}${errors:-$said}
 }
 
 here=$(slurm_name)
 while IFS=$'\037' read -r id cluster folder wanted slurm; do
+  if ! is_job "$id"; then section "$id" 1 "no job id: $id"; continue; fi
   ! is_elsewhere "$id" "$slurm" || continue
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
-  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format='%K %T' 2>&1 < /dev/null)
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%K\037%T' < /dev/null
   code=$?
   if [ "$code" -ne 0 ]; then
-    [[ $said != *'Invalid job id specified'* ]] && section "$id" "$code" "$said" || section "$id" 0 over
+    [[ $said$errors != *'Invalid job id specified'* ]] && section "$id" "$code" "$said" "$errors" || section "$id" 0 over
     continue
   fi
   unset state
   declare -A state=()
-  while read -r task word; do [[ ! $word =~ ^($unsettled)$ ]] || state[$task]=$word; done <<< "$said"
+  while IFS=$'\037' read -r number task word; do
+    [[ $number == "$id" && $task =~ ^[0-9]+$ && $word =~ ^($unsettled)$ ]] && state[$task]=$word # else something else was said
+  done <<< "$said"
   at_once=() asked=() left=${#state[@]}
   for task in $wanted; do
     [ -n "${state[$task]-}" ] || continue
@@ -52,5 +55,5 @@ while IFS=$'\037' read -r id cluster folder wanted slurm; do
     timeout "$seconds" scontrol "${where[@]}" update "JobId=$which" Requeue=0 > /dev/null 2>&1 < /dev/null
     cancel --batch --signal=TERM "$which"
   fi
-  section "$id" "$code" "$words"
+  section "$id" "$code" '' "$words"
 done

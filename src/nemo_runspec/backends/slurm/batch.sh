@@ -37,7 +37,9 @@ nemotron_ask() {
 nemotron_look() {
   local fields='State:|,Reason:|,PreemptTime:|,RestartCnt:|,EndTime:|'
   nemotron_ask --states=all --jobs="$nemotron_id" --Format="$fields"
-  nemotron_rest=${nemotron_answer%%$'\n'*}
+  nemotron_rest=''
+  # A site's wrapper may say something before or after it.
+  [[ ! $nemotron_answer =~ (^|$'\n')([A-Z_]+\|([^|$'\n']*\|){4}) ]] || nemotron_rest=${BASH_REMATCH[2]}
   nemotron_next nemotron_state
   nemotron_next nemotron_why
   nemotron_next nemotron_preempted

@@ -59,6 +59,7 @@ class SlurmProvider:
             "attempts": plan.target.attempts(),
             **({"health_check": True} if plan.target.health_check else {}),
             "outputs": outputs,
+            **({"place": source.place()} if (source := plan.sources.get("run.env.remote_job_dir")) else {}),
             "versions": [a.path for a in plan.produces if a.path and a.artifact and a.path.endswith(f"/{plan.name}")],
         }
 
@@ -236,7 +237,7 @@ def _srun_in(handle: Handle) -> tuple[str, ...]:
     id = str(handle["id"]).partition(";")[0]
     if "_" not in id:
         return ("srun", f"--jobid={id}")
-    number = 'number=$(squeue --noheader --jobs="$0" --Format=JobID:32 | tr -d " ")'
+    number = 'number=$(squeue --noheader --jobs="$0" --Format=JobID:32 | tr -d " " | grep -x -m 1 "[0-9][0-9]*")'
     return ("bash", "-c", f'{number} && exec srun --jobid="$number" "$@"', id)
 
 
@@ -249,11 +250,11 @@ def _connection(target: SlurmTarget) -> dict[str, Any]:
 
 def _job_of(handle: Handle, plan: Plan) -> Any:
     from nemo_runspec.backends.slurm.cluster.submit import Job
-    from nemo_runspec.backends.slurm.render import SUBMIT
+    from nemo_runspec.backends.slurm.render import submit_words
 
     script = sbatch_script(plan)
     hidden = [secret.name for secret in plan.secrets]
-    return Job(str(handle["name"]), str(handle["job_dir"]), script, (*SUBMIT, script), hidden)
+    return Job(str(handle["name"]), str(handle["job_dir"]), script, (*submit_words(plan), script), hidden)
 
 
 def _by_hand(plan: Plan, command: Sequence[str]) -> tuple[str, ...]:

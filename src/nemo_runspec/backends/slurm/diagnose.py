@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
+from nemo_runspec.backends.slurm.cluster.query import CANNOT_WRITE
 from nemo_runspec.backends.slurm.verdicts import CLOSING, IMAGE, LAUNCH, REASONS, REMEDIES, STATES, Verdict
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.patterns import Level
@@ -19,7 +20,7 @@ _MINE = re.compile(r"^slurmstepd\S*: |^srun: |pyxis: |\benroot\b|\[ERROR\]")
 """Lines that a user's program does not write. Slurm 22.05 writes `slurmstepd-n1: ` where a host has several nodes."""
 
 _ECHO = re.compile(
-    r"\s*(?:nemotron: |\{ nemotron_code=|\++ |#|srun --output |"
+    r"\s*(?:nemotron: |\{ nemotron_code=|\{ set \+vx; |\++ |#|srun --output |"
     r"exitcode=\$\?$|set [-+]\w+$|(?:echo \")?job exited with code |"
     r"if \[ (?:\$exitcode|\"\$TORCHX_MAX_RETRIES\") |scontrol requeue |exit \$exitcode$|fi$)"
 )
@@ -34,15 +35,16 @@ _FATAL = {
 }
 
 
-def diagnose(job: ClusterJob, tail: bytes, batch_tail: bytes = b"") -> Diagnosis | None:
+def diagnose(job: ClusterJob, tail: bytes, batch_tail: bytes = b"", place: str = "") -> Diagnosis | None:
     """The verdict on a job that did not succeed; None for one that did, or goes on.
 
     Args:
         tail: the end of what its tasks wrote, in its last attempt. `batch_tail`: of what its batch script wrote.
+        place: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where it was not, or is not known.
     """
     if not is_over(job.state) or job.state == "succeeded":
         return None
-    case = _Case.of(job, tail, batch_tail)
+    case = _Case.of(job, tail, batch_tail, place)
     found = (rule(case) for rule in _RULES)
     return next(diagnosis for diagnosis in found if diagnosis is not None)
 
@@ -62,14 +64,15 @@ class _Case:
     batch: bytes
     symptom: Symptom | None
     daemons: tuple[str, ...]
+    place: str = ""
 
     @classmethod
-    def of(cls, job: ClusterJob, tail: bytes, batch: bytes) -> _Case:
+    def of(cls, job: ClusterJob, tail: bytes, batch: bytes, place: str) -> _Case:
         marker = _blamed(job.markers)
         lines = (line.strip() for text in (batch, tail) for line in text.decode("utf-8", "replace").splitlines())
         daemons = tuple(line for line in lines if _MINE.search(line))
         symptom = find(tail, marker.rank if marker else None)
-        return cls(job, marker, tail, batch, symptom, daemons)
+        return cls(job, marker, tail, batch, symptom, daemons, place)
 
     @property
     def rank(self) -> int | None:
@@ -92,6 +95,18 @@ def _unhealthy(case: _Case) -> Diagnosis | None:
         return None
     remedy = f'exclude = "{match[1]}" in the profile keeps away from it; tell those who run the cluster'
     return Diagnosis("health check", f"node {match[1]} is bad: {match[2]}", case.reason, remedy)
+
+
+def _unwritten(case: _Case) -> Diagnosis | None:
+    """The batch script's log could not be opened on its node: the directory is not there, or not to be written."""
+    if case.job.error != CANNOT_WRITE:
+        return None
+    key = f"remote_job_dir ({case.place})" if case.place else "remote_job_dir"
+    remedy = (
+        f"set {key} to a directory on a file system that the login node and all compute nodes share, and that you may "
+        "write to there; nemotron doctor PROFILE --job looks at it"
+    )
+    return Diagnosis("storage", case.job.reason, _slurm_says(case), remedy)
 
 
 def _by_state(case: _Case) -> Diagnosis | None:
@@ -194,6 +209,7 @@ _RULES: tuple[Callable[[_Case], Diagnosis | None], ...] = (
     _stalled,
     _unhealthy,
     _unfinished,
+    _unwritten,
     _by_state,
     _setup_lines,
     _not_started,

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters
+from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters, short
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
+from nemo_runspec.backends.slurm.shape import array_problem
 from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_little, signal_option, signal_problem
 from nemo_runspec.backends.slurm.time import is_placeholder
 from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
@@ -24,6 +25,16 @@ _OWN_OPTIONS: Mapping[str, str] = {
     "dependency": "dependencies",
 }
 """sbatch options that have a key of their own; in `additional_parameters` they would contradict the plan."""
+
+_NOT_OURS: Mapping[str, str] = {
+    "wait": "sbatch would not answer before the job has ended: leave it out, and take --run to wait for the job",
+    "test_only": "nothing would be submitted: nemotron doctor asks Slurm whether it would take the job",
+    "wrap": "the batch script is nemotron's: leave it out, and take setup_lines",
+    "help": "nothing would be submitted: leave it out",
+    "usage": "nothing would be submitted: leave it out",
+    "version": "nothing would be submitted: leave it out",
+}
+"""sbatch options that change how it is to be called, not the job, and what to do instead."""
 
 _PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
 _NAME = re.compile(r"[A-Za-z0-9_.+-]*")
@@ -42,12 +53,13 @@ def problems_of(env: Mapping[str, Any]) -> list[UserError]:
 def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
     problems = [*control_characters(env, ONE_LINE), *signal_problem(env.get("signal"))]
     problems += stall_problem(env.get("stall_timeout"))
+    problems += array_problem(as_text(env.get("array")))
     prefix = str(env.get("job_name_prefix") or "")
     if not _NAME.fullmatch(prefix):
         problems.append(UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"))
     for text in env.get("dependencies") or ():
         if not _JOB_ID.fullmatch(job_id(text)):
-            problems.append(UserError(f"dependencies: {text!r} is not a Slurm job id", remedy='such as "123456"'))
+            problems.append(UserError(f"dependencies: {short(text)} is not a Slurm job id", remedy='such as "123456"'))
     for name in env.get("container_env") or ():
         if not VARIABLE.fullmatch(name):
             problems.append(UserError(f"container_env: {name!r} is not the name of a variable"))
@@ -56,7 +68,24 @@ def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
         problems.append(
             UserError(f"exclusive = {word!r} is no word of Slurm's", remedy=f"true, or one of {', '.join(_EXCLUSIVE)}")
         )
-    return [*problems, *_option_problems(list(env.get("additional_parameters") or {}))]
+    return [*problems, *_option_problems(list(env.get("additional_parameters") or {})), *_requeue_problems(env)]
+
+
+def _requeue_problems(env: Mapping[str, Any]) -> list[UserError]:
+    """Slurm starts no job again that was submitted with `--no-requeue`, not for us either."""
+    given = {snake(option): value for option, value in (env.get("additional_parameters") or {}).items()}
+    if given.get("no_requeue") in (None, False):
+        return []
+    stalls = env.get("stall_timeout") and env.get("stall_action") == "requeue"
+    asked = {"retries": env.get("retries"), "resume": env.get("resume"), "stall_action": stalls}
+    return [
+        UserError(
+            f"additional_parameters.no_requeue forbids what {key} asks for: to start the job again",
+            remedy=f"leave out one of the two: no_requeue or {key}",
+        )
+        for key, wanted in asked.items()
+        if wanted
+    ]
 
 
 def _option_problems(options: list[str]) -> list[UserError]:
@@ -71,6 +100,10 @@ def _option_problems(options: list[str]) -> list[UserError]:
                     f"additional_parameters: {option!r} is not the name of an sbatch option",
                     remedy="write its long name in small letters, such as mail_type",
                 )
+            )
+        elif snake(option) in _NOT_OURS:
+            problems.append(
+                UserError(f"additional_parameters.{option} is not for a job", remedy=_NOT_OURS[snake(option)])
             )
         elif key is not None:
             problems.append(

@@ -30,7 +30,8 @@ from nemo_runspec.planning.model import Plan
 if TYPE_CHECKING:
     from jinja2 import Template
 
-SUBMIT = ("sbatch", "--requeue", "--parsable")
+_SUBMIT = ("sbatch", "--requeue", "--parsable")
+"""NeMo-Run's own words."""
 
 _TEMPLATES = "core/execution/templates"
 _OPTIONS = frozenset({
@@ -60,7 +61,7 @@ def render_sbatch(plan: Plan) -> str:
     """The batch script's text."""
     arguments = executor_arguments(plan)
     text = _template().render(
-        sbatch_command=shlex.join(SUBMIT),
+        sbatch_command=shlex.join(submit_words(plan)),
         sbatch_flags=_flags(plan, arguments),
         max_retries=arguments["retries"],
         env_vars=[],
@@ -77,10 +78,16 @@ def render_sbatch(plan: Plan) -> str:
     return text if arguments["container_image"] is not None else text.replace(MOUNTED, plan.job_dir)
 
 
+def submit_words(plan: Plan) -> tuple[str, ...]:
+    """sbatch and its options. One of them wins over a line of the script, and so must not contradict it."""
+    contradicted = "no_requeue" in plan.target.additional_parameters
+    return tuple(word for word in _SUBMIT if word != "--requeue" or not contradicted)
+
+
 def submit_command(plan: Plan) -> tuple[str, ...]:
     """The process that submits the plan: `sbatch` here, or on the login node. A `HOST` in it is a hole."""
     target: SlurmTarget = plan.target
-    command = (*SUBMIT, sbatch_script(plan))
+    command = (*submit_words(plan), sbatch_script(plan))
     if target.tunnel != "ssh":
         return command
     port = ("-p", str(target.port)) if target.port else ()

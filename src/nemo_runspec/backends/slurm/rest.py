@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.errors import UserError
@@ -60,8 +61,8 @@ def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
     return Rest(
         history=_history(texts),
         outputs={name: path for name, path in outputs.items() if path in there},
-        diagnosis=_diagnosis(seen, texts),
-        lost_lines=next((int(row[1]) for row in section.rows if row[0] == "lost" and row[1].isdecimal()), 0),
+        diagnosis=_diagnosis(handle, seen, texts),
+        lost_lines=next((whole(row[1]) or 0 for row in section.rows if row[0] == "lost"), 0),
     )
 
 
@@ -72,16 +73,17 @@ def _history(texts: Mapping[str, bytes]) -> bytes:
     return as_lines(downsample(texts.get("metrics-file", b"").splitlines()).records())
 
 
-def _diagnosis(seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
+def _diagnosis(handle: Handle, seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
     if seen.state in ("succeeded", "cancelled") or not isinstance(seen.detail, ClusterJob):
         return None
-    return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""))
+    return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""), str(handle.get("place") or ""))
 
 
 def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:
     for kind, text, *_ in section.rows:
         if kind in ("metrics", "metrics-file", "log", "batch"):
-            yield kind, base64.b64decode(text)
+            with suppress(ValueError):  # a word of something else
+                yield kind, base64.b64decode(text)
 
 
 @lru_cache(maxsize=1)

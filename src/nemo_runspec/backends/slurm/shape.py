@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.backends.checks import short
+from nemo_runspec.errors import UserError
+
 if TYPE_CHECKING:
     from nemo_runspec.backends.slurm.target import SlurmTarget
     from nemo_runspec.planning.model import Resources
 
 # `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, a suffix `(S:0-1)` left aside: sbatch's manual page, --gres.
-_GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][\w.-]*))?(?::(?P<count>\d+))?(?:\(.*\))?")
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][\w.-]*))?(?::(?P<count>\d{1,9}))?(?:\(.*\))?", re.ASCII)
+
+_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
+_MOST = 4_000_000
+"""The largest number that Slurm gives a task, however it is set up (MaxArraySize, slurm.conf's manual page)."""
 
 
 def gpus_of_job(target: SlurmTarget, resources: Resources) -> int | None:
@@ -37,11 +44,27 @@ def array_size(array: str | None) -> int:
     """Tasks of `--array`: `0-99`, `1,3,5`, `0-15:4`, with or without `%N`; 1 without an array."""
     total = 0
     for part in (array or "").split("%")[0].split(","):
-        bounds, _, step = part.partition(":")
-        first, _, last = bounds.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            total += max(0, int(last or first) - int(first)) // max(1, int(step) if step.isdecimal() else 1) + 1
+        if match := _TASKS.fullmatch(part):
+            first, last, step = (int(text or 0) for text in match.groups())
+            total += max(0, (last if match[2] else first) - first) // max(1, step) + 1
     return max(1, total)
+
+
+def array_problem(array: str | None) -> list[UserError]:
+    """What is wrong with an `array`, if anything."""
+    if not array:
+        return []
+    tasks, sign, parallel = array.partition("%")
+    matches = [_TASKS.fullmatch(part) for part in tasks.split(",")]
+    whole = all(match and _MOST >= int(match[2] or match[1]) >= int(match[1]) for match in matches)
+    if whole and (not sign or re.fullmatch(r"[0-9]{1,7}", parallel)):
+        return []
+    return [
+        UserError(
+            f"array is not one that Slurm takes: {short(array)}",
+            remedy=f"such as 0-7, 0-15:4 or 1,3,5%2, its numbers up to {_MOST:,}",
+        )
+    ]
 
 
 def _asks_for_gpus(option: str, value: Any) -> bool:
@@ -54,7 +77,7 @@ def _by_option(option: str, value: Any) -> int | None:
     if option != "gpus" or isinstance(value, bool):
         return None
     counts = [part.rpartition(":")[2] for part in str(value).split(",")]
-    return sum(map(int, counts)) if all(count.isdecimal() for count in counts) else None
+    return sum(map(int, counts)) if all(re.fullmatch(r"[0-9]{1,9}", count) for count in counts) else None
 
 
 def _gres_gpus(item: str) -> int | None:

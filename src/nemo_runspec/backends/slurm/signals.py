@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 
+from nemo_runspec.backends.checks import short
 from nemo_runspec.backends.slurm.time import hours, is_placeholder
 from nemo_runspec.errors import UserError
 
 _SIGNALS = {1: "HUP", 2: "INT", 10: "USR1", 12: "USR2", 15: "TERM"}
 """Linux' numbers. Others are not for checkpoints: nothing can wait for KILL, and QUIT makes a core file."""
 
-_FORM = re.compile(r"(?:(?P<flags>[BR]{1,2}):)?(?:SIG)?(?P<name>[A-Z0-9]+)(?:@(?P<lead>[0-9]{1,5}))?", re.IGNORECASE)
+_FORM = re.compile(
+    r"(?:(?P<flags>[BR]{1,2}):)?(?:SIG)?(?P<name>[A-Z0-9]+)(?:@(?P<lead>[0-9]{1,5}))?", re.IGNORECASE | re.ASCII
+)
+_NUMBER = re.compile(r"[0-9]{1,3}")
 _DEFAULT_LEAD = 60
 """Slurm's own, as sbatch's manual page has it."""
 
@@ -44,7 +48,9 @@ def signal_problem(signal: str | None) -> list[UserError]:
     if not signal or (match is not None and _name(match["name"]) in _SIGNALS.values()):
         return []
     names = ", ".join(sorted(_SIGNALS.values()))
-    return [UserError(f"signal = {signal!r} is no signal to send", remedy=f"NAME or NAME@SECONDS; NAME one of {names}")]
+    return [
+        UserError(f"signal = {short(signal)} is no signal to send", remedy=f"NAME or NAME@SECONDS; NAME one of {names}")
+    ]
 
 
 def comes_at_once(signal: str | None, time: str) -> bool:
@@ -74,7 +80,7 @@ def lead_of(signal: str | None) -> int:
 
 
 def _name(word: str) -> str:
-    return _SIGNALS.get(int(word), word) if word.isdecimal() else word.upper()
+    return _SIGNALS.get(int(word), word) if _NUMBER.fullmatch(word) else word.upper()
 
 
 def _seconds(time: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nemo_runspec.backends.checks import short
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 
@@ -24,7 +25,7 @@ def time_problem(key: str, time: str) -> list[UserError]:
     except ValueError:
         return [
             UserError(
-                f"{key} is not a time limit Slurm takes: {time!r}",
+                f"{key} is not a time limit Slurm takes: {short(time)}",
                 remedy="write M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 04:00:00 or 2-12",
             )
         ]

@@ -159,6 +159,13 @@ IMAGE: tuple[Verdict, ...] = (
 """By lines of Pyxis and of enroot, the most telling first."""
 
 LAUNCH: tuple[Verdict, ...] = (
+    _verdict(
+        "launch",
+        "Slurm could not start its tasks: {0}",
+        "a node was away, or its slurmd: nemotron jobs retry starts it again, and exclude in the profile keeps away "
+        "from a node; health_check = true finds such a node and goes on without it",
+        r"Task launch for \S+ failed (on node \S+: .+)",
+    ),
     _verdict("launch", "Slurm could not start its tasks: {0}", _ELSEWHERE, r"Unable to create step for job \d+: (.+)"),
     _verdict("launch", "Slurm could not start its tasks: {0}", _AGAIN, r"task \S+ launch failed: (.+)"),
     _verdict(

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nemo_runspec.backends.slurm.executor import make_executor
-from nemo_runspec.backends.slurm.render import SUBMIT, render_sbatch
+from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -43,7 +43,7 @@ def nemo_run_rendering(plan: Plan) -> str:
         app = package(plan.name, script, executor, serialize_metadata_for_scripts=False)
         role = executor.macro_values().apply(app.roles[0])
         request = SlurmBatchRequest(
-            launch_cmd=list(SUBMIT),
+            launch_cmd=list(submit_words(plan)),
             jobs=[role.name],
             command_groups=[[" ".join([role.entrypoint, *role.args])]],
             executor=executor,

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-FIELD, SECTION = "\x1f", "\x1e"
-"""Separators. Slurm's commands print them as they are given (seen in 22.05), and no name, path or reason holds one."""
+from nemo_runspec.transport.chatter import without_chatter
+
+FIELD, SECTION, ERROR = "\x1f", "\x1e", "\x1d"
+"""Separators, and what a line of an error stream begins with.
+
+Slurm's commands print them as they are given (seen in 22.05), and no name, path or reason holds one.
+"""
 
 PRELUDE = r"""
 set +e
 shopt -u failglob; shopt -s nullglob
 export LC_ALL=C SLURM_TIME_FORMAT=%s
 unset CDPATH GREP_OPTIONS ${!SQUEUE_@} ${!SACCT_@} ${!SCANCEL_@} ${!SINFO_@}
-# NAME CODE [TEXT]
-section() { printf '\036%s\037%s\n' "$1" "$2"; [ -z "${3-}" ] || printf '%s\n' "$3"; }
+# NAME CODE [TEXT [ERRORS]]: ERRORS is what came on an error stream.
+section() {
+  local line=$'\n'
+  printf '\036%s\037%s\n' "$1" "$2"
+  [ -z "${3-}" ] || printf '%s\n' "$3"
+  [ -z "${4-}" ] || printf '\035%s\n' "${4//$line/$line$'\035'}"
+}
+# COMMAND...: leaves in `said` what it writes, and in `errors` what it writes to its error stream; ends as it does. What
+# comes there, from it or from what it leaves running, is never part of an answer, nor in the middle of one.
+hear() {
+  local both head
+  both=$(
+    exec 3>&1
+    said=$("$@" 2>&3 3>&-)
+    printf '\035%s %s\n%s\035' "$?" "${#said}" "$said"
+  )
+  errors=${both%%$'\035'*} both=${both#*$'\035'}
+  head=${both%%$'\n'*} both=${both#*$'\n'}
+  said=${both:0:${head#* }} errors+=${both:${head#* }+1}
+  return "${head% *}"
+}
 """
 """What every script begins with: nothing a user's shell sets may change what is asked or how it is answered."""
 
@@ -37,6 +63,8 @@ is_elsewhere() {
   [ -n "$2" ] && [ -n "$here" ] && [ "$2" != "$here" ] || return 1
   section "$1" 1 "this is cluster $here, and the job was submitted to $2"
 }
+# WORD: whether it is the id of a job or of a task of an array: nothing else is ever asked about or cancelled.
+is_job() { [[ $1 =~ ^[0-9]+(_[0-9]+)?$ ]]; }
 # STATUS SAID: whether scancel refused only because the job has ended since squeue was asked. Seen with 22.05; 229 is
 # 2021 (already done) in eight bits.
 has_ended_since() { [[ $1 -eq 229 || $2 == *'Invalid job id specified'* || $2 == *'already completing'* ]]; }
@@ -54,6 +82,15 @@ leave_wish() {
 """
 """Functions for the scripts that stop jobs; they come after `SLURM_NAME`."""
 
+_OWN = re.compile(
+    r"(?:sbatch|squeue|sacct|sacctmgr|scancel|scontrol|sinfo|srun|salloc|slurm_\w+|allocation failure)(?: error)?: "
+)
+"""How lines of Slurm's programs begin; a site's wrapper around them says other things."""
+
+_MOST = 2000
+"""Characters of a reason, which a person is to read."""
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
 
 @dataclass(slots=True)
 class Section:
@@ -61,18 +98,40 @@ class Section:
 
     Args:
         code: the exit status of the command that made it.
-        rows: its lines that hold fields. `lines`: its other lines, errors of the command among them.
+        rows: its lines that hold fields. `lines`: its other lines.
+        errors: what it wrote to its error stream. It is no part of the answer.
     """
 
     name: str
     code: int
     rows: list[list[str]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     @property
     def said(self) -> str:
         """What it said beside its rows, on one line."""
-        return "; ".join(line.strip() for line in self.lines if line.strip())
+        return _joined(self.lines)
+
+    @property
+    def notes(self) -> list[str]:
+        """What its error stream holds for a person, without what says nothing."""
+        return without_chatter(self.errors)
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, on one line: Slurm's own words, else those of the error stream, else what it said."""
+        own = [line for line in (*self.errors, *self.lines) if _OWN.match(line)]
+        return _joined(own or self.notes or without_chatter(self.lines))[:_MOST]
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "; ".join(line.strip() for line in lines if line.strip())
+
+
+def whole(text: str) -> int | None:
+    """A whole number, 0 or more, of an answer; None for what is none, and for one that means nothing in this world."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def read_sections(text: str) -> list[Section]:
@@ -81,9 +140,12 @@ def read_sections(text: str) -> list[Section]:
     for part in text.split(SECTION)[1:]:
         head, _, body = part.partition("\n")
         name, _, code = head.partition(FIELD)
-        section = Section(name, int(code) if code.lstrip("-").isdecimal() else 1)
-        for line in body.splitlines():
-            if FIELD in line:
+        status = whole(code)
+        section = Section(name, 1 if status is None else status)
+        for line in body.split("\n"):  # `splitlines` would also break it at ERROR
+            if line.startswith(ERROR):
+                section.errors.append(line[1:])
+            elif FIELD in line:
                 section.rows.append(line.split(FIELD))
             elif line.strip():
                 section.lines.append(line)

@@ -34,6 +34,7 @@ class ClusterJob:
         slurm_state, slurm_reason: Slurm's own words, '' where it does not know the job any more.
         nodes: Slurm's node list, such as `n[1-4]`. `elapsed`: seconds of this attempt.
         exit_code: the job's, None until it is over or where nobody knows. `signal`: that ended it.
+        error: of Slurm's own (slurm_errno.h), where it could not start the job.
         restarts: how often it was started again before. `task`: its number in an array.
         estimated: when a pending job is expected to start; `started`, `ended`: seconds since 1970.
         position: its place among its partition's waiting jobs, from 1, where that was asked.
@@ -49,6 +50,7 @@ class ClusterJob:
     elapsed: float | None = None
     exit_code: int | None = None
     signal: int | None = None
+    error: int | None = None
     restarts: int = 0
     task: int | None = None
     partition: str = ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SECTION
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SECTION, whole
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
 
@@ -101,10 +101,17 @@ def _pieces(host: Host, out: bytes) -> list[Piece]:
         begin = out.find(b"\n", at) + 1
         fields = out[at + 1 : begin - 1].decode("utf-8", "surrogateescape").split(FIELD)
         if not out.startswith(SECTION.encode(), at) or not begin or len(fields) != 4:
-            raise UserError(f"the logs from {host.name} did not arrive whole", remedy="ask again")
-        at = begin + int(fields[2])
-        found.append(Piece(fields[3], int(fields[1]), int(fields[0]), out[begin:at]))
+            raise _not_whole(host)
+        size, start, length = (-1 if number is None else number for number in map(whole, fields[:3]))
+        if min(size, start, length) < 0:
+            raise _not_whole(host)
+        at = begin + length
+        found.append(Piece(fields[3], start, size, out[begin:at]))
     return found
+
+
+def _not_whole(host: Host) -> UserError:
+    return UserError(f"the logs from {host.name} did not arrive whole", remedy="ask again")
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,7 @@
 # Reads lines of ID, CLUSTER, DIRECTORY, and the id to ask Slurm for, which tasks of an array share. Answers: what squeue
 # says of all; what sacct says of those that squeue does not show as alive; what those have left in their directories.
 # Associative arrays need keys: an empty one is no key. No here-documents: bash keeps long ones in files of /tmp.
-declare -A listed=() alive=() waits=() partitions=() in_array=() folders=() wanted=() noted=()
+declare -A listed=() alive=() waits=() partitions=() in_array=() again=() folders=() wanted=() noted=()
 asked=()
 
 # WORD: succeeds the first time that it is said.
@@ -9,16 +9,17 @@ is_new() { [[ -z ${noted["$1"]-} ]] && noted["$1"]=1; }
 
 # CLUSTER IDS: the queue. One id is asked for by itself; of several, the controller sends this user's jobs only.
 ask_queue() {
-  local where=() said code me=--me id array task state partition rest
+  local where=() said errors code me=--me id array task state partition reason status restarts rest
   [ -z "$1" ] || where=(--clusters="$1")
   [[ $2 == *,* ]] || me=
-  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --array $me --states=all --jobs="$2" --Format="$queue_fields" 2>&1 < /dev/null)
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array $me --states=all --jobs="$2" --Format="$queue_fields" < /dev/null
   code=$?
-  section "queue;$1" "$code" "$said"
-  while IFS=$'\037' read -r id array task state partition rest; do
-    [[ -n $state ]] || continue # something else was said
+  section "queue;$1" "$code" "$said" "$errors"
+  while IFS=$'\037' read -r id array task state partition reason status restarts rest; do
+    [[ $id$array =~ ^[0-9]+$ && -n $state ]] || continue # something else was said
     [[ $task == N/A ]] && array=$id || in_array["$array;$1"]=1
     [[ ! $state =~ ^($unsettled)$ ]] || alive["$array;$1"]=1 alive["${array}_$task;$1"]=1
+    [[ ! $restarts =~ ^[1-9] ]] || again["$array;$1"]=1 again["${array}_$task;$1"]=1
     [[ $state == PENDING ]] || continue
     ! is_new "waits $array@$1" || waits["@$1"]+=,$array
     ! is_new "partition $partition@$1" || partitions["@$1"]+=,$partition
@@ -27,20 +28,18 @@ ask_queue() {
 
 # CLUSTER IDS
 ask_accounts() {
-  local where=() said code
+  local where=() said errors
   [ -z "$1" ] || where=(--clusters="$1")
-  said=$(timeout "$seconds" sacct "${where[@]}" --noheader --parsable2 --delimiter=$'\037' --allocations --duplicates --jobs="$2" --format="$account_fields" 2>&1 < /dev/null)
-  code=$?
-  section "accounts;$1" "$code" "$said"
+  hear timeout "$seconds" sacct "${where[@]}" --noheader --parsable2 --delimiter=$'\037' --allocations --duplicates --jobs="$2" --format="$account_fields" < /dev/null
+  section "accounts;$1" "$?" "$said" "$errors"
 }
 
 # CLUSTER PARTITIONS IDS: the places of these jobs among all that wait in their partitions, arrays counted once.
 ask_places() {
-  local where=() said code
+  local where=() said errors
   [ -z "$1" ] || where=(--clusters="$1")
-  said=$(timeout "$seconds" squeue "${where[@]}" --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' 2>&1 < /dev/null)
-  code=$?
-  section "places;$1" "$code"
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' < /dev/null
+  section "places;$1" "$?"
   printf '%s\n' "$said" | awk -F '\037' -v ids="$3" '
     BEGIN { split(ids, list, ","); for (i in list) wanted[list[i]] }
     NF == 2 && !seen[$1]++ {
@@ -53,9 +52,12 @@ ask_places() {
     }'
 }
 
+# DIRECTORY: what its batch script wrote last of what became of it.
+show_fate() { [ ! -s "$1/status/attempts" ] || printf 'fate\037%s\n' "$(tail -n 1 -- "$1/status/attempts")"; }
+
 # KEY DIRECTORY. A network file system looks again when the folder is read, which a pattern does.
 show_remains() {
-  local file gate lines begun=0 id=${1%%;*}
+  local file gate lines begun=-1 id=${1%%;*}
   [[ $id != *_* ]] || id='*' # to itself, a task of an array is a job with an id of its own
   if [ ! -d "$2" ]; then section "remains;$1" 1; return; fi
   section "remains;$1" 0
@@ -63,6 +65,7 @@ show_remains() {
     [[ ! ${gate##*-} =~ ^[0-9]+$ || ${gate##*-} -le $begun ]] || begun=${gate##*-}
   done
   printf 'begun\037%s\n' "$begun"
+  show_fate "$2"
   for file in "$2"/status/node-* "$2"/status/cancelled; do
     [[ -f $file && $file != *.tmp ]] || continue
     mapfile -t lines < "$file"
@@ -85,7 +88,9 @@ for key in "${asked[@]}"; do
 done
 for cluster in "${!listed[@]}"; do ask_accounts "${cluster#@}" "${listed[$cluster]#,}"; done
 for key in "${asked[@]}"; do
-  [[ -n ${alive[$key]-} || -z ${folders[$key]} ]] || show_remains "$key" "${folders[$key]}"
+  [[ -n ${folders[$key]} ]] || continue
+  if [[ -z ${alive[$key]-} ]]; then show_remains "$key" "${folders[$key]}"
+  elif [[ -n ${again[$key]-} ]]; then section "before;$key" 0 "$(show_fate "${folders[$key]}")"; fi
 done
 [ -z "$places" ] || for cluster in "${!waits[@]}"; do
   ask_places "${cluster#@}" "${partitions[$cluster]#,}" "${waits[$cluster]#,}"

@@ -9,13 +9,14 @@ A lagging sacct has no row, then one of the job name `allocation` without a part
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, Section, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.states import STATES
 from nemo_runspec.script.markers import NodeMarker, parse_marker
@@ -33,13 +34,22 @@ _QUEUE = (
 _ACCOUNTS = ("JobID", "State", "Partition", "ExitCode", "NodeList", "Start", "End", "ElapsedRaw")
 """`Restarts` came to sacct after 22.05."""
 
+CANNOT_WRITE = 4021
+"""Slurm's error where a node cannot open what the batch script is to write; sacct shows it as `0:53`. Seen in 22.05."""
+
+_FATE = re.compile(r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d* reason=(.*)", re.ASCII)
+"""A line of `status/attempts`, as batch.sh writes it."""
+
 _UNKNOWN_ID = "Invalid job id specified"
 _NO_ACCOUNTS = ("accounting storage is disabled", "command not found", "No such file or directory")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of squeue (`listed`) or sacct. Times are seconds since 1970, `elapsed` in seconds."""
+    """One row of squeue (`listed`) or sacct. Times are seconds since 1970, `elapsed` in seconds.
+
+    `error`: a number of Slurm's own (slurm_errno.h), of a job that it could not start; it has no exit code then.
+    """
 
     task: int | None
     state: str
@@ -53,6 +63,17 @@ class Row:
     started: float | None = None
     ended: float | None = None
     elapsed: float | None = None
+    error: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What its batch script wrote of a job's attempt: `attempt` counts from 0, `fate` and `reason` are batch.sh's."""
+
+    attempt: int
+    exit_code: int
+    fate: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +82,14 @@ class Remains:
 
     Args:
         there: False where it is gone. `cancelled`: who asked the job to stop.
-        begun: how often it had been started again when its script began last. `markers`: of all attempts.
+        begun: how often it had been started again when its script began last; None where none ever began.
+        fate: of its last attempt, where that is known. `markers`: of all attempts.
     """
 
     there: bool
     cancelled: str = ""
-    begun: int = 0
+    begun: int | None = None
+    fate: Fate | None = None
     markers: tuple[NodeMarker, ...] = ()
 
 
@@ -76,6 +99,7 @@ class Told:
 
     Args:
         problems: why squeue or sacct did not answer, by `queue;cluster` and `accounts;cluster`.
+        before: what became of the attempt before, of jobs that Slurm has started again.
         places: of waiting jobs, from 1.
         answered: False where the script did not run.
         slurm: the name of the Slurm that answers, '' where it is not known.
@@ -84,6 +108,7 @@ class Told:
     queue: dict[str, list[Row]] = field(default_factory=dict)
     accounts: dict[str, list[Row]] = field(default_factory=dict)
     remains: dict[str, Remains] = field(default_factory=dict)
+    before: dict[str, Fate] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     answered: bool = False
@@ -130,13 +155,16 @@ def read(text: str) -> Told:
             _add(told.accounts, section, (_account_row(row, rest) for row in section.rows if _is_account(row)))
         elif kind == "remains":
             told.remains[rest] = _remains(section)
+        elif kind == "before" and (fate := _fate(section)):
+            told.before[rest] = fate
         elif kind == "places":
-            told.places.update({f"{id};{rest}": int(place) for id, place in section.rows})
+            places = ((row[0], whole(row[1])) for row in section.rows)
+            told.places.update({f"{id};{rest}": place for id, place in places if place})
         elif kind == "slurm":
             told.slurm = section.said
         told.answered = told.answered or kind == "queue"
-        if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.said:
-            told.problems[section.name] = section.said or f"exit code {section.code}"
+        if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.reason:
+            told.problems[section.name] = section.reason or f"exit code {section.code}"
     return told
 
 
@@ -163,17 +191,20 @@ def _add(rows: dict[str, list[Row]], section: Section, found: Iterable[tuple[str
 
 def _queue_row(row: list[str], cluster: str) -> tuple[str, Row]:
     value = dict(zip(_QUEUE, row, strict=False))
-    task = _whole(value["ArrayTaskID"])
-    status = _whole(value["exit_code"].partition(":")[0]) or 0
+    task = whole(value["ArrayTaskID"])
+    status = whole(value["exit_code"].partition(":")[0]) or 0
+    # No process ends with a code and by a signal: that is an error of Slurm's own.
+    error = status if status >> 8 and status & 0x7F else None
     return f"{value['JobID'] if task is None else value['ArrayJobID']};{cluster}", Row(
         task=task,
         state=value["State"],
         listed=True,
         partition=value["Partition"],
         reason=value["Reason"],
-        exit_code=status >> 8,
-        signal=status & 0x7F or None,
-        restarts=_whole(value["RestartCnt"]) or 0,
+        exit_code=None if error else status >> 8 & 0xFF,
+        signal=None if error else status & 0x7F or None,
+        error=error,
+        restarts=whole(value["RestartCnt"]) or 0,
         nodes=value["NodeList"],
         started=_time(value["StartTime"]),
         ended=_time(value["EndTime"]),
@@ -190,12 +221,14 @@ def _account_row(row: list[str], cluster: str) -> tuple[str, Row]:
     value = dict(zip(_ACCOUNTS, row, strict=True))
     number, _, task = value["JobID"].partition("_")
     code, _, signal = value["ExitCode"].partition(":")
+    error = CANNOT_WRITE if (code, signal) == ("0", str(CANNOT_WRITE & 0x7F)) else None
     return f"{number};{cluster}", Row(
-        task=_whole(task),
+        task=whole(task),
         state=value["State"],
         partition=value["Partition"],
-        exit_code=_whole(code),
-        signal=_whole(signal) or None,
+        exit_code=None if error else _of_byte(code),
+        signal=None if error else _of_byte(signal) or None,
+        error=error,
         nodes="" if value["NodeList"] == "None assigned" else value["NodeList"],
         started=_time(value["Start"]),
         ended=_time(value["End"]),
@@ -203,32 +236,38 @@ def _account_row(row: list[str], cluster: str) -> tuple[str, Row]:
     )
 
 
+def _of_byte(text: str) -> int | None:
+    number = whole(text)
+    return None if number is None else number & 0xFF
+
+
 def _remains(section: Section) -> Remains:
     texts: dict[str, list[str]] = {}
     for row in section.rows:
         texts.setdefault(row[0], []).append(FIELD.join(row[1:]))
     cancelled = " ".join(texts.pop("cancelled", ()))
-    begun = _whole("".join(texts.pop("begun", ()))) or 0
+    begun = whole("".join(texts.pop("begun", ())))
+    texts.pop("fate", None)
     markers = (parse_marker("\n".join(lines)) for lines in texts.values())
-    whole = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
-    return Remains(section.code == 0, cancelled, begun, tuple(whole))
+    kept = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
+    return Remains(section.code == 0, cancelled, begun, _fate(section), tuple(kept))
 
 
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+def _fate(section: Section) -> Fate | None:
+    line = next((row[1] for row in section.rows if row[0] == "fate" and len(row) > 1), "")
+    match = _FATE.match(line)
+    return Fate(int(match[1]), int(match[2]), match[3], match[4].strip()) if match else None
 
 
 def _time(text: str) -> float | None:
-    return float(text) if text.isdecimal() and text != "0" else None
+    return float(whole(text) or 0) or None
 
 
 def _seconds(text: str) -> float | None:
     """squeue's `D-HH:MM:SS`, `H:MM:SS` or `M:SS`; None for what is not known (`INVALID`)."""
     days, _, clock = text.rpartition("-")
-    parts = clock.split(":")
-    if not all(part.isdecimal() for part in parts) or not (days or "0").isdecimal():
-        return None
+    parts = [whole(part) for part in (days or "0", *clock.split(":"))]
     total = 0
-    for part in parts:
-        total = total * 60 + int(part)
-    return float(total + int(days or 0) * 86400)
+    for part, unit in zip(parts[1:], (60, 60, 60), strict=False):
+        total = total * unit + (part or 0)
+    return None if None in parts or len(parts) > 4 else float(total + (parts[0] or 0) * 86400)

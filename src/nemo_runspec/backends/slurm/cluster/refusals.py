@@ -16,16 +16,22 @@ class Refusal:
 
     Args:
         pattern: of the message. `what`: in words. `key`: the profile's, which is to be changed.
-        show: `accounts`, `qos`, `partitions` or '': what exists.
+        show: `accounts`, `qos`, `partitions` or '': what exists. `remedy`: where no key is to be changed.
     """
 
     pattern: str
     what: str
     key: str
     show: str = ""
+    remedy: str = ""
 
 
 _REFUSALS = (
+    Refusal(
+        "MaxSubmit|GrpSubmit",
+        "you, or your account, have as many jobs in the queue as you may", "",
+        remedy="wait until one has ended, or cancel one (squeue --me lists them); an array counts once per task",
+    ),
     Refusal("Invalid account", "you may not use the account, or not in this partition", "account", "accounts"),
     Refusal("Invalid qos", "the QoS does not exist, or you may not use it", "qos", "qos"),
     Refusal("[Ii]nvalid partition|No partition specified", "there is no such partition", "partition", "partitions"),
@@ -68,7 +74,7 @@ def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
     exists = _LISTS.get(known.show, lambda _: "")(answer)
     return UserError(
         f"Slurm refuses the job: {known.what} ({message})",
-        remedy=f"set {known.key} in the profile" + (f"; {exists}" if exists else ""),
+        remedy=known.remedy or f"set {known.key} in the profile" + (f"; {exists}" if exists else ""),
     )
 
 

@@ -97,7 +97,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     """
     done = host.run(f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{_program('ask.sh')}", timeout=_ASK_SECONDS)
     for section in read_sections(done.text):
-        if section.name == "found" and section.rows:
+        if section.name == "found" and section.rows and len(section.rows[0]) >= 6:
             home, user, node, package, job, slurm = section.rows[0][:6]
             return Found(Cluster(home, user, node, slurm), package == "yes", job == "yes")
     raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")
@@ -192,7 +192,7 @@ def _require(host: Host, job_dir: str, done: Done) -> None:
     section = next((s for s in read_sections(done.text) if s.name == "end"), Section("end", done.code or 1))
     if section.code == 0:
         return
-    said = section.said or done.said or f"exit code {done.code}"
+    said = section.reason or done.said or f"exit code {done.code}"
     raise unwritable(said, f"{host.name}:{job_dir}")
 
 

@@ -29,8 +29,8 @@ STATES: Mapping[str, Meaning] = {
     "PENDING": Meaning("queued"),
     "REQUEUED": Meaning("queued", "requeued"),
     "REQUEUE_FED": Meaning("queued", "requeued by the federation"),
-    "REQUEUE_HOLD": Meaning("queued", "requeued and held: scontrol release lets it go on"),
-    "SPECIAL_EXIT": Meaning("queued", "requeued and held in a special state: scontrol release lets it go on"),
+    "REQUEUE_HOLD": Meaning("queued", "held after a requeue: scontrol release lets it go on"),
+    "SPECIAL_EXIT": Meaning("queued", "held in a special state after a requeue: scontrol release lets it go on"),
     "RESV_DEL_HOLD": Meaning("queued", "held, because its reservation was deleted"),
     "EXPEDITING": Meaning("queued", "requeued, and waits for nodes at high priority"),
     "CONFIGURING": Meaning("starting", "its nodes are being made ready"),
@@ -63,8 +63,8 @@ _WAITS: tuple[tuple[str, str], ...] = (
     (r"Dependency", "waits for another job"),
     (r"DependencyNeverSatisfied", "waits for a job that ended otherwise: it will never start; cancel it"),
     (r"BeginTime", "waits for its begin, as after a requeue"),
-    (r"JobHeldUser", "held: scontrol release lets it go on"),
-    (r"JobHeldAdmin", "held by an administrator"),
+    (r"JobHeldUser", "held: it has no place in the queue until scontrol release lets it go on"),
+    (r"JobHeldAdmin", "held by an administrator: it has no place in the queue until one lets it go on"),
     (r"JobHoldMaxRequeue", "held, as it was requeued too often: scontrol release lets it go on"),
     (r"launch failed requeued held", "held, as its launch failed: scontrol release lets it go on"),
     (r"Licenses", "waits for a license"),
@@ -95,6 +95,11 @@ def meaning_of(state: str) -> Meaning:
     word = state.split()[0].rstrip("+") if state.split() else ""
     found = STATES.get(word)
     return found or Meaning("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
+
+
+def is_held(words: str) -> bool:
+    """True for the words about a job that is held: it has no place in the queue, and no time to begin."""
+    return words.startswith("held")
 
 
 def why_it_waits(reason: str) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.query import (
+    CANNOT_WRITE,
+    Fate,
     Remains,
     Row,
     Told,
@@ -20,7 +22,7 @@ from nemo_runspec.backends.slurm.cluster.query import (
     read,
     script,
 )
-from nemo_runspec.backends.slurm.cluster.states import Meaning, meaning_of, why_it_waits
+from nemo_runspec.backends.slurm.cluster.states import Meaning, is_held, meaning_of, why_it_waits
 from nemo_runspec.errors import UserError
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive
 from nemo_runspec.transport.base import Host
@@ -28,6 +30,8 @@ from nemo_runspec.transport.base import Host
 _TIMEOUT = 120.0
 CANCELLED = 143
 """The exit code of a job that was cancelled before it began: that of one whose command was ended by TERM."""
+ENDED_BY_SLURM = "Slurm ended the job"
+"""What batch.sh writes of an attempt that Slurm ended, neither at its time limit nor for another job."""
 NO_NODES = ("", "(null)", "None assigned")
 """What Slurm writes for the nodes of a job that never had any."""
 _ORDER = ("running", "starting", "queued", "unknown", "lost", "failed", "cancelled", "succeeded")
@@ -63,12 +67,16 @@ def _elsewhere(asked: Asked, here: str) -> ClusterJob | None:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Everything about one job. `rows`: Slurm's newest word on it, or on each task of an array."""
+    """Everything about one job. `rows`: Slurm's newest word on it, or on each task of an array.
+
+    `before`: what became of the attempt before, of one that Slurm has started again.
+    """
 
     asked: Asked
     rows: tuple[Row, ...]
     remains: Remains
     place: int | None
+    before: Fate | None
     queue_problem: str
     accounts_problem: str
 
@@ -83,6 +91,7 @@ def _case(asked: Asked, told: Told) -> _Case:
         tuple(row for row in rows if not task or str(row.task) == task),
         told.remains.get(key_of(asked.id), Remains(there=False)),
         told.places.get(key),
+        told.before.get(key_of(asked.id)),
         told.problems.get(f"queue;{cluster}", ""),
         told.problems.get(f"accounts;{cluster}", ""),
     )
@@ -104,8 +113,8 @@ def _newest(accounts: list[Row], queue: list[Row]) -> Iterator[Row]:
 
 def _verdict(case: _Case) -> ClusterJob:
     if not case.rows:
-        last = _of_attempt(case, case.remains.begun)
-        return _forgotten(last, ClusterJob(case.asked.id, "unknown", restarts=case.remains.begun))
+        restarts = case.remains.begun or 0
+        return _forgotten(_of_attempt(case, restarts), ClusterJob(case.asked.id, "unknown", restarts=restarts))
     found = tuple(_known(case, row) for row in case.rows)
     if "_" in case.asked.id or found[0].task is None:
         return found[0]
@@ -116,7 +125,7 @@ def _known(case: _Case, row: Row) -> ClusterJob:
     if row.task is not None and "_" not in case.asked.id:
         # What lies in one folder of a whole array is not this task's own.
         case = replace(case, remains=Remains(there=False, cancelled=case.remains.cancelled))
-    row = replace(row, restarts=max(row.restarts, case.remains.begun))
+    row = replace(row, restarts=max(row.restarts, case.remains.begun or 0))
     case = _of_attempt(case, row.restarts)
     meaning = meaning_of(row.state)
     seen = replace(_seen(case, row, meaning), id=_id_of(case, row))
@@ -140,11 +149,12 @@ def _id_of(case: _Case, row: Row) -> str:
 
 def _seen(case: _Case, row: Row, meaning: Meaning) -> ClusterJob:
     waits = meaning.state == "queued"
-    words = (why_it_waits(row.reason) if waits else "") or meaning.words
+    words = meaning.words or (why_it_waits(row.reason) if waits else "")
+    held = waits and is_held(words)
     return ClusterJob(
         case.asked.id,
         meaning.state,
-        words if not (waits and meaning.words) else meaning.words,
+        "; ".join(filter(None, (_success_before(case, row, meaning), words))),
         slurm_state=row.state,
         slurm_reason=row.reason,
         nodes=row.nodes,
@@ -152,12 +162,20 @@ def _seen(case: _Case, row: Row, meaning: Meaning) -> ClusterJob:
         restarts=row.restarts,
         task=row.task,
         partition=row.partition,
-        estimated=row.started if waits else None,
+        estimated=row.started if waits and not held else None,
         started=None if waits else row.started,
         ended=row.ended if meaning.over else None,
-        position=case.place if waits else None,
+        position=case.place if waits and not held else None,
         markers=case.remains.markers,
     )
+
+
+def _success_before(case: _Case, row: Row, meaning: Meaning) -> str:
+    """A job may be put back after its command has ended well: by its owner, or as a node failed in that moment."""
+    last = case.before
+    if meaning.over or last is None or (last.attempt, last.exit_code, last.fate) != (row.restarts - 1, 0, "over"):
+        return ""
+    return f"attempt {row.restarts} of it succeeded, and Slurm has put it back into the queue"
 
 
 def _ended(case: _Case, row: Row, seen: ClusterJob) -> ClusterJob:
@@ -175,8 +193,16 @@ def _ended(case: _Case, row: Row, seen: ClusterJob) -> ClusterJob:
         said = cause(marker)
         why = said if not seen.reason or said.startswith(seen.reason) else f"{seen.reason}; {said}"
         return replace(seen, reason=why, exit_code=marker.exit_code, signal=marker.signal)
+    if row.error is not None:
+        return replace(seen, reason=_not_started(case, row.error), error=row.error)
     why = seen.reason or (f"killed by signal {signal}" if signal else f"exit code {code}")
     return replace(seen, reason=why, exit_code=_failing(code, signal), signal=signal)
+
+
+def _not_started(case: _Case, error: int) -> str:
+    if error == CANNOT_WRITE and case.asked.job_dir:
+        return f"the nodes cannot write to {case.asked.job_dir}: it was not started, and has no exit code"
+    return f"Slurm could not start it (its error {error}), and it has no exit code"
 
 
 def _succeeded(case: _Case, seen: ClusterJob) -> ClusterJob:
@@ -200,7 +226,7 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
     marker = decisive(case.remains.markers)
     if marker is not None and marker.exit_code:
         state = "cancelled" if case.remains.cancelled and marker.received else "failed"
-        why = f"cancelled by {case.remains.cancelled}" if state == "cancelled" else cause(marker)
+        why = f"cancelled by {case.remains.cancelled}" if state == "cancelled" else _cause(case, marker)
         return replace(seen, state=state, reason=why, exit_code=marker.exit_code, signal=marker.signal)
     if command_ran(case.remains.markers, case.asked.nodes):
         return replace(seen, state="succeeded", reason=_told(marker), exit_code=0)
@@ -213,7 +239,30 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
     if case.remains.cancelled and marker is None:
         # A task of an array that is cancelled while it waits leaves no trace in squeue (seen with Slurm 22.05).
         return replace(seen, state="cancelled", reason=f"cancelled by {case.remains.cancelled}", exit_code=CANCELLED)
-    return replace(seen, state="lost", reason=f"Slurm no longer knows it, and it left {_left(case)}")
+    said = f"Slurm no longer knows it, and it left {_left(case)}{_nobody_knows(case)}"
+    return replace(seen, state="lost", reason=said)
+
+
+def _cause(case: _Case, marker: NodeMarker) -> str:
+    """Why it failed, of a job that Slurm has forgotten. That Slurm ended it its batch script has seen, not for whom."""
+    fate = case.remains.fate
+    if fate is None or str(fate.attempt) != marker.attempt or fate.reason != ENDED_BY_SLURM:
+        return cause(marker)
+    return f"Slurm ended it, and no longer says why: somebody's scancel, perhaps{_no_accounts(case)}"
+
+
+def _nobody_knows(case: _Case) -> str:
+    """What there is to know of a job that has left nothing, where no accounts are kept."""
+    more = _no_accounts(case)
+    if not more or not case.remains.there:
+        return more
+    begun = "it had begun" if case.remains.begun is not None else "it had not begun, so that it may have been cancelled"
+    return f"; {begun}{more}"
+
+
+def _no_accounts(case: _Case) -> str:
+    known = not case.accounts_problem or keeps_accounts(case.accounts_problem)
+    return "" if known else "; this cluster keeps no accounts (slurmdbd), so that nobody can tell"
 
 
 def _told(marker: NodeMarker | None) -> str:

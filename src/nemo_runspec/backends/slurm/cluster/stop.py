@@ -59,7 +59,7 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
     for job in jobs:
         section = answer.get(key_of(job.id))
         if section is None or section.code:
-            said = section.said if section else done.said
+            said = section.reason if section else done.said
             raise UserError(
                 f"job {job.id} cannot be cancelled: {said or 'Slurm does not answer'}",
                 where=host.name,

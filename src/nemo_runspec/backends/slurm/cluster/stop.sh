@@ -2,21 +2,23 @@
 # Answers with what was done for each id.
 here=$(slurm_name)
 while IFS=$'\037' read -r id cluster folder _ slurm; do
+  if ! is_job "$id"; then section "$id;$cluster" 1 "no job id: $id"; continue; fi
   ! is_elsewhere "$id;$cluster" "$slurm" || continue
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
-  states=$(timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=%T 2>&1 < /dev/null)
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%T' < /dev/null
   code=$?
-  if [ "$code" -ne 0 ] && [[ $states != *'Invalid job id specified'* ]]; then
-    section "$id;$cluster" "$code" "$states"
+  if [ "$code" -ne 0 ] && [[ $said$errors != *'Invalid job id specified'* ]]; then
+    section "$id;$cluster" "$code" "$said" "$errors"
     continue
   fi
   alive=
   running=yes
-  for state in $states; do
+  while IFS=$'\037' read -r number state; do
+    [[ $number == "${id%%_*}" ]] || continue # something else was said
     [[ ! $state =~ ^($unsettled)$ ]] || alive=yes
     [[ $state == RUNNING || ! $state =~ ^($unsettled)$ ]] || running=
-  done
+  done <<< "$said"
   if [ "$code" -ne 0 ] || [ -z "$alive" ]; then section "$id;$cluster" 0 over; continue; fi
   leave_wish "$folder"
   begun=("$folder"/status/gates-*)
@@ -26,8 +28,8 @@ while IFS=$'\037' read -r id cluster folder _ slurm; do
     # On a full disk there is no wish to be read: without this, a command that ends with a failure would be tried again.
     timeout "$seconds" scontrol "${where[@]}" update "JobId=$id" Requeue=0 > /dev/null 2>&1 < /dev/null
   fi
-  said=$(timeout "$seconds" scancel "${where[@]}" "${signal[@]}" "$id" 2>&1 < /dev/null)
+  hear timeout "$seconds" scancel "${where[@]}" "${signal[@]}" "$id" < /dev/null
   code=$?
-  ! has_ended_since "$code" "$said" || code=0
-  section "$id;$cluster" "$code" "${said:-$done}"
+  ! has_ended_since "$code" "$errors" || code=0
+  section "$id;$cluster" "$code" "${said:-$done}" "$errors"
 done

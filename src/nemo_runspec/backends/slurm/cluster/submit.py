@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,8 @@ _BUSY = (
     "queue full|Slurm (controller|daemon)? ?(is )?(starting|shutting)|Communication connection failure"
 )
 """What a controller that is busy, hung, restarted or away is called; a later attempt may do. For Python and bash."""
-_ID = re.compile(r"[0-9]+(;\S+)?")
+_ID = re.compile(r"[0-9]+(;\S+)?", re.ASCII)
+_AGAIN = "submit again: the job is looked for by its name first"
 _KILLED = (124, 137)
 
 
@@ -52,7 +53,7 @@ class Job:
     Args:
         name: its name in Slurm, unique.
         folder: its directory. `script`: the batch script in it.
-        command: the process that submits it, as `render.SUBMIT` and the script.
+        command: the process that submits it, as `render.submit_words` and the script.
         hidden: variables that sbatch must not see: it hands its environment to the job, and Slurm keeps it.
     """
 
@@ -82,7 +83,7 @@ def submit(
     """The job, submitted now or before. One round trip where nothing breaks.
 
     Args:
-        say: takes a line for every attempt that came to nothing.
+        say: takes a line for every attempt that came to nothing, and for what sbatch has to say beside its answer.
 
     Raises:
         UserError: Slurm refuses the job; in words, with what exists instead. Or its directory cannot be written.
@@ -91,7 +92,7 @@ def submit(
     doubtful = False
     for pause in (*pauses, None):
         try:
-            found, problem = _attempt(host, job, doubtful=doubtful)
+            found, problem = _attempt(host, job, say, doubtful=doubtful)
         except Unreachable as error:
             found, problem = None, error
         if found is not None:
@@ -113,25 +114,33 @@ def find(host: Host, job: Job) -> Submitted | None:
         NotSubmitted: Slurm did not answer: it is not known. Unreachable: the host did not.
     """
     answer, said = _asked(host, _script(job, doubtful=False, only_look=True))
-    if "found" in answer:
+    if "found" in answer and _id(answer["found"]):
         return Submitted(_id(answer["found"]), adopted=True)
     if "absent" in answer:
         return None
     raise _no_answer(host, answer.get("busy") or Section("", 1, lines=[said]))
 
 
-def _attempt(host: Host, job: Job, *, doubtful: bool) -> tuple[Submitted | None, UserError]:
+def _attempt(host: Host, job: Job, say: Callable[[str], None], *, doubtful: bool) -> tuple[Submitted | None, UserError]:
+    """The job, or why it is not known to be submitted."""
     answer, said = _asked(host, _script(job, doubtful=doubtful))
-    if "found" in answer:
-        made = answer.get("made")
-        return Submitted(_id(answer["found"]), adopted=made is None or _id(made) != _id(answer["found"])), UserError("")
-    if "made" in answer and answer["made"].code == 0:
-        return Submitted(_id(answer["made"])), UserError("")
-    if "made" in answer and not _may_pass(answer["made"]):
-        raise refusal(answer["made"].said, answer)
+    made = answer.get("made")
+    if made is not None and made.code == 0:
+        for note in made.notes:
+            say(f"sbatch on {host.name}: {note}")
+    if id := _id_in(answer):
+        return Submitted(id, adopted=made is None or _id(made) != id), NotSubmitted("")
+    if made is not None and not _may_pass(made):
+        raise refusal(made.reason, answer) if made.code else _nameless(host, made)
     if "unwritable" in answer:
-        raise unwritable(answer["unwritable"].said, f"{host.name}:{job.folder}")
-    return None, _no_answer(host, answer.get("made") or answer.get("busy") or Section("", 1, lines=[said]))
+        raise unwritable(answer["unwritable"].reason, f"{host.name}:{job.folder}")
+    return None, _no_answer(host, made or answer.get("busy") or Section("", 1, lines=[said]))
+
+
+def _id_in(answer: Mapping[str, Section]) -> str:
+    """Of the job that is there, else of the one that was made; '' where neither is."""
+    sections = (answer.get(name) for name in ("found", "made"))
+    return next(filter(None, (_id(section) for section in sections if section and section.code == 0)), "")
 
 
 def _asked(host: Host, script: str) -> tuple[dict[str, Section], str]:
@@ -141,19 +150,25 @@ def _asked(host: Host, script: str) -> tuple[dict[str, Section], str]:
 
 
 def _no_answer(host: Host, section: Section) -> NotSubmitted:
+    return NotSubmitted(f"Slurm on {host.name} does not answer: {section.reason or 'no word'}", remedy=_AGAIN)
+
+
+def _nameless(host: Host, section: Section) -> NotSubmitted:
+    """As of a site's wrapper that refuses a job, or hides its id, and ends with 0."""
     return NotSubmitted(
-        f"Slurm on {host.name} does not answer: {section.said or 'no word'}",
-        remedy="submit again: the job is looked for by its name first",
+        f"sbatch on {host.name} ended with 0, but named no job, and Slurm lists none by this name: "
+        f"{section.reason or 'no word'}",
+        remedy=_AGAIN,
     )
 
 
 def _may_pass(section: Section) -> bool:
-    return section.code in _KILLED or re.search(_BUSY, section.said, re.IGNORECASE) is not None
+    return section.code in _KILLED or bool(section.code and re.search(_BUSY, section.reason, re.IGNORECASE))
 
 
 def _id(section: Section) -> str:
-    """The last line that is an id: sbatch, or a site's plugin, may have said more."""
-    return next((line for line in reversed(section.lines) if _ID.fullmatch(line)), "")
+    """The first line that is an id; '' where there is none."""
+    return next((line for line in section.lines if _ID.fullmatch(line)), "")
 
 
 def _script(job: Job, *, doubtful: bool, only_look: bool = False) -> str:

@@ -16,25 +16,43 @@ for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
 done
 unset $hidden
 
-# Its ids; fails where Slurm does not answer.
-find_it() { cat "$job/.slurm_id" 2> /dev/null | grep . || find_named; }
+# WORD: whether it is a job's id, in a federation with its cluster.
+is_id() { [[ $1 =~ ^[0-9]+(;[^[:space:]]+)?$ ]]; }
 
-# Its ids by its name. The file above is ours; a job that has begun has left its gates. What sbatch refuses may be listed
-# nevertheless, as FAILED with the reason BadConstraints and no node: that is no job.
-find_named() {
-  local said gate
-  said=$(timeout "$seconds" squeue --me --noheader --states=all --name="$name" --format='%F %r' 2>&1 < /dev/null 9>&-) || {
-    section busy 1 "$said"
+# Its ids; fails where Slurm does not answer. A note that holds no id is none.
+find_it() {
+  local noted=
+  ! read -r noted 2> /dev/null < "$job/.slurm_id" || ! is_id "$noted" || { printf '%s\n' "$noted"; return; }
+  find_named
+}
+
+# Its ids as squeue lists them. What sbatch refuses may be listed nevertheless, as FAILED with the reason BadConstraints
+# and no node: that is no job.
+list_named() {
+  local said errors id known reason
+  hear timeout "$seconds" squeue --me --noheader --states=all --name="$name" --format=$'%F\037%j\037%r' < /dev/null 9>&- || {
+    section busy 1 "$said" "$errors"
     return 1
   }
-  said=$(printf '%s\n' "$said" | sed -n '/ BadConstraints$/d; s/ .*//p')
+  while IFS=$'\037' read -r id known reason; do
+    [[ $id =~ ^[0-9]+$ && $known == "$name" && $reason != BadConstraints ]] && printf '%s\n' "$id"
+  done <<< "$said" | sort -n -u
+}
+
+# Its ids by its name. The file above is ours; a job that has begun has left its gates.
+find_named() {
+  local said gate number
+  said=$(list_named) || { printf '%s\n' "$said"; return 1; }
   if [ -z "$said" ]; then
-    for gate in "$job"/status/gates-*; do said=${gate##*/gates-} said=${said%%-*}; break; done
+    for gate in "$job"/status/gates-*; do
+      number=${gate##*/gates-} number=${number%%-*}
+      ! is_id "$number" || { said=$number; break; }
+    done
   fi
   # Where none was ever begun in this directory, none has been forgotten by squeue.
   [ -z "$said" ] && { [ "$doubtful" ] || [ ! -d "$job" ] || [ -s "$job/.submit" ]; } &&
-    said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID,State,NodeList 2> /dev/null < /dev/null 9>&- | sed '/|FAILED|None assigned$/d; s/|.*//')
-  [ -z "$said" ] || printf '%s\n' "$said" | sed 's/_.*//' | sort -n -u
+    said=$(timeout "$seconds" sacct --name="$name" --starttime=now-7days --allocations --noheader --parsable2 --format=JobID,State,NodeList 2> /dev/null < /dev/null 9>&- | sed -n '/|FAILED|None assigned$/d; s/^\([0-9][0-9]*\)\(_[^|]*\)\{0,1\}|.*/\1/p' | sort -n -u)
+  [ -z "$said" ] || printf '%s\n' "$said"
 }
 
 # A controller that answers again may still have in hand what an sbatch that was not heard of has sent.
@@ -54,11 +72,15 @@ keep_id() {
     rm -f "$job/.slurm_id.$$"
 }
 
-# Several by its name, as after an answer that was lost: the first one stays.
+# Several by its name, as after an answer that was lost: the first one stays. Nothing but an id is ever cancelled.
 settle() {
-  local first=$1
+  local first=$1 id others=() said errors
   shift
-  [ $# -eq 0 ] || section dropped 0 "$(timeout "$seconds" scancel "$@" 2>&1 < /dev/null; echo "$*")"
+  for id; do ! is_id "$id" || others+=("$id"); done
+  if [ "${#others[@]}" -gt 0 ]; then
+    hear timeout "$seconds" scancel "${others[@]}" < /dev/null
+    section dropped 0 "${others[*]}" "$errors"
+  fi
   keep_id "$first"
   section found 0 "$first"
 }
@@ -74,21 +96,39 @@ lock() {
 }
 
 say_what_exists() {
-  section partitions 0 "$(timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a$field%s" 2>&1 < /dev/null)"
-  section accounts 0 "$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null 2> /dev/null | tr '|' "$field")"
+  local said errors
+  hear timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a$field%s" < /dev/null
+  section partitions 0 "$said"
+  hear timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null
+  section accounts 0 "${said//|/$field}"
 }
 
-# What sbatch said and how it ended.
+# ANSWER: the id in what sbatch said. A site's wrapper may print numbers of its own: that of a job by this name is meant,
+# else, where Slurm does not say, the first. Where none was said, a job by this name is.
+id_in() {
+  local line named first=
+  named=$(list_named) || named=
+  while read -r line; do
+    is_id "$line" || continue
+    first=${first:-$line}
+    ! grep -q -x -F -e "${line%%;*}" <<< "$named" || { printf '%s\n' "$line"; return; }
+  done <<< "$1"
+  printf '%s\n' "${named:-$first}" | head -n 1
+}
+
+# CODE: how sbatch ended; it is in `said` what it said.
 take_answer() {
+  local id=
+  [ "$1" -ne 0 ] || id=$(id_in "$said")
   # Kept before it is said: where nobody listens any more, saying it ends this script.
-  [ "$2" -ne 0 ] || keep_id "$(printf '%s\n' "$1" | grep -E -x '[0-9]+(;[^ ]+)?' | tail -n 1)"
-  section made "$2" "$1"
-  if [ "$2" -eq 0 ]; then
+  [ -z "$id" ] || keep_id "$id"
+  section made "$1" "${id:-$said}" "$errors"
+  if [ "$id" ]; then
     # Where another may have done the same meanwhile, all of that name are counted.
     [ "$locked" ] && [ -z "$doubtful" ] || { ids=$(find_named) && [ "$ids" ] && settle $ids; }
-  else
+  elif [ "$1" -ne 0 ]; then
     shopt -s nocasematch
-    [ "$2" -eq 124 ] || [ "$2" -eq 137 ] || [[ $1 =~ $busy ]] || : > .submit
+    [ "$1" -eq 124 ] || [ "$1" -eq 137 ] || [[ $said$errors =~ $busy ]] || : > .submit
     say_what_exists
   fi
 }
@@ -106,5 +146,5 @@ if [ "$only_look" ]; then section absent 0; exit 0; fi
 # The lock goes with sbatch: it holds while sbatch lives, even where this script was killed. Who comes next sees by the
 # lock's file that one was begun, and looks twice.
 trouble=$({ echo begun >> .submit; } 2>&1) || { section unwritable 1 "${trouble##*: }"; exit 0; }
-said=$(timeout 90 "${command[@]}" 2>&1 < /dev/null)
-take_answer "$said" $?
+hear timeout 90 "${command[@]}" < /dev/null
+take_answer $?

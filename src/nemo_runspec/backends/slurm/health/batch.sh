@@ -9,7 +9,7 @@
 nemotron_health() {
   local started=$SECONDS
   ! nemotron_is_told_to_end || return 1
-  nemotron_health_nodes=(`scontrol show hostnames "$SLURM_JOB_NODELIST"`)
+  nemotron_health_nodes=(`nemotron_health_names "$SLURM_JOB_NODELIST"`)
   nemotron_health_folder=$nemotron_job/status/health-$SLURM_JOB_ID-$nemotron_restarts
   declare -gA nemotron_health_at=() nemotron_health_bad=() nemotron_health_done=() nemotron_health_has=()
   declare -gA nemotron_health_reduce=() nemotron_health_votes=() nemotron_health_words=()
@@ -30,6 +30,9 @@ nemotron_health() {
     nemotron_health_tell "${#nemotron_health_nodes[@]} node(s) are fine, after $((SECONDS - started)) s"
   fi
 }
+
+# LIST: the names of nodes, such as those of `n[1-4]`, one on each line. What is said beside them is none.
+nemotron_health_names() { scontrol show hostnames "$1" | grep -x '[A-Za-z0-9][A-Za-z0-9._-]*'; }
 
 # LINE: for whoever follows the batch script's log, and for whoever follows the tasks'.
 nemotron_health_tell() {
@@ -263,7 +266,7 @@ nemotron_health_leave() {
 nemotron_health_excluded() {
   local before
   before=`scontrol show job "$nemotron_id" | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | sed 's/^(null)$//'`
-  { [ -z "$before" ] || scontrol show hostnames "$before"; printf '%s\n' "${!nemotron_health_bad[@]}"; } | sort -u
+  { [ -z "$before" ] || nemotron_health_names "$before"; printf '%s\n' "${!nemotron_health_bad[@]}"; } | sort -u
 }
 
 # How many nodes of the job's partition are left.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 
+from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, read_sections
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
@@ -15,15 +16,16 @@ from nemo_runspec.transport.base import Host
 _SCRIPT = """
 [ -s "$held" ] || exit 0
 nodes=$(cat "$held")
-state=$(timeout 20 squeue --noheader --states=all --jobs="$id" --format='%T %r') || exit 1
+said=$(timeout 20 squeue --noheader --states=all --jobs="$id" --format=$'%F\037%T\037%r') || exit 1
+state=$(sed -n "s/^${id%%_*}\x1f//p" <<< "$said" | tail -n 1)
 case $state in
-  'PENDING JobHeldUser')
+  PENDING$'\037'JobHeldUser)
     timeout 20 scontrol update "JobId=$id" "ExcNodeList=$nodes" && timeout 20 scontrol release "$id" || exit 1
     ;;
-  COMPLETING*) exit 0 ;;
+  '' | COMPLETING*) exit 0 ;;
 esac
 rm -f "$held"
-echo "$nodes"
+section excluded 0 "$nodes"
 """
 
 
@@ -37,7 +39,7 @@ def exclude_and_release(host: Host, job: Asked) -> str:
         UserError: Slurm does not answer, or refuses. Unreachable: the host does not answer.
     """
     words = (f"id={shlex.quote(job.id.partition(';')[0])}", f"held={shlex.quote(job.job_dir)}/status/held")
-    done = host.run("\n".join((*words, _SCRIPT)))
+    done = host.run("\n".join((PRELUDE, *words, _SCRIPT)))
     if done.code:
         said = done.said or "Slurm does not answer"
         raise UserError(
@@ -45,4 +47,4 @@ def exclude_and_release(host: Host, job: Asked) -> str:
             where=host.name,
             remedy=f"scontrol release {job.id}",
         )
-    return done.text.strip()
+    return next((section.said for section in read_sections(done.text) if section.name == "excluded"), "")

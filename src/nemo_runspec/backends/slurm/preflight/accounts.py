@@ -31,7 +31,7 @@ def _unknown(answer: Answer) -> str:
     """Why sacctmgr says nothing."""
     if _setting(answer, "AccountingStorageType").endswith("/none"):
         return "this cluster keeps no accounts, so that any is taken"
-    return f"sacctmgr does not answer: {answer['accounts'].said or 'no word'}"
+    return f"sacctmgr does not answer: {answer['accounts'].reason or 'no word'}"
 
 
 def _account(wanted: str, answer: Answer) -> Check:
@@ -51,8 +51,9 @@ def _account(wanted: str, answer: Answer) -> Check:
 
 
 def _qos(account: str, wanted: str, answer: Answer) -> Check:
-    rows = [row for row in answer["accounts"].rows if len(row) > 2 and account.casefold() in ("", row[0].casefold())]
-    mine = list(dict.fromkeys(name for row in rows or answer["accounts"].rows for name in row[2].split(",") if name))
+    whole = [row for row in answer["accounts"].rows if len(row) > 2]
+    rows = [row for row in whole if account.casefold() in ("", row[0].casefold())]
+    mine = list(dict.fromkeys(name for row in rows or whole for name in row[2].split(",") if name))
     shown = f"your QoS: {', '.join(mine)}" if mine else "you have none: ask the site for one"
     if not wanted:
         return ok("QoS", f"none is named; {shown}")

@@ -6,22 +6,19 @@ section tools 0
 for tool in "${tools[@]}"; do printf '%s\037%s\n' "$tool" "$(type -P "$tool")"; done
 
 ask_slurm() {
-  local said number
+  local said errors number
   ask version sbatch --version || return # as with a SLURM_CONF that names no file: so it is with all of them
   ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'
-  said=$(timeout "$seconds" scontrol ping 2>&1 < /dev/null)
-  section controller $? "$said"
+  hear timeout "$seconds" scontrol ping < /dev/null
+  section controller $? "$said" "$errors"
   [[ $said != *DOWN* || $said == *UP* ]] || return
-  said=$(timeout "$seconds" scontrol show config 2>&1 < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
+  said=$(timeout "$seconds" scontrol show config 2> /dev/null < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
   section config 0 "$said"
   show_partitions || return
   show_nodes
   for ((number = 0; number < ${#drafts[@]}; number += 3)); do
-    said=$(test_it "${drafts[number + 1]}")
-    section "draft;${drafts[number]}" $? "$said"
-    [ -n "${drafts[number + 2]}" ] || continue
-    said=$(test_it "${drafts[number + 2]}")
-    section "unbilled;${drafts[number]}" $? "$said"
+    test_it "draft;${drafts[number]}" "${drafts[number + 1]}"
+    [ -z "${drafts[number + 2]}" ] || test_it "unbilled;${drafts[number]}" "${drafts[number + 2]}"
   done
   show_accounts || return # slurmdbd hangs: neither will it answer the others
   # Each takes some 0.2 s.
@@ -37,25 +34,26 @@ else
 fi
 
 ask_registry() {
-  local said status realm service token
+  local said errors status realm service token
   # Its input is a configuration of curl's: nothing that lets us in stands in a command line.
   manifest() {
-    timeout "$seconds" curl --silent --show-error --head --config - --header "Accept: $accept" "$registry" 2>&1
+    timeout "$seconds" curl --silent --show-error --head --config - --header "Accept: $accept" "$registry"
   }
+  let_in() { printf 'header = "Authorization: Bearer %s"\n' "$token" | manifest; }
   status_of() { sed -n 's/^HTTP\/[0-9.]* \([0-9]*\).*/\1/p' <<< "$1" | tail -n 1; }
   word_of() { sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: *Bearer.*'"$1"'="\([^"]*\)".*/\1/p' <<< "$said"; }
-  said=$(manifest < /dev/null)
+  hear manifest < /dev/null
   status=$(status_of "$said")
   if [ "$status" = 401 ]; then
     realm=$(word_of realm) service=$(word_of service)
     token=$([ -z "$realm" ] || timeout "$seconds" curl --silent --get --data-urlencode "service=$service" \
       --data-urlencode "scope=$scope" "$realm" 2> /dev/null | sed -n 's/.*"\(access_\)\{0,1\}token": *"\([^"]*\)".*/\2/p')
     if [ -n "$token" ]; then
-      said=$(printf 'header = "Authorization: Bearer %s"\n' "$token" | manifest)
+      hear let_in
       status=$(status_of "$said")
     fi
   fi
-  section image 0 "${status:-$(tail -n 1 <<< "$said")}"
+  section image 0 "$status" "$errors"
 }
 
 nearest=$folder

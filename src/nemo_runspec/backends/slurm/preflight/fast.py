@@ -61,11 +61,11 @@ def asked_of_plan(plan: Plan) -> Asked:
 def _options(answer: Answer, asked: Asked) -> list[Check]:
     wanted = asked.drafts[0]
     section = answer[f"draft;{wanted.role}"]
-    if section.code == 0 or section.code in KILLED or is_busy(section.said):
+    if section.code == 0 or section.code in KILLED or is_busy(section.reason):
         return []
     if away := waits_for(section, wanted, answer):
         # Seen in 22.05: sbatch takes such a job where it is only that nodes are down, and it waits for them.
-        return [warning("shape", f"not with the nodes that are up now ({away} are not): {section.said}")]
+        return [warning("shape", f"not with the nodes that are up now ({away} are not): {section.reason}")]
     error = refused(section, wanted, answer)
     return [failed("shape", error.what, error.remedy or "")]
 

@@ -2,10 +2,7 @@
 section tools 0
 printf 'sbatch\037%s\n' "$(type -P sbatch)"
 if type -P sbatch > /dev/null; then
-  said=$(test_it "${drafts[1]}")
-  code=$?
-  section "draft;${drafts[0]}" $code "$said"
-  [ $code -eq 0 ] || { show_partitions; show_nodes; show_accounts; }
+  test_it "draft;${drafts[0]}" "${drafts[1]}" || { show_partitions; show_nodes; show_accounts; }
 else
   ask login bash -lc 'type -P sbatch'
 fi

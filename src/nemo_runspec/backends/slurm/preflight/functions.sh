@@ -3,11 +3,11 @@ type -P timeout > /dev/null || timeout() { shift; "$@"; }
 
 # NAME COMMAND...: a section of what a command says. Fails where there was no answer in time.
 ask() {
-  local name=$1 said code
+  local name=$1 said errors code
   shift
-  said=$(timeout "$seconds" "$@" 2>&1 < /dev/null)
+  hear timeout "$seconds" "$@" < /dev/null
   code=$?
-  section "$name" $code "$said"
+  section "$name" $code "$said" "$errors"
   [ $code -ne 124 ]
 }
 
@@ -20,14 +20,23 @@ for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
   esac
 done
 
-# SCRIPT: whether Slurm would take it. What sbatch's own variables say counts only where the script is silent.
+# NAME SCRIPT: a section: whether Slurm would take it. It answers on its error stream. What sbatch's own variables say
+# counts only where the script is silent.
 test_it() {
-  (
-    for variable in ${!SBATCH_@}; do
-      ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
-    done
-    timeout "$seconds" sbatch --test-only <<< "$1" 2>&1
-  )
+  local said errors code
+  hear submit_it "$2"
+  code=$?
+  section "$1" $code "$said" "$errors"
+  return $code
+}
+
+# SCRIPT
+submit_it() {
+  local variable
+  for variable in ${!SBATCH_@}; do
+    ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
+  done
+  timeout "$seconds" sbatch --test-only <<< "$1"
 }
 
 # What exists, where something is refused; see submit.sh.
@@ -39,20 +48,21 @@ show_nodes() { ask nodes sinfo --all --noheader --format="%R$field%D$field%T"; }
 
 # Fails where there was no answer in time.
 show_accounts() {
-  local said code
-  said=$(timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" \
-    format=account,partition,qos 2>&1 < /dev/null)
+  local said errors code
+  hear timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" \
+    format=account,partition,qos < /dev/null
   code=$?
-  section accounts $code "${said//|/$field}"
+  section accounts $code "${said//|/$field}" "$errors"
   [ $code -ne 124 ]
 }
 
 # WORD: a path as the batch script's shell would read it; fails where it names a variable that is not set.
-path_of() { (set -u; eval "printf '%s' $1") 2>&1; }
+path_of() { (set -u; eval "printf '%s' $1"); }
 
 # NAME WORD
 ask_path() {
-  local path
-  path=$(path_of "$2") || { section "$1" 2 "$path"; return; }
+  local path said errors
+  hear path_of "$2" || { section "$1" 2 '' "$errors"; return; }
+  path=$said
   ask "$1" stat --dereference --format="%s$field%F$field$path" -- "$path"
 }

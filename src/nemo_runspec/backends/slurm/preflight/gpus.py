@@ -8,7 +8,7 @@ from nemo_runspec.backends.slurm.preflight.asking import Answer
 from nemo_runspec.backends.slurm.preflight.draft import Draft
 
 _OPTION = re.compile(r"^#SBATCH --(gpus-per-node|gres)=(\S+)$", re.MULTILINE)
-_COUNT = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::[^:,(]+)?[:=](\d+)(?=[,(]|$)")
+_COUNT = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::[^:,(]+)?[:=]([0-9]{1,9})(?=[,(]|$)")
 
 
 def too_many(draft: Draft, answer: Answer) -> str:

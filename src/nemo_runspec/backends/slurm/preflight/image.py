@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
@@ -43,7 +44,7 @@ def _image(image: Image, answer: Answer) -> Check:
             "image", f"{image.text} is not understood", "write [REGISTRY#]IMAGE[:TAG], or the path of a .sqsh file"
         )
     from_there = "image" in answer
-    status = answer["image"].said if from_there else ask_from_here(image)
+    status = answer["image"].said or answer["image"].reason if from_there else ask_from_here(image)
     return _of_registry(image, status, "the login node" if from_there else "here (the login node has no curl)")
 
 
@@ -53,9 +54,9 @@ def _file(image: Image, answer: Answer) -> Check:
         return failed("image", f"{image.path} names a variable that is not set there", "write the path out")
     if section.code:
         mend = "correct container_image; nemotron kit slurm squash makes such a file of an image"
-        return failed("image", f"{section.said or image.path} (seen from the login node)", mend)
-    size = section.rows[0][0] if section.rows else "0"
-    return ok("image", f"{image.path} is there, {int(size) / 1e9:.1f} GB")
+        return failed("image", f"{section.reason or image.path} (seen from the login node)", mend)
+    size = (whole(section.rows[0][0]) if section.rows else None) or 0
+    return ok("image", f"{image.path} is there, {size / 1e9:.1f} GB")
 
 
 def _of_registry(image: Image, status: str, where: str) -> Check:

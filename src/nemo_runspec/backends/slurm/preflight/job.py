@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.cluster.refusals import refusal
 from nemo_runspec.backends.slurm.preflight import python
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, answer_of
@@ -48,7 +49,7 @@ def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iter
     """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
     rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 8]
     if not rows:
-        yield _no_job(told["job"].said, before)
+        yield _no_job(told["job"].reason, before)
         return
     names = ", ".join(sorted(row[0] for row in rows))
     back = told.column("files", 0)
@@ -98,7 +99,8 @@ def _enroot(rows: list[list[str]]) -> Iterator[Check]:
 
 def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
     wanted = int(question.env.get("gpus_per_node") or 0)
-    few = [f"{row[0]} ({row[4]})" for row in rows if row[4].isdigit() and int(row[4]) < wanted]
+    counts = [(row[0], whole(row[4])) for row in rows]
+    few = [f"{node} ({count})" for node, count in counts if count is not None and count < wanted]
     if wanted and few:
         mend = "ask the site to look at them; until then exclude them in the profile"
         yield failed("GPUs", f"nvidia-smi sees fewer than {wanted} on {', '.join(few)}", mend)

@@ -40,9 +40,9 @@ fi
 printf "node\037%s\037%s\037%s\037%s\037%s\037%s\037%s\n" "$name" "$seen" "$wrote" "$(type -P enroot)" "$gpus" \
   "${missing# }" "$python"
 '
-said=$(timeout "$limit" srun "${given[@]}" bash -c "$on_node" _ "$probe" "$(cat "$probe/here")" \
-  "$find_python" "$patience" "${#commands[@]}" "${commands[@]}" "${paths[@]}" 2>&1 < /dev/null)
-section job $? "$said"
+hear timeout "$limit" srun "${given[@]}" bash -c "$on_node" _ "$probe" "$(cat "$probe/here")" \
+  "$find_python" "$patience" "${#commands[@]}" "${commands[@]}" "${paths[@]}" < /dev/null
+section job $? "$said" "$errors"
 
 # A network file system may show a new file late.
 section files 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED, SLURM, Answer, Asked
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
 
@@ -33,7 +34,7 @@ def _tools(answer: Answer) -> Check:
         return failed(
             "programs there", f"not on PATH there: {', '.join(missing)}", "have them installed on the login node"
         )
-    if tuple(int(part) for part in version.split(".")) < _BASH:
+    if tuple(whole(part) or 0 for part in version.split(".")) < _BASH:
         return failed("programs there", f"bash {version} there is too old", "put bash 4.2 or later first in PATH there")
     seen = f"bash {version}, tar, gzip and others on {node} as {user}; rsync, git, python are not needed there"
     if not answer.path_of("flock"):
@@ -44,11 +45,12 @@ def _tools(answer: Answer) -> Check:
 def _clock(answer: Answer) -> Check:
     """Its clock was read at some time between question and answer: what is certain is the least difference."""
     first, last = (
-        row[number] if len(row) > number else "" for row, number in ((answer.row("host"), 4), (answer.row("end"), 0))
+        whole(row[number]) if len(row) > number else None
+        for row, number in ((answer.row("host"), 4), (answer.row("end"), 0))
     )
-    if not first.isdigit() or not last.isdigit():
+    if first is None or last is None:
         return skipped("clock", "its time was not told")
-    ahead, behind = int(last) - answer.ended, answer.began - int(first) - 1
+    ahead, behind = last - answer.ended, answer.began - first - 1
     if max(ahead, behind) <= _SKEW:
         return ok("clock", "as here, within half a minute")
     word = "ahead of" if ahead > 0 else "behind"
@@ -85,7 +87,8 @@ def _controller(answer: Answer) -> Check:
     said = answer["controller"].said
     if has_slurm(answer):
         return ok("controller", said.split(";")[0] if "UP" in said else "answers")
-    said = said.split(";")[0] or answer["partitions"].said or "Slurm's programs do not answer in time"
+    said = said.split(";")[0] or answer["controller"].reason or answer["partitions"].reason
+    said = said or "Slurm's programs do not answer in time"
     return failed(
         "controller", said, "wait until it is back, or ask the site; jobs can neither be submitted nor asked about"
     )
@@ -94,7 +97,7 @@ def _controller(answer: Answer) -> Check:
 def _accounting(answer: Answer) -> Check:
     if answer["sacct"].code == 0:
         return ok("accounting", "sacct answers")
-    said = answer["sacct"].said or "no answer"
+    said = answer["sacct"].reason or "no answer"
     return warning("accounting", f"sacct: {said}", "nothing to do: states come from squeue and exit markers then")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.doctor.machine import enough
@@ -30,7 +31,7 @@ def checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
 def _folder(answer: Answer) -> Check:
     folder, nearest, kind = (*answer.row("place"), "", "", "")[:3]
     if answer["folder"].code:
-        said = answer["folder"].said or "it took too long"
+        said = answer["folder"].reason or "it took too long"
         return failed(
             "remote_job_dir",
             f"{folder} cannot be written: {said}",
@@ -44,7 +45,7 @@ def _room(answer: Answer) -> Check:
     nearest = (*answer.row("place"), "", "")[1]
     room, inodes = _df(answer, "room"), _df(answer, "inodes")
     if room is None:
-        return skipped("room", f"df does not say: {answer['room'].said or 'no answer'}")
+        return skipped("room", f"df does not say: {answer['room'].reason or 'no answer'}")
     if inodes is not None and inodes[0] > 0 and inodes[1] < _LITTLE_INODES:
         return warning("room", f"only {inodes[1]:,} more files fit into the file system of {nearest}", _ROOM)
     return enough("room", room[1] * 1024, room[0] * 1024, nearest, _ROOM)
@@ -53,8 +54,8 @@ def _room(answer: Answer) -> Check:
 def _df(answer: Answer, name: str) -> tuple[int, int] | None:
     """All and available, out of `df -P`'s second line: name, all, used, available."""
     words = answer[name].lines[-1].split() if answer[name].code == 0 and answer[name].lines else []
-    numbers = [word for word in words[1:4] if word.isdigit()]
-    return (int(numbers[0]), int(numbers[2])) if len(numbers) == 3 else None
+    numbers = [number for number in map(whole, words[1:4]) if number is not None]
+    return (numbers[0], numbers[2]) if len(numbers) == 3 else None
 
 
 def _quota(answer: Answer) -> Check:

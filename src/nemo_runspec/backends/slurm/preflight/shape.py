@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_runspec.backends.slurm.cluster.answer import Section
+from nemo_runspec.backends.slurm.cluster.answer import Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import refusal
 from nemo_runspec.backends.slurm.preflight.accounts import checks as billing
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
@@ -79,7 +79,7 @@ def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Qu
     unbilled = answer[f"unbilled;{draft.role}"]
     if section.code and hidden and f"unbilled;{draft.role}" in answer:
         section, note = unbilled, ", but for account and QoS"
-    if section.code in KILLED or is_busy(section.said):
+    if section.code in KILLED or is_busy(section.reason):
         return warning(name, "sbatch --test-only gave no answer in time", "the controller is busy: try again later")
     if section.code and (away := waits_for(section, draft, answer)):
         seen = f"{described(question)}: not with the nodes that are up now ({away} are not)"
@@ -92,7 +92,7 @@ def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Qu
 
 def _start(section: Section, answer: Answer) -> str:
     """When it might start, where that is not now; `SLURM_TIME_FORMAT=%s` makes it seconds."""
-    found = re.search(r"to start at (\d+) ", f"{section.said} ")
+    found = re.search(r"to start at ([0-9]{1,15}) ", f"{section.reason} ")
     wait = int(found.group(1)) - answer.ended if found else 0
     if wait < _SOON:
         return ""
@@ -102,10 +102,10 @@ def _start(section: Section, answer: Answer) -> str:
 
 def waits_for(section: Section, draft: Draft, answer: Answer) -> str:
     """How many of the partition's nodes are away, such as `1 of 4`; '' where Slurm does not say no just for that."""
-    if NOT_NOW not in section.said or too_many(draft, answer):
+    if NOT_NOW not in section.reason or too_many(draft, answer):
         return ""
     wanted = (draft.partition or "").split(",")
-    nodes = [(int(count), state) for one, count, state in _nodes(answer) if one in wanted or not draft.partition]
+    nodes = [(whole(count) or 0, state) for one, count, state in _nodes(answer) if one in wanted or not draft.partition]
     if not nodes:
         return "some"  # sinfo gave no answer in time
     away = sum(count for count, state in nodes if state not in _USABLE)
@@ -114,8 +114,8 @@ def waits_for(section: Section, draft: Draft, answer: Answer) -> str:
 
 def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
     """Why Slurm would take no such job, with what is known here of it."""
-    error = refusal(section.said, answer.sections)
-    more = too_many(draft, answer) if NOT_NOW in section.said else ""
+    error = refusal(section.reason, answer.sections)
+    more = too_many(draft, answer) if NOT_NOW in section.reason else ""
     return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.jobs.reference import LAST
 from nemo_runspec.processes import user_name
 from nemotron.cli.commands.jobs.cloud import after_deletion, forget, say_unstopped
@@ -241,9 +242,7 @@ def _say_seen(record: JobRecord, as_json: bool) -> None:
 
 
 def _said(record: JobRecord, more: str = "") -> str:
-    code = f", exit code {record.exit_code}" if record.exit_code else ""
-    why = record.reason or record.cause
-    rest = one_line(f"{code}{f': {why}' if why else ''}")
+    rest = one_line(code_and_why(record.exit_code or None, record.reason or record.cause))
     return f"{record.name}:{more} {coloured(record.state, record.state)}{rest}"
 
 

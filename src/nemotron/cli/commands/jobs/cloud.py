@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.remote.diagnosis import platform_of, rows_of
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
 from nemotron.cli.commands.jobs.say import said_when_slow, say
@@ -155,9 +156,8 @@ def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: Seen | None) -
 
 
 def _headline(record: JobRecord) -> str:
-    code = f", exit code {record.exit_code}" if record.over and record.exit_code is not None else ""
-    why = record.reason or record.cause
-    return f"{record.name}: {coloured(record.state, record.state)}{code}{f': {one_line(why)}' if why else ''}"
+    rest = one_line(code_and_why(record.exit_code if record.over else None, record.reason or record.cause))
+    return f"{record.name}: {coloured(record.state, record.state)}{rest}"
 
 
 def _nothing(record: JobRecord, seen: Seen | None) -> str:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.supervise.console import stdout_writer
 from nemotron.cli.commands.jobs.looks import one_line
 from nemotron.cli.commands.jobs.say import say
@@ -81,9 +82,7 @@ def _closing(record: JobRecord) -> list[str]:
         from nemo_runspec.remote.display import closing_lines
 
         return closing_lines(record)
-    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
-    why = record.reason or record.cause
-    return [one_line(f"{record.name}: {record.state}{code}{f': {why}' if why else ''}")]
+    return [one_line(f"{record.name}: {record.state}{code_and_why(record.exit_code, record.reason or record.cause)}")]
 
 
 def _to_its_end(store: JobStore, record: JobRecord, tail: int | None) -> tuple[JobRecord, bool]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.record import code_and_why
 from nemotron.cli.commands.jobs.looks import coloured, one_line, short_time
 from nemotron.cli.text import count
 
@@ -77,9 +78,8 @@ def sweep_row(found: SweepNow) -> tuple[str, ...]:
 def sweep_said(found: SweepNow, more: str = "") -> str:
     """How it ended, in a line."""
     status = found.status
-    code = f", exit code {status.exit_code}" if status.exit_code else ""
-    rest = _remark(found)
-    return f"{found.name}:{more} {coloured(status.state, status.state)}{code}{f': {rest}' if rest else ''}"
+    rest = code_and_why(status.exit_code or None, _remark(found))
+    return f"{found.name}:{more} {coloured(status.state, status.state)}{rest}"
 
 
 def sweep_json(found: SweepNow) -> dict[str, Any]:

@@ -46,8 +46,10 @@ made() { stat -c '%i %Y' -- "$1" 2> /dev/null || :; }
 
 before=`made "$file"`
 exec {lock}>> "$folder/.$name.lock"
-if ! said=`flock --exclusive --nonblock --conflict-exit-code 75 "$lock" 2>&1`; then
-  if [ -z "$said" ]; then
+locked=0
+said=`flock --exclusive --nonblock --conflict-exit-code 75 "$lock" 2>&1` || locked=$?
+if [ "$locked" -ne 0 ]; then
+  if [ "$locked" -eq 75 ]; then
     printf 'another job makes %s now; waiting for it\n' "$name"
     flock --exclusive "$lock" || fail "the lock of $file cannot be had"
     if [ -e "$file" ] && [ "`made "$file"`" != "$before" ]; then tell "another job has just made it"; fi

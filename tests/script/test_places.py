@@ -1,0 +1,46 @@
+"""How a node finds out which it is, on executors of others too."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from jobkit import plan_for
+
+from nemo_runspec import backends
+from nemo_runspec.backends.base import Backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.places import Place
+
+
+@pytest.fixture
+def other(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A backend of somebody else's."""
+    module = ModuleType("other_backend")
+    module.BACKEND = Backend("other", True, (), "", "")
+    monkeypatch.setitem(sys.modules, "other_backend", module)
+    monkeypatch.setitem(backends.BUILTIN, "other", "other_backend")
+    backends.get_backend.cache_clear()
+    yield module
+    backends.get_backend.cache_clear()
+
+
+@pytest.mark.parametrize("executor", ["other", "gone"])
+def test_several_nodes_that_nobody_tells_apart(other: ModuleType, tmp_path: Path, executor: str):
+    """Each would be rank 0 of 1, and end well."""
+    plan = plan_for(tmp_path, executor=executor, nodes=2)
+    with pytest.raises(UserError, match=f"executor '{executor}' does not say how a node finds out which of the 2"):
+        render_job_script(plan, JobLayout(str(tmp_path)))
+    assert render_job_script(plan_for(tmp_path, executor=executor), JobLayout(str(tmp_path)))
+
+
+def test_a_place_that_a_backend_declares(other: ModuleType, tmp_path: Path):
+    other.PLACE = Place(node="${THEIR_RANK}", nodes="${THEIR_COUNT}")
+    other.BACKEND = replace(other.BACKEND, place="other_backend:PLACE")
+    text = render_job_script(plan_for(tmp_path, executor="other", nodes=2), JobLayout(str(tmp_path)))
+    assert "${THEIR_RANK}" in text
+    assert "${THEIR_COUNT}" in text

@@ -26,7 +26,8 @@ class TargetRequest:
     """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call.
 
     `given` names the keys of `env` that were set on the command line; `provided` the paths of this machine that will be
-    there before the job starts, though they may not be now.
+    there before the job starts, though they may not be now. `store`: the folder of the artifacts that the job reads or
+    writes, as the job names it, '' for none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class TargetRequest:
     env: Mapping[str, Any]
     given: frozenset[str] = frozenset()
     provided: frozenset[str] = frozenset()
+    store: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommitted
+from nemo_runspec.planning import kept
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
 from nemo_runspec.planning.model import AutoMount, Package, Plan
@@ -205,7 +206,8 @@ def _cost(plan: Plan) -> list[str]:
 def _warnings(plan: Plan) -> list[str]:
     said = left_behind(plan.package)
     lines = [line for line in plan.warnings if line not in said]
-    lines += [f"before submission: {line}" for line in (*plan.unfilled, *problem_lines(plan.package))]
+    open_lines = (*plan.unfilled, *problem_lines(plan.package), *kept.problem_lines(plan))
+    lines += [f"before submission: {line}" for line in open_lines]
     return [paint("warnings", "bold"), *(paint(f"  {clean(line)}", "yellow") for line in lines)] if lines else []
 
 

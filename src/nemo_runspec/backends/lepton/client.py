@@ -36,15 +36,12 @@ class LeptonProvider:
     """One object without state; connections are shared by a thread."""
 
     def check(self, plan: Plan) -> None:
-        """As `Provider.check`: there is a login, and nothing would be lost."""
-        from nemo_runspec.backends.lepton.resolve import refuse_loss
-
+        """As `Provider.check`: there is a login."""
         try:
             find_login()
         except UserError as error:
             remedy = f"{error.remedy}; --dry-run shows the plan without one"
             raise UserError(f"{error.what}; nothing was submitted", where=error.where, remedy=remedy) from None
-        refuse_loss(plan)
 
     def place(self, plan: Plan) -> Handle:
         """As `Provider.place`."""

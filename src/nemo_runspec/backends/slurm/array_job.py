@@ -130,6 +130,7 @@ class SlurmArray:
             parts.contents,
             archive=self._archive,
             digest=self._digest,
+            store=array.plan.target.store or "",
             folders=[] if "code" in array.links else [f"{folder_of(task)}/code" for task in tasks],
             links={f"{folder_of(task)}/{name}": to for name, to in array.links.items() for task in tasks},
             secret_files={f"{folder_of(task)}/secrets.env": values for task, values in enumerate(secrets)},

@@ -86,7 +86,9 @@ class SlurmProvider:
             from nemo_runspec.backends.slurm.containers.build import make_ready
 
             make_ready(host, plan, say)
-        stage(host, plan.job_dir, Cargo(texts, parts.contents, submission.secrets, archive, digest), found)
+        store = plan.target.store or ""
+        cargo = Cargo(texts, parts.contents, submission.secrets, archive, digest, store)
+        stage(host, plan.job_dir, cargo, found)
         send_mounts(host, plan.job_dir, parts.mounts, say)
         handle = {**self.place(plan), "slurm": found.cluster.slurm}
         return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))

@@ -7,6 +7,7 @@ must() {
 
 parent=${job%/*} name=${job##*/}
 if [ -d "$job" ]; then section end 0; exit 0; fi
+[ -z "$store" ] || must mkdir -p -- "$store"
 must mkdir -p "$parent"
 umask 077
 rm -rf -- "$parent/.$name."*   # of a submission that was cut off

@@ -204,13 +204,13 @@ class LeptonProvider:
         return "" if job is None else id_of(job)
 
     def _rest(self, handle: Handle, seen: Seen) -> Rest:
-        from nemo_runspec.cloud.pod.marker import metrics_history, outputs_of
+        from nemo_runspec.cloud.pod.marker import inputs_of, metrics_history, outputs_of
 
         if seen.detail is None:
             return Rest()
         log: bytes = seen.detail.log
         diagnosis = self.diagnose(handle, seen) if seen.state == "failed" else None
-        return Rest(metrics_history(log), outputs_of(log), diagnosis)
+        return Rest(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
 
     def _event_log(self, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
         events, start = self.events(handle), offsets.get(_EVENTS, 0)

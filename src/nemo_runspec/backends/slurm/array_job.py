@@ -119,7 +119,7 @@ class SlurmArray:
 
     def _own(self, task: int) -> dict[str, str]:
         if task not in self._made:
-            self._made[task] = job_files(self.array.members[task], Rendering((self.array.script(task),), ()))
+            self._made[task] = job_files(self.array.members[task], Rendering(self.array.own(task), ()))
         return self._made[task]
 
     def _cargo(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> Cargo:

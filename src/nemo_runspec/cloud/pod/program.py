@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.layout import job_layout, run_dir
@@ -38,7 +39,7 @@ def pod_files(plan: Plan, *, kind: str) -> tuple[RenderedFile, ...]:
     Args:
         kind: `lepton` or `dgxcloud`: whose variables say which node a pod is.
     """
-    script = render_pod_script(plan, kind=kind, outputs=declared_outputs(plan), versions=versions(plan))
+    script = render_pod_script(plan, kind=kind, outputs=declared_outputs(plan), versions=versions_of(plan))
     files = (
         RenderedFile("job script", "job.sh", render_job_script(plan, job_layout(plan))),
         RenderedFile("pod script", POD_SCRIPT, script),
@@ -70,12 +71,6 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
 def declared_outputs(plan: Plan) -> dict[str, str]:
     """Name → path, of what the recipe makes."""
     return {artifact.name: artifact.path for artifact in plan.produces if artifact.path}
-
-
-def versions(plan: Plan) -> list[str]:
-    """Those of them that are a version of an artifact: `latest` beside them points to the newest."""
-    made = (artifact.path for artifact in plan.produces if artifact.path and artifact.artifact)
-    return [path for path in made if path.endswith(f"/{plan.name}")]
 
 
 def _head(plan: Plan, kind: str) -> Iterator[str]:

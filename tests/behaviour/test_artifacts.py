@@ -82,3 +82,15 @@ def test_failed_version(bench):
     good = chain.made()
     assert bench.nemotron("mine", "make", "--run", "target", "++run.env.env_vars.CODE='3'").code == 3
     assert chain.read() == good
+
+
+def test_store_elsewhere(bench):
+    """A folder of artifacts that the job would not see is mounted for it, or the job is refused: nothing is lost."""
+    chain, root = Chain(bench), bench.project.folder / "elsewhere"
+    done = bench.nemotron("mine", "make", "--run", "target", f"run.artifacts.root={root}")
+    if bench.rig.name in ("lepton", "dgxcloud"):
+        done.refuses("output 'model' would be lost when the job ends", str(root), "add to ")
+        assert bench.nemotron("jobs", "list", "--json").json == []
+    else:
+        done.succeeds()
+        assert (root / chain.artifact / "latest" / "by").read_text() == bench.newest()

@@ -149,7 +149,9 @@ def test_the_same_path_outside_the_container():
     assert Storage(whole=True).source_of("/else") == "/else"
 
 
-@pytest.mark.parametrize("path", ["/", "/usr", "/opt/", "/proc/x", "/dev/shm", "relative", "/a:b", "/a,b", "/a/../usr"])
+@pytest.mark.parametrize(
+    "path", ["/", "/usr", "/opt/", "/proc/x", "/dev/shm", "relative", "/a:b", "/a,b", "/a b", "/a/../usr"]
+)
 def test_nothing_is_mounted_unasked_over_what_an_image_needs(path):
     assert not may_be_mounted_over(path)
 

@@ -151,7 +151,7 @@ def may_be_mounted_over(path: str) -> bool:
     return (
         path.startswith("/")
         and ".." not in path.split("/")
-        and not any(sign in path for sign in ":,\n")
+        and not re.search(r"[:,\s]", path)
         and plain not in OF_IMAGES
         and not any(below(plain, folder) for folder in _OF_KERNEL)
     )

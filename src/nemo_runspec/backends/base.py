@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from nemo_runspec.supervise.worker import Worker
 
 
+_ALONE = "a-profile"
+
+
 @dataclass(frozen=True)
 class TargetRequest:
     """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call.
@@ -122,6 +125,14 @@ class Backend:
     def make_target(self, request: TargetRequest) -> Any:
         """The frozen target of a plan. Raises `UserError` for what this backend cannot do."""
         return _load(self.target)(request)
+
+    def target_alone(self, env: Mapping[str, Any], mode: str = "batch", store: str = "", name: str = _ALONE) -> Any:
+        """The target of a profile's merged values alone, whatever its recipe. Raises `UserError` as `make_target`.
+
+        Args:
+            store: the folder of artifacts, '' where the job has none.
+        """
+        return self.make_target(TargetRequest(name, mode, "", "torchrun", env, store=store))
 
     def make_rendering(self, plan: Any) -> Rendering | None:
         """The exact texts of a plan, or None where this backend's renderer is not built yet."""

@@ -96,7 +96,7 @@ def test_a_chain_by_dependencies(cluster: Cluster, tmp_path: Path):
 
 def test_a_store_that_no_mount_holds_is_mounted_for_the_container(cluster: Cluster, tmp_path: Path):
     """As in an env file that names `[artifacts] root` besides a profile with a container and other mounts."""
-    image = cluster.lab.image("versions")
+    image = cluster.lab.image("versions-mounted")
     (tmp_path / "data").mkdir()
     cluster.profile(
         tmp_path,
@@ -114,7 +114,7 @@ def test_a_store_that_no_mount_holds_is_mounted_for_the_container(cluster: Clust
 
 def test_a_store_behind_a_mount_is_registered_where_it_lies(cluster: Cluster, tmp_path: Path):
     """The container calls it otherwise than the batch shell, which registers it."""
-    image = cluster.lab.image("versions")
+    image = cluster.lab.image("versions-behind")
     (tmp_path / "mydata").mkdir()
     cluster.profile(
         tmp_path,

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.slurm.arguments import shell_word
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.time import hours
+from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 

@@ -16,8 +16,8 @@ from support import ENV_TOML, HEADER, PROFILES, REPOSITORY, SEED_BLOCKS, Outcome
 
 from nemo_runspec.backends import BUILTIN
 from nemo_runspec.config.overrides import parse_override
+from nemo_runspec.doctor.envcheck import check_env_file
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.profiles.check import check_env_file
 from nemo_runspec.profiles.envfile import load_env_file
 from nemo_runspec.profiles.fieldset import fields_of
 

@@ -10,6 +10,7 @@ import pytest
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.lepton.fields import mounting_point
+from nemo_runspec.backends.lepton.spec import make_spec, merged
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
 
@@ -78,7 +79,12 @@ def test_where_a_volume_is_mounted_when_the_profile_says_nothing(folder, place):
     ("env", "shared", "said"),
     [
         ({"mounts": [MOUNT]}, True, []),
-        ({"mounts": [MOUNT], "nemo_run_dir": "/data"}, False, ["nemo_run_dir '/data' is on none of mounts"]),
+        ({"mounts": [MOUNT], "nemo_run_dir": "/opt"}, False, ["nemo_run_dir '/opt' is on none of mounts: what"]),
+        (
+            {"mounts": [MOUNT], "nemo_run_dir": "/data"},
+            True,
+            ["nemo_run_dir '/data' is on none of mounts: the node group's volume will be mounted at /data"],
+        ),
         ({}, True, ["nemo_run_dir '/mnt/data/run' is on none of mounts: the node group's volume"]),
         ({"mounts": [MOUNT], "queue_priority": "mid-4000"}, True, ["queue_priority: Lepton takes this only"]),
         (
@@ -121,9 +127,31 @@ def test_where_outputs_go_by_default(monkeypatch):
     assert target_of(mounts=[MOUNT], outputs=["/out"], env_vars={"S3_BUCKET_NAME": "b"}).output_url == "s3://b/results"
     assert target_of(mounts=[MOUNT]).output_url == ""
     told = target_of(mounts=[MOUNT], cloud_metadata=True, inputs={"/in": "s3://data/x"})
-    assert (told.cloud_metadata, told.storage) == (("data", "team"), ("/mnt/data",))
+    assert told.cloud_metadata == ("data", "team")
+    assert [mount.target for mount in told.storage("").mounts] == ["/mnt/data"]
     monkeypatch.delenv("S3_BUCKET_NAME")
     with pytest.raises(UserError, match=r"^outputs: output_url does not say"):
         target_of(mounts=[MOUNT], outputs=["/out"])
     with pytest.raises(UserError, match=r"^cloud_metadata: no bucket is named"):
         target_of(mounts=[MOUNT], cloud_metadata=True)
+
+
+def test_mounts_of_a_custom_spec_hold_the_directory_for_jobs_too():
+    """They stand beside the volume that is looked for, and where they hold the directory, none is."""
+    custom = {"mounts": [{"path": "/", "mount_path": "/mnt/own", "from": "node-nfs:v"}]}
+    target = target_of(nemo_run_dir="/mnt/own/run", custom_spec=custom)
+    assert (target.shared, target.mounted_at, target.warnings) == (True, "", ())
+    target = target_of(nemo_run_dir="/nemo_run", custom_spec=custom)
+    assert (target.shared, target.mounted_at) == (True, "/nemo_run")
+    spec, replaced = merged(make_spec(target, 1, (), ()), custom)
+    assert spec["mounts"] == ["MOUNT", *custom["mounts"]] and replaced == []
+
+
+def test_nodes_that_cannot_meet_are_refused():
+    unfilled = target_of(nemo_run_dir="/opt", mounts=[MOUNT], nodes=2).unfilled
+    assert unfilled == ("nemo_run_dir '/opt' is on none of mounts: 2 nodes share no directory",)
+    read_only = [{**MOUNT, "mount_options": {"read_only": True}}]
+    target = target_of(nemo_run_dir=f"{MOUNT['mount_path']}/run", mounts=read_only, nodes=2)
+    why = "is on /mnt/data, which is read-only"
+    assert target.unfilled == (f"nemo_run_dir '/mnt/data/run' {why}: 2 nodes share no directory",)
+    assert target.mounted_at == ""

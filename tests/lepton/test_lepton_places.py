@@ -11,9 +11,9 @@ from leptonkit import api_of
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import fill_mounts
-from nemo_runspec.backends.lepton.resolve import refuse_loss
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.kept import problems_of
 from nemo_runspec.planning.model import Artifact
 
 H100 = "ng-h100-4f2a"
@@ -142,25 +142,23 @@ def making(top, *paths, outputs=(), mounts=()):
         ({"outputs": ("/scratch/run", "/scratch/runs/m")}, (1,)),
         ({"mounts": (at("/scratch/runs/"),)}, (0,)),
         ({"mounts": (at("/scratch/runs/model/x"),), "outputs": ("/scratch/run/./a/",)}, (1,)),
+        ({"outputs": ("/logs", "/scratch/run/a/", "/scratch/runs")}, ()),
+        ({"mounts": (at("/scratch/"),)}, ()),
+        ({"mounts": (at("/scratch/run"),), "outputs": ("/scratch/runs",)}, ()),
     ],
 )
 def test_what_neither_a_mount_nor_an_output_holds_is_refused(tmp_path, places, lost):
     paths = ("/scratch/run/a", "/scratch/runs/model")
-    with pytest.raises(UserError) as caught:
-        refuse_loss(making(tmp_path, *paths, **places))
-    named = ", ".join(f"model-{number} ({paths[number]})" for number in lost)
-    assert str(caught.value.what) == (
-        f"nemo_run_dir '/run' is on none of mounts: {named} would be lost when the job ends; nothing was submitted"
-    )
+    found = [problem.what for problem in problems_of(making(tmp_path, *paths, **places))]
+    assert found == [
+        f"output 'model-{number}' would be lost when the job ends: {paths[number]} is on none of mounts"
+        for number in lost
+    ]
 
 
-@pytest.mark.parametrize(
-    "places",
-    [
-        {"outputs": ("/logs", "/scratch/run/a/", "/scratch/runs")},
-        {"mounts": (at("/scratch/"),)},
-        {"mounts": (at("/scratch/run"),), "outputs": ("/scratch/runs",)},
-    ],
-)
-def test_what_a_mount_or_an_output_holds_is_not_lost(tmp_path, places):
-    refuse_loss(making(tmp_path, "/scratch/run/a", "/scratch/runs/model", None, **places))
+def test_mounts_of_a_profile_and_the_node_groups_volume_besides(lepton_lab, api):
+    """A directory for jobs on none of the mounts gets one of its own, whatever else is mounted."""
+    target = replace(target_of(at("/users")), mounted_at="/nemo_run")
+    found = fill_mounts(api, target, api.node_group(H100))
+    assert found["MOUNT_0_FROM"] == "node-nfs:lustre"
+    assert [mount["mount_path"] for mount in found["MOUNT"]] == ["/nemo_run"]

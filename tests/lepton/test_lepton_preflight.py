@@ -175,7 +175,7 @@ def test_what_is_odd(doctor: Doctor, lepton_lab: LeptonLab, registry: RegistryLa
     says(told, "shape", "warning", "has 8 GPUs, gpus_per_node is 4")
     says(told, "image", "warning", "does not tell strangers", "image_pull_secrets")
     told = doctor(nemo_run_dir="/elsewhere", node_group="a100-pool", resource_shape=None, can_preempt=True)
-    says(told, "nemo_run_dir", "warning", "lost when it ends")
+    says(told, "profile", "warning", "the node group's volume will be mounted at /elsewhere")
     says(told, "queue", "warning", "a100-pool has no quota")
 
 

@@ -26,7 +26,7 @@ from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.local.worker import job_environment
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
-from nemo_runspec.planning.model import Artifact, PythonEnv
+from nemo_runspec.planning.model import Artifact, EnvVar, PythonEnv
 from nemo_runspec.supervise.client import run
 from nemo_runspec.supervise.submission import Submission
 
@@ -244,26 +244,31 @@ def raising(error):
     return hook
 
 
-def test_outputs_are_recorded_and_named_after_a_success(tmp_path, call, monkeypatch):
-    made = []
-    monkeypatch.setattr("nemo_runspec.supervise.job.register", made.append)
-    plan = plan_for(tmp_path, f"import os; os.makedirs({str(tmp_path / 'out')!r})")
-    plan = replace(plan, produces=(Artifact("model", "model", path=str(tmp_path / "out")), Artifact("x", "y")))
+def making(top, script, **values):
+    """A plan that makes a version of `my-model`, and an output whose path was named."""
+    plan = plan_for(top, f"import os; os.makedirs(os.environ['MADE'])\n{script}", **values)
+    made = top / "store" / "my-model" / plan.name
+    produces = (Artifact("model", "model", artifact="my-model", path=str(made)), Artifact("x", "y", path=str(top)))
+    return replace(plan, produces=produces, env=(EnvVar("MADE", str(made), "test"),)), made
+
+
+def test_outputs_are_recorded_and_the_job_registers_its_versions_after_a_success(tmp_path, call):
+    plan, made = making(tmp_path, "")
     assert call(plan)[0] == 0
-    assert made == [plan]
-    assert dict(record(plan).outputs) == {"model": str(tmp_path / "out")}
-    failing = plan_for(tmp_path, "raise SystemExit(1)", name="test-job-1120-failing0")
+    assert dict(record(plan).outputs) == {"model": str(made), "x": str(tmp_path)}
+    assert (made.parent / "latest").readlink() == Path(made.name)
+    failing, made = making(tmp_path, "raise SystemExit(1)", name="test-job-1120-failing0")
     assert call(failing)[0] == 1
-    assert made == [plan]
+    assert made.is_dir() and (made.parent / "latest").readlink() == Path(plan.name)
 
 
-@pytest.mark.parametrize("error", [UserError("latest cannot be moved"), OSError(28, "No space left on device")])
-def test_a_success_stays_one_where_what_was_made_cannot_be_named(tmp_path, call, monkeypatch, error):
-    monkeypatch.setattr("nemo_runspec.supervise.job.register", raising(error))
-    plan = plan_for(tmp_path)
-    code, _, notes = call(plan)
+def test_a_success_stays_one_where_what_was_made_cannot_be_registered(tmp_path, call):
+    (tmp_path / "store" / "my-model" / "latest" / "full").mkdir(parents=True)
+    plan, made = making(tmp_path, "")
+    code, out, _ = call(plan)
     assert (code, record(plan).state) == (0, "succeeded")
-    assert notes.splitlines()[-1] == f"{plan.name}: succeeded, but {error}"
+    said = f"nemotron: {made.parent}/latest could not be set to {made.name}: "
+    assert said in out + (Path(plan.job_dir) / "logs" / "job.log").read_text()
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import ENV_TOML, REPOSITORY, SEED_BLOCKS
 
 from nemo_runspec.backends import BUILTIN
+from nemo_runspec.doctor.envcheck import check_env_file
 from nemo_runspec.field import TYPES
-from nemo_runspec.profiles.check import check_env_file
 from nemo_runspec.profiles.envfile import load_env_file
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.schema import env_schema
@@ -199,3 +199,93 @@ def test_what_only_the_backend_knows_to_be_lacking(project, nemotron):
     assert outcome.code == 2
     assert outcome.err.count("host is not set") == 1
     assert outcome.err.count("time is still a placeholder") == 1
+
+
+LEPTON = """
+executor = "lepton"
+container_image = "i"
+nemo_run_dir = "/mnt/run"
+mounts = [{ path = "/", mount_path = "/mnt", from = "node-nfs:v" }]
+"""
+DGX = """
+executor = "dgxcloud"
+base_url = "https://x"
+client_id = "c"
+client_secret = "s"
+project_name = "p"
+container_image = "i"
+pvc_nemo_run_dir = "/pvc/run"
+pvcs = [{ claimName = "c", path = "/pvc" }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ('[a]\nexecutor = "slurm"\npackager = "hybrid"\n', 3, "needs packager_sub_packagers"),
+        ('[a]\nexecutor = "slurm"\npackager = "pattern"\n', 3, "needs packager_include_pattern"),
+        (
+            '[a]\nexecutor = "slurm"\npackager = "hybrid"\npackager_sub_packagers = { x = { packager = "zip" } }\n',
+            4,
+            "must be git or pattern",
+        ),
+        (f'[artifacts]\nroot = "/elsewhere"\n[a]{LEPTON}', 2, "artifacts would be lost when a job ends: /elsewhere"),
+        (f'[artifacts]\nroot = "/elsewhere"\n[a]{DGX}', 2, "/elsewhere is on none of pvcs"),
+        (f'[a]{LEPTON}nodes = 2\n'.replace('"/mnt/run"', '"/opt/run"').replace('"/mnt",', '"/opt/run/x",'), 4, ""),
+        (
+            f'[a]{LEPTON}nodes = 2\n'.replace('from = "node-nfs:v"', 'mount_options = { read_only = true }'),
+            4,
+            "nemo_run_dir '/mnt/run' is on /mnt, which is read-only: 2 nodes share no directory",
+        ),
+        (f'[a]{LEPTON}env_vars = {{ NEMO_RUN_DIR = "/s" }}\n', 6, "outputs would be lost when a job ends: /s is on"),
+        (
+            '[artifacts]\nroot = "/d/a"\n[a]\nexecutor = "docker"\ncontainer_image = "i"\nmounts = ["/tmp:/d:ro"]\n',
+            2,
+            "/d/a is on /d, which is read-only",
+        ),
+        (
+            '[artifacts]\nroot = "/d/a"\n[a]\nexecutor = "slurm"\ncontainer_image = "i"\nmounts = ["/dev/shm:/d"]\n',
+            2,
+            "/d/a is on /d, which is gone with the job",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_submission_would_refuse_is_found_with_its_line(check, text, line, what):
+    errors = check(text).errors
+    if not what:
+        assert errors == (), "a volume is mounted there besides"
+        return
+    (error,) = errors
+    assert what in error.what
+    assert f"env.toml:{line} " in error.where
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[artifacts]\nroot = "/elsewhere"\n[a]\nexecutor = "slurm"\nmounts = ["/data:/data"]\ncontainer_image = "i"\n',
+        '[artifacts]\nroot = "/elsewhere"\n[a]\nexecutor = "docker"\ncontainer_image = "i"\n',
+        '[artifacts]\nroot = "/elsewhere"\n[a]\nnproc_per_node = 1\n',
+        '[artifacts]\nroot = "/data/x"\n[a]\nexecutor = "slurm"\nmounts = ["/data:/data:ro"]\n',
+        f'[artifacts]\nroot = "/mnt/x"\n[a]{LEPTON}',
+        f'[artifacts]\nroot = "/elsewhere"\n[a]{LEPTON}outputs = ["/elsewhere"]\noutput_url = "s3://b/o"\n',
+    ],
+)
+def test_a_store_that_is_mounted_or_copied_away_is_fine(check, text):
+    assert check(text).errors == ()
+
+
+MISTAKES = (
+    'packager = "hybrid"', 'account = "YOUR-ACCOUNT"', "acount = 1", 'nodes = "two"', 'account = "${oc.env:NOT_SET}"',
+    'mounts = ["x"]\ncontainer_image = "i"', 'time = "soon"', 'host = "h"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_parents_mistake_is_reported_once_at_its_line(check, monkeypatch, mistake):
+    monkeypatch.delenv("NOT_SET", raising=False)
+    text = (
+        f'[p]\nexecutor = "slurm"\n{mistake}\n[a]\nextends = "p"\n[b]\nextends = "p"\nqos = "x"\n[c]\nextends = "a"\n'
+    )
+    (error,) = check(text).errors
+    assert "env.toml:3 [p]" in error.where

@@ -1,17 +1,21 @@
-"""The file store of artifacts: `<root>/<artifact>/<version>/`, and `latest`, a link that is moved when a job succeeds.
+"""The file store of artifacts: `<root>/<artifact>/<version>/`, and `latest`, a link to the newest version.
 
-A version is named after the job that made it. A consumer on another machine reads through `latest`; on this machine a
-plan names the version itself, so that a later run of the producer does not change a job that was planned before.
+A version is named after the job that made it, and registered by that job itself, where it ran, when it has ended well
+(`nemotron_register` of `script/values.sh`). On this machine a plan names the version that it will read; elsewhere that
+is the newest when the job starts, which the job finds out, keeps to, and reports (`script/inputs.sh`).
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Artifact, Plan
 
 LATEST = "latest"
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./@%=+-]+")
+"""Paths whose text is the same in a shell, in YAML and for sed; others are read through `latest`."""
 
 
 def version_path(root: str, artifact: str, job: str) -> str:
@@ -33,26 +37,28 @@ def resolve_latest(root: str, artifact: str) -> str | None:
         return None
 
 
-def register(plan: Plan) -> list[str]:
-    """After a local job has succeeded: points `latest` of everything it produced at its version.
+def versions_of(plan: Plan) -> tuple[str, ...]:
+    """The folders that become the newest version of their artifact once the job has ended well.
 
-    Returns the paths that are now the newest. What the job did not write is left as it was, and so are folders that
-    are not the store's: an output whose path the user named has no versions.
-
-    Raises:
-        UserError: `latest` of one of them cannot be moved; that of the others has been.
+    What the job does not write stays as it was, and so does a folder that is not the store's: an output whose path the
+    user named has no versions.
     """
-    done, problems = [], []
-    for version in (Path(a.path) for a in plan.produces if a.path and _is_version(a, plan.name)):
-        try:
-            if version.is_dir():
-                _point_at(version, version.parent / LATEST, plan.name)
-                done.append(str(version))
-        except OSError as error:
-            problems.append(f"{version.parent / LATEST} cannot be pointed at {version.name}: {error.strerror}")
-    if problems:
-        raise UserError("; ".join(problems))
-    return done
+    return tuple(str(artifact.path) for artifact in plan.produces if _is_version(artifact, plan.name))
+
+
+def newest_inputs(plan: Plan) -> dict[str, str]:
+    """Input → the path of the newest version, of those that are found out when the job starts."""
+    stored = {a.name: a.path for a in plan.consumes if a.path and a.artifact and _is_newest(a.path, a.artifact)}
+    return {name: path for name, path in stored.items() if _PLAIN.fullmatch(path)}
+
+
+def known_inputs(plan: Plan) -> dict[str, str]:
+    """Input → its path, of those that the plan itself names."""
+    return {a.name: a.path for a in plan.consumes if a.path and not (a.artifact and _is_newest(a.path, a.artifact))}
+
+
+def _is_newest(path: str, artifact: str) -> bool:
+    return path.endswith(latest_path("", artifact))
 
 
 def _is_version(artifact: Artifact, job: str) -> bool:
@@ -60,14 +66,3 @@ def _is_version(artifact: Artifact, job: str) -> bool:
     return bool(
         artifact.path and artifact.artifact and artifact.path.endswith(version_path("", artifact.artifact, job))
     )
-
-
-def _point_at(version: Path, link: Path, job: str) -> None:
-    scratch = link.with_name(f".{link.name}.{job}")
-    scratch.unlink(missing_ok=True)
-    try:
-        scratch.symlink_to(version.name)
-        scratch.replace(link)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from nemo_runspec.supervise.worker import Worker
 
 
+_ALONE = "a-profile"
+
+
 @dataclass(frozen=True)
 class TargetRequest:
     """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call.
 
     `given` names the keys of `env` that were set on the command line; `provided` the paths of this machine that will be
-    there before the job starts, though they may not be now.
+    there before the job starts, though they may not be now. `store`: the folder of the artifacts that the job reads or
+    writes, as the job names it, '' for none.
     """
 
     name: str
@@ -36,6 +40,7 @@ class TargetRequest:
     env: Mapping[str, Any]
     given: frozenset[str] = frozenset()
     provided: frozenset[str] = frozenset()
+    store: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,14 @@ class Backend:
     def make_target(self, request: TargetRequest) -> Any:
         """The frozen target of a plan. Raises `UserError` for what this backend cannot do."""
         return _load(self.target)(request)
+
+    def target_alone(self, env: Mapping[str, Any], mode: str = "batch", store: str = "", name: str = _ALONE) -> Any:
+        """The target of a profile's merged values alone, whatever its recipe. Raises `UserError` as `make_target`.
+
+        Args:
+            store: the folder of artifacts, '' where the job has none.
+        """
+        return self.make_target(TargetRequest(name, mode, "", "torchrun", env, store=store))
 
     def make_rendering(self, plan: Any) -> Rendering | None:
         """The exact texts of a plan, or None where this backend's renderer is not built yet."""

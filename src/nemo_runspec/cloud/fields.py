@@ -115,11 +115,6 @@ class CloudTarget:
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
-    @property
-    def storage(self) -> tuple[str, ...]:
-        """Where storage that outlives the pods is mounted in them; each backend's own."""
-        return ()
-
 
 def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a `CloudTarget` from a merged profile, but for those that a backend finds out."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.pod.program import declared_outputs, versions
+from nemo_runspec.cloud.pod.program import declared_outputs
 from nemo_runspec.planning.model import Plan
 
 
@@ -32,7 +32,6 @@ def handle_of(plan: Plan) -> dict[str, Any]:
             "action": target.on_timeout,
         },
         "outputs": declared_outputs(plan),
-        "versions": versions(plan),
         "profile": plan.profile,
         "env_file": plan.env_file,
     }

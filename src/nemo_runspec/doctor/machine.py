@@ -150,7 +150,7 @@ def here() -> Iterator[Check]:
 
 def env_file() -> Iterator[Check]:
     """The env file in force: found, readable, and nothing wrong with it."""
-    from nemo_runspec.profiles.check import check_env_file
+    from nemo_runspec.doctor.envcheck import check_env_file
     from nemo_runspec.profiles.envfile import load_env_file
     from nemo_runspec.profiles.find import DEFAULT_NAME, find_env_file
 

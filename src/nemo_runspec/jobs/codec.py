@@ -16,7 +16,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
-    **dict.fromkeys(("outputs", "package", "metrics", "handle", "facts", "diagnosis"), (dict,)),
+    **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "facts", "diagnosis"), (dict,)),
     **dict.fromkeys(("argv", "overrides", "states"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
     "elapsed": (int, float, _NONE),
@@ -127,7 +127,15 @@ def _check(record: JobRecord) -> None:
             raise ValueError(f"its {name} cannot be {value!r}")
     if not all(type(value) in (int, float) for value in record.metrics.values()):
         raise ValueError("its metrics hold something else than numbers")
-    texts = (*record.argv, *record.overrides, *record.outputs, *record.outputs.values(), *record.metrics)
+    texts = (
+        *record.argv,
+        *record.overrides,
+        *record.outputs,
+        *record.outputs.values(),
+        *record.inputs,
+        *record.inputs.values(),
+        *record.metrics,
+    )
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it holds something else where a text should be")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.artifacts.store import known_inputs
 from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, now
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def planned_record(
         package=_package(plan.package),
         retry_of=retry_of,
         handle=dict(handle),
+        inputs=known_inputs(plan),
     )
 
 

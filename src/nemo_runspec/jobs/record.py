@@ -74,7 +74,8 @@ class JobRecord:
         states: oldest first; the last is the job's state.
         elapsed: seconds from `running` to the end, None before.
         signal: number of the signal that ended it. `cause`: why it failed, in words.
-        outputs: name → path of what it produced.
+        outputs: name → path of what it produced. `inputs`: name → path of what it reads, as far as it is known: the
+            newest version of an artifact once the job that reads it has said which one it was.
         launcher: None for a job that nobody watches over from here.
         process: the job script's own process, for a job of this machine. `container`: the id of the one it runs in.
         group: the sweep it is a member of. `overrides`: what was set on the command line, redacted.
@@ -115,6 +116,7 @@ class JobRecord:
     handle: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
     schema: int = RECORD_SCHEMA
 
     @property

@@ -73,6 +73,15 @@ def parts_of(kind: str, options: Mapping[str, Any]) -> tuple[Part, ...]:
     return tuple(_sub_part(str(name), table, at_root, dirty) for name, table in tables.items())
 
 
+def set_options(env: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The options that a profile sets. `dirty` is one where there is a git part and it is not the default."""
+    given = {
+        k: v for k, v in env.items() if isinstance(k, str) and k.startswith(PREFIX) and v not in (None, [], "", {})
+    }
+    dirty = env.get(DIRTY) or "warn"
+    return given | ({DIRTY: dirty} if dirty != "warn" and kind in ("git", "hybrid") else {})
+
+
 def has_git(kind: str, options: Mapping[str, Any]) -> bool:
     """Whether anything of a package is taken from a commit. Raises nothing, whatever the options are."""
     tables = without_prefix(options).get(PARTS) or {}

@@ -15,7 +15,7 @@ from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError, inert
 from nemo_runspec.packaging.gitpart import commit_of, repository_around
 from nemo_runspec.packaging.model import LINK, Contents, Entry, Unready
-from nemo_runspec.packaging.options import DIRTY, PREFIX, Part, has_git, parts_of
+from nemo_runspec.packaging.options import Part, has_git, parts_of, set_options
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
 from nemo_runspec.packaging.said import names_in_words
@@ -54,22 +54,13 @@ def _summarised(env: Mapping[str, Any], executor: str, origin: Origin, around: P
     if kind == "none":
         return Package("none", commit=head, bundled=bundled)
     root = str(origin.project_root(around))
-    package = Package(kind, root, _options(env, kind), commit=head, bundled=bundled)
+    package = Package(kind, root, set_options(env, kind), commit=head, bundled=bundled)
     try:
         return _summed_up(package, origin)
     except Unready as error:
         return replace(package, problems=(_problem(error),))
     except GitError as error:
         raise UserError(f"git fails in {package.root}: {error}", where=package.root) from None
-
-
-def _options(env: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The keys that were set. `dirty` is one of them where there is a git part and it is not the default."""
-    given = {
-        k: v for k, v in env.items() if isinstance(k, str) and k.startswith(PREFIX) and v not in (None, [], "", {})
-    }
-    dirty = env.get(DIRTY) or "warn"
-    return given | ({DIRTY: dirty} if dirty != "warn" and kind in ("git", "hybrid") else {})
 
 
 def _summed_up(package: Package, origin: Origin) -> Package:

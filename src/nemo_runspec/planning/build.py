@@ -10,6 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
+from nemo_runspec.backends.checks import below
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
@@ -226,7 +227,7 @@ class _Builder:
         bundle = self.shared.bundle(self.recipe)
         package = self.shared.package(env, self.executor, self._origin(bundle))
         launch = self._launch(env, package)
-        target = self._target(env, launch.kind)
+        target = self._target(env, launch.kind, artifacts)
         launch = with_build_words(launch, spec, config, getattr(target, "build_cache_dir", None))
         gpus = env.get("gpus_per_node") or 0
         return Plan(
@@ -285,7 +286,7 @@ class _Builder:
             where = self.composition.place("run.env.mounts")
             raise UserError(problem.what, where=where, remedy=problem.remedy)
 
-    def _target(self, env: Mapping[str, Any], launch: str) -> Any:
+    def _target(self, env: Mapping[str, Any], launch: str, artifacts: Placed) -> Any:
         """The backend's own value; what it refuses gets the place where the key was written."""
         kind = self.recipe.spec.kind or ""
         request = TargetRequest(
@@ -296,6 +297,7 @@ class _Builder:
             env=env,
             given=self._given(env),
             provided=frozenset(mount.path for mount in self.mounts.found.values()),
+            store=self._store(artifacts),
         )
         try:
             return self.backend.make_target(request)
@@ -303,6 +305,12 @@ class _Builder:
             raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
         except UserError as error:
             raise self._placed(error) from None
+
+    def _store(self, artifacts: Placed) -> str:
+        """The folder of artifacts where the job reads or writes one there."""
+        root = str(self.composition.select("run.artifacts.root") or "")
+        paths = (artifact.path for artifact in (*artifacts.consumes, *artifacts.produces) if artifact.artifact)
+        return root if any(path and below(path, root) for path in paths) else ""
 
     def _given(self, env: Mapping[str, Any]) -> frozenset[str]:
         """Keys of `run.env` that were set on the command line."""
@@ -338,8 +346,6 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     if source.layer is not Layer.CLI or source.text is None:
         return source
     return replace(source, text=redact_argv([source.text], values.values())[0])
-
-
 
 
 def _said(line: str, lines: list[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.said import problems_of
+from nemo_runspec.planning import kept
 from nemo_runspec.planning.model import Plan
 
 _SECRET, _NOT_FOUND = "secret ", " was not found in the environment or a login file"
@@ -19,14 +20,15 @@ def refuse_unfilled(plan: Plan) -> None:
 
     What is wrong with the package, and a secret, has a mend of its own: the profile may be as it should be.
     """
-    package = problems_of(plan.package)
+    package, lost = problems_of(plan.package), kept.problems_of(plan)
     where = f"profile '{plan.profile}'" if plan.profile else "the plan"
     titles = [f"{where} is not complete"] if plan.unfilled else []
     titles += ["the code cannot be packaged"] if package else []
+    titles += ["not all that the job is told is on storage that it sees and that outlives it"] if lost else []
     if titles:
         raise Problems(
             f"{', and '.join(titles)}; nothing was submitted",
-            [*(UserError(line, remedy=_of_secret(line)) for line in plan.unfilled), *package],
+            [*(UserError(line, remedy=_of_secret(line)) for line in plan.unfilled), *package, *lost],
             remedy=_remedy(plan) if not all(map(_of_secret, plan.unfilled)) else None,
         )
 

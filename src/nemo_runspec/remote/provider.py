@@ -93,12 +93,14 @@ class Rest:
         history: the metrics it wrote, as JSON lines, downsampled: the last value of each of them and their curves.
         outputs: name → path of what is there.
         diagnosis: of a failure. `lost_lines`: how many lines of its output are in no log.
+        inputs: name → path of the version that it has read, where it found that out itself.
     """
 
     history: bytes = b""
     outputs: Mapping[str, str] = field(default_factory=dict)
     diagnosis: Diagnosis | None = None
     lost_lines: int = 0
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

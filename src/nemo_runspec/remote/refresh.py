@@ -248,6 +248,7 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
             signal=seen.signal,
             cause=with_loss(seen.reason, rest.lost_lines),
             outputs=rest.outputs,
+            inputs={**record.inputs, **rest.inputs},
             metrics=last_values(rest.history.splitlines()),
             facts={**seen.facts, "asked": now()},
             handle=_new_id(record, seen),

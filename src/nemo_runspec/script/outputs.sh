@@ -1,8 +1,8 @@
 # What root has made in a container for somebody who is not root becomes theirs: everything since the start, in the job
-# directory and in NEMO_RUN_DIR. By the time of the inode's change: a copied file keeps the time of its content.
+# directory, in NEMO_RUN_DIR, and beside its versions of artifacts. By the time of the inode's change: a copied file keeps the time of its content.
 nemotron_give_outputs_away() {
   local folder folders=() began=$nemotron_status/began.$nemotron_task
-  for folder in "${NEMOTRON_JOB_DIR-}" "${NEMO_RUN_DIR-}"; do
+  for folder in "${NEMOTRON_JOB_DIR-}" "${NEMO_RUN_DIR-}" ${nemotron_versions[@]+"${nemotron_versions[@]%/*}"}; do
     [ ! -d "$folder" ] || folders+=("$folder")
   done
   {

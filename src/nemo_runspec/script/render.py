@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec import forms
+from nemo_runspec.artifacts.store import newest_inputs, versions_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Launch, Plan
 from nemo_runspec.planning.reserved import check_environment
@@ -46,18 +47,22 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         _head(plan),
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
-        ("# --- functions", shared_functions(), "", _beside("functions.sh"), "", _beside("outputs.sh")),
+        ("# --- functions", shared_functions(), *("\n" + _beside(f"{name}.sh") for name in _FUNCTIONS)),
         *stall_section(plan, layout, place),
         ("# --- what comes before the lines of a rank", *_prefix(plan)),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
         ("# --- this node", *_node(plan, place)),
         ("# --- environment", *_environment(plan, layout, place)),
+        ("# --- inputs", *_inputs(plan, layout)),
         ("# --- the nodes meet", *_meeting(plan, place)),
+        *_named_inputs(plan),
         ("# --- setup, in the shell that the command runs in", *_setup(plan, layout)),
         ("# --- the command", *_launch(plan, place)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
+
+_FUNCTIONS = ("functions", "inputs", "outputs")
 
 _RANK_ENTRY = (
     'if [ "${1-}" = --rank ]; then',
@@ -199,7 +204,26 @@ def _node(plan: Plan, place: Place) -> Iterator[str]:
         yield f"nemotron_{name}={'1' if getattr(place, name) else quote('')}"
     yield f"nemotron_master={_expression(place.master or '')}"
     yield f"nemotron_port={_expression(place.port or '')}"
+    versions = versions_of(plan) if place.supervised else ()
+    yield f"nemotron_versions=({join(versions)})"
     yield "nemotron_begin"
+
+
+def _inputs(plan: Plan, layout: JobLayout) -> Iterator[str]:
+    """The versions that are the newest now are found before any task is let go on."""
+    words = [word for pair in newest_inputs(plan).items() for word in pair]
+    yield f"nemotron_inputs=({join(words)})"
+    if words:
+        line = f'nemotron_find_inputs {quote(layout.config)} "${{nemotron_inputs[@]}}"'
+        yield f'if [ "$nemotron_task" -eq 0 ]; then {line}; fi'
+
+
+def _named_inputs(plan: Plan) -> Iterator[tuple[str, ...]]:
+    paths = newest_inputs(plan).values()
+    names = [variable.name for variable in plan.env if any(path in variable.value for path in paths)]
+    if names:
+        lines = (f'nemotron_name_inputs {name} "${{nemotron_inputs[@]}}"' for name in names)
+        yield ("# --- variables that name them", *lines)
 
 
 def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:

@@ -70,3 +70,16 @@ nemotron_oom_kills() {
   done
   printf '0'
 }
+
+# PATH...: versions of artifacts that a job has made, as it has ended well: those that are there become the newest of
+# theirs. `latest` beside each is swapped for another link in one step: two jobs at once both succeed, a reader always
+# finds one, and a job that is killed has changed nothing. Says a line for each that could not be.
+nemotron_register() {
+  local path folder name said
+  for path; do
+    folder=${path%/*} name=${path##*/}
+    [ -d "$path" ] || continue
+    said=`{ ln -sfn -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"; } 2>&1` ||
+      printf '%s\n' "$folder/latest could not be set to $name: ${said##*: }"
+  done
+}

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.artifacts.store import register
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
@@ -110,8 +109,6 @@ class SupervisedJob:
             self._conclude(Outcome(state, getattr(error, "exit_code", 1), cause=first_line(error)))
             raise
         self._conclude(outcome)
-        if outcome.state == "succeeded":
-            self._register()
         return outcome
 
     def _attempt(self, interrupts: Interrupts) -> Outcome:
@@ -203,13 +200,6 @@ class SupervisedJob:
         """The last value of each metric. A job chooses their names, which may hold what it must not."""
         hidden = Redactor(self._hidden())
         return {hidden.redact(name): value for name, value in last_metrics(Path(self.layout.metrics)).items()}
-
-    def _register(self) -> None:
-        """Names what was made. What the system refuses is said; the job stays a success."""
-        try:
-            register(self.plan)
-        except (OSError, UserError) as error:
-            self.say(f"{self.plan.name}: succeeded, but {first_line(error)}")
 
 
 def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.artifacts.store import newest_inputs
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommitted
+from nemo_runspec.planning import kept
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
 from nemo_runspec.planning.model import AutoMount, Package, Plan
@@ -151,11 +153,13 @@ def _environment(plan: Plan) -> list[str]:
 
 def _artifacts(plan: Plan) -> list[str]:
     words = {True: "there", False: "missing", None: "read on the job's machine"}
+    newest = newest_inputs(plan)
     rows = []
     for artifact in plan.consumes:
         state = words[artifact.ready]
         if artifact.ready is False and artifact.make:
             state = f"missing: {artifact.recipe} would run first"
+        state = "the newest version when it starts" if artifact.name in newest else state
         rows.append((f"reads {artifact.name}", artifact.path or "not named", state))
     rows += [(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
     return [paint("inputs and outputs", "bold"), *_aligned(rows)] if rows else []
@@ -205,7 +209,8 @@ def _cost(plan: Plan) -> list[str]:
 def _warnings(plan: Plan) -> list[str]:
     said = left_behind(plan.package)
     lines = [line for line in plan.warnings if line not in said]
-    lines += [f"before submission: {line}" for line in (*plan.unfilled, *problem_lines(plan.package))]
+    open_lines = (*plan.unfilled, *problem_lines(plan.package), *kept.problem_lines(plan))
+    lines += [f"before submission: {line}" for line in open_lines]
     return [paint("warnings", "bold"), *(paint(f"  {clean(line)}", "yellow") for line in lines)] if lines else []
 
 

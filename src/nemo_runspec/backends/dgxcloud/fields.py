@@ -12,7 +12,8 @@ from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, texts
-from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge
+from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge, mounts_of
+from nemo_runspec.backends.storage import READ_ONLY, Storage
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
 from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.cloud.storage.s3_names import lacking
@@ -155,10 +156,16 @@ class DgxCloudTarget(CloudTarget):
     launched_from_cluster: bool = False
     max_args_chars: int = 9500
 
-    @property
-    def storage(self) -> tuple[str, ...]:
-        """As `CloudTarget.storage`."""
-        return tuple(str(claim["path"]) for claim in self.pvcs if claim.get("path"))
+    def storage(self, job_dir: str) -> Storage:
+        """As `backends.storage.Keeps`: the storage of the workload's spec, that of `custom_spec` among it."""
+        spec = base_spec(image="", nodes=1, gpus=0, pvcs=self.pvcs, framework="", variables=[])
+        return Storage(
+            mounts_of(merge(spec, self.custom_spec).spec),
+            key="pvcs",
+            example='{ claimName = "my-pvc", path = "{path}", readOnly = false }',
+            uploaded=self.outputs,
+            fetched=tuple(self.inputs),
+        )
 
 
 def make_target(request: TargetRequest) -> DgxCloudTarget:
@@ -172,27 +179,22 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
     problems += [*_references(env), *_argument_problems(env)]
     problems += plain_secrets(env.get("custom_spec") or {}, VARIABLES, "my-credential/{name}")
     raise_problems("dgxcloud", problems)
-    return DgxCloudTarget(
+    target = DgxCloudTarget(
         pvcs=tuple(dict(claim) for claim in env.get("pvcs") or ()),
         distributed_framework=env.get("distributed_framework") or "PyTorch",
         max_args_chars=env.get("max_args_chars") or 9500,
-        shared=not _astray(env),
         warnings=_warnings(env),
-        unfilled=_unfilled(env),
         **flags(env, "launched_from_cluster"),
         **texts(env, *_TEXTS, unset=""),
         **{**cloud_values(env), "run_dir_here": _run_dir_here(env)},
     )
+    astray = _astray(target)
+    return replace(target, shared=not astray, unfilled=_unfilled(env, astray))
 
 
 def claim_name(claim: Mapping[str, Any]) -> str:
     """The name of a claim's volume, whichever spelling the profile has."""
     return str(claim.get("claimName") or claim.get("name") or "")
-
-
-def may_be_written(claim: Mapping[str, Any]) -> bool:
-    """Whether pods may write to a claim."""
-    return not claim.get("readOnly")
 
 
 def claim_of(pvcs: Any, folder: str) -> Mapping[str, Any] | None:
@@ -259,9 +261,9 @@ def _replaced(env: Mapping[str, Any], custom: Mapping[str, Any]) -> tuple[str, .
     return merge(spec, custom).replaced
 
 
-def _unfilled(env: Mapping[str, Any]) -> tuple[str, ...]:
-    astray = _astray(env) if env.get("pvc_nemo_run_dir") else ""
-    return (*filter(None, (astray,)), *(_not_kept(name) for name in _without_reference(env)))
+def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[str, ...]:
+    lines = [astray] if astray and env.get("pvc_nemo_run_dir") else []
+    return (*lines, *(_not_kept(name) for name in _without_reference(env)))
 
 
 def _without_reference(env: Mapping[str, Any]) -> list[str]:
@@ -289,13 +291,17 @@ def _not_kept(name: str) -> str:
     )
 
 
-def _astray(env: Mapping[str, Any]) -> str:
+def _astray(target: DgxCloudTarget) -> str:
     """Why the directory for jobs does not outlive a job's pods, '' where it does."""
-    folder = posixpath.normpath(str(env.get("pvc_nemo_run_dir") or "/"))
-    claim = claim_of(env.get("pvcs"), folder)
-    if claim is None:
-        roots = ", ".join(posixpath.normpath(str(claim["path"])) for claim in env.get("pvcs") or ())
-        return f"pvc_nemo_run_dir {folder!r} is on none of pvcs ({roots or 'there are none'}): add {_CLAIM}"
-    if not may_be_written(claim):
+    folder = posixpath.normpath(target.pvc_nemo_run_dir or "/")
+    storage = replace(target, outputs=()).storage("")
+    why, mount = storage.why_lost(folder), storage.mount_of(folder)
+    if not why:
+        return ""
+    if mount is None:
+        roots = ", ".join(posixpath.normpath(each.target) for each in storage.mounts)
+        return f"pvc_nemo_run_dir {folder!r} {why} ({roots or 'there are none'}): add {_CLAIM}"
+    claim = claim_of(target.pvcs, folder)
+    if mount.lost == READ_ONLY and claim is not None:
         return f"pvc_nemo_run_dir {folder!r} is on claim {claim_name(claim)}, which is readOnly: use one to be written"
-    return ""
+    return f"pvc_nemo_run_dir {folder!r} {why}: use a claim to be written"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
-from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, make_target
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.cloud import preflight as cloud
@@ -32,7 +32,7 @@ _KEPT = "run:ai (Credentials, Docker registry)"
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About six requests."""
     env = question.env
-    target = make_target(TargetRequest("nemotron-doctor", "batch", "", "torchrun", env))
+    target: DgxCloudTarget = get_backend("dgxcloud").target_alone(env)
     source = "the profile" if env.get(KEY) else VARIABLE
     secret = str(env.get(KEY) or os.environ.get(VARIABLE, "").strip())
     if secret:

@@ -14,10 +14,10 @@ from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
 
 def rest_of(api: RunaiApi, handle: Handle, seen: Seen) -> Rest:
     """What its nodes' last words say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
-    from nemo_runspec.cloud.pod.marker import metrics_history, outputs_of
+    from nemo_runspec.cloud.pod.marker import inputs_of, metrics_history, outputs_of
 
     words = _words(api, handle, seen)
-    found = Rest(metrics_history(words), outputs_of(words))
+    found = Rest(metrics_history(words), outputs_of(words), inputs=inputs_of(words))
     if seen.state in ("succeeded", "cancelled"):
         return found
     return replace(found, diagnosis=_verdict(api, handle, seen, words))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.storage import READ_ONLY, StorageMount, tables
 from nemo_runspec.cloud.fields import spec_variables
 
 Spec = dict[str, Any]
@@ -64,6 +65,32 @@ def claim_entry(claim: Mapping[str, Any]) -> Spec:
     usual = {"existingPvc": not claim.get("claimInfo"), "readOnly": bool(claim.get("readOnly"))}
     only_name = {"name"} if not claim.get("claimName") else set()
     return {**named, **usual, **{key: value for key, value in claim.items() if key not in only_name}}
+
+
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "pvc": ("path", ""),
+    "nfs": ("mountPath", ""),
+    "hostPath": ("mountPath", ""),
+    "dataVolume": ("mountPath", READ_ONLY),
+    "configMapVolume": ("mountPath", READ_ONLY),
+    "secretVolume": ("mountPath", READ_ONLY),
+    "emptyDirVolume": ("mountPath", "gone with the job"),
+    "git": ("path", "a copy that is gone with the job"),
+    "s3": ("path", "a copy that is gone with the job"),
+}
+"""Kinds of storage: the key of their place in the job, and why what is written there is lost."""
+
+
+def mounts_of(spec: Mapping[str, Any]) -> tuple[StorageMount, ...]:
+    """What a spec mounts, claims and all else."""
+    storage = spec.get("storage")
+    rows = storage.items() if isinstance(storage, Mapping) else ()
+    return tuple(_mount(row, *_KINDS[kind]) for kind, given in rows if kind in _KINDS for row in tables(given))
+
+
+def _mount(row: Mapping[str, Any], key: str, lost: str) -> StorageMount:
+    lost = lost or (READ_ONLY if row.get("readOnly") else "")
+    return StorageMount(str(row.get(key) or "/"), lost=lost or ("gone with the job" if row.get("ephemeral") else ""))
 
 
 def merge(spec: Spec, custom: Mapping[str, Any]) -> Merged:

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_runspec.backends.storage import READ_ONLY, StorageMount, mounts_of_words, tables
 from nemo_runspec.errors import UserError, did_you_mean
 
 _OURS = "nemotron reads the container's output and end, and removes it then"
@@ -49,6 +50,22 @@ def wrong_arguments(given: Mapping[str, Any]) -> list[UserError]:
     except _docker_errors() as error:
         return [UserError(f"additional_kwargs: {_words(error)}", remedy="the arguments of docker-py's containers.run")]
     return []
+
+
+def further_mounts(given: Mapping[str, Any]) -> tuple[StorageMount, ...]:
+    """What a profile's arguments mount, in docker-py's words (`target`) or the engine's (`Target`)."""
+    tmpfs = given.get("tmpfs")
+    return (
+        *mounts_of_words(_binds(given.get("volumes"))),
+        *(_storage_mount(mount) for mount in tables(given.get("mounts"))),
+        *(StorageMount(str(place), lost="memory") for place in (tmpfs if isinstance(tmpfs, (Mapping, list)) else ())),
+    )
+
+
+def _storage_mount(mount: Mapping[str, Any]) -> StorageMount:
+    plain = {str(key).lower().replace("_", ""): value for key, value in mount.items()}
+    lost = "memory" if plain.get("type") == "tmpfs" else READ_ONLY if plain.get("readonly") else ""
+    return StorageMount(str(plain.get("target") or "/"), str(plain.get("source") or ""), lost)
 
 
 def joined(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

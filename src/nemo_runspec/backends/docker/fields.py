@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import (
+    MOUNTED,
     Mount,
     below,
     control_characters,
@@ -25,10 +26,11 @@ from nemo_runspec.backends.checks import (
     tables,
     texts,
 )
-from nemo_runspec.backends.docker.arguments import wrong_arguments
+from nemo_runspec.backends.docker.arguments import further_mounts, wrong_arguments
 from nemo_runspec.backends.docker.health import HEALTH
 from nemo_runspec.backends.docker.identity import identity
 from nemo_runspec.backends.docker.sizes import size_in_bytes
+from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -95,6 +97,7 @@ class DockerTarget:
         user: who the container's processes are, as Docker takes it. `login`: the name of a user that the image need
             not know, `home`: the folder that is home to it; both empty where the image says so itself.
         volumes: `source:target[:flags]` with the paths of this machine, the directory for jobs among them.
+        store: the folder of artifacts where it is one of them only because the job needs it; '' where it is not.
         ulimits: `name:soft[:hard]`, the form NeMo-Run takes apart.
         num_gpus: None for none, -1 for all.
         unfilled: what is still missing before the job can run, such as the host's side of a mount.
@@ -106,6 +109,7 @@ class DockerTarget:
     login: str = ""
     home: str = ""
     volumes: tuple[str, ...] = ()
+    store: str = ""
     num_gpus: int | None = None
     runtime: str | None = None
     shm_size: str | None = None
@@ -123,6 +127,11 @@ class DockerTarget:
         if self.num_gpus == -1 or "device_requests" in self.additional_kwargs:
             return None
         return self.num_gpus or 0
+
+    def storage(self, job_dir: str) -> Storage:
+        """As `backends.storage.Keeps`: what `additional_kwargs` mounts counts as `mounts` does."""
+        words = [word.replace(_JOB_DIR, job_dir, 1) for word in (*self.volumes, f"{job_dir}:{MOUNTED}")]
+        return Storage((*mounts_of_words(words), *further_mounts(self.additional_kwargs)), link_of=_link)
 
 
 def make_target(request: TargetRequest) -> DockerTarget:
@@ -145,6 +154,7 @@ def make_target(request: TargetRequest) -> DockerTarget:
         )
     ulimits = _ulimits(env.get("ulimits") or (), problems)
     volumes = _volumes(env.get("mounts") or (), problems)
+    store = _unmounted(request.store, volumes, env.get("additional_kwargs") or {})
     user = identity(env.get("user"), problems)
     problems += _wrong_network(env) + _wrong_sizes(env) + _wrong_health(env.get("healthcheck") or {})
     problems += wrong_arguments(env.get("additional_kwargs") or {})
@@ -155,7 +165,8 @@ def make_target(request: TargetRequest) -> DockerTarget:
         user=user.user,
         login=user.login,
         home=user.home,
-        volumes=volumes,
+        volumes=(f"{store}:{store}", *volumes) if store else volumes,
+        store=store,
         unfilled=tuple(missing_sources(volumes, request.provided)),
         num_gpus=(env.get("gpus_per_node") if gpus is None else gpus) or None,
         ulimits=ulimits,
@@ -190,6 +201,19 @@ def _volumes(given: Any, problems: list[UserError]) -> tuple[str, ...]:
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in mounts)
     own = () if seen else (Mount(folder, folder),)
     return tuple(map(str, one_per_target((*mounts, *own), problems)))
+
+
+def _unmounted(store: str, volumes: tuple[str, ...], more: Mapping[str, Any]) -> str:
+    """The folder of artifacts where the container does not see it, and it can be mounted."""
+    seen = Storage((*mounts_of_words(volumes), *further_mounts(more))).mount_of(store) if store else None
+    return os.path.normpath(store) if store and not seen and may_be_mounted_over(store) else ""
+
+
+def _link(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
 
 
 def _here(mount: Mount, problems: list[UserError]) -> Mount:

@@ -47,9 +47,12 @@ class DockerWorker:
     def check(self, plan: Plan) -> None:
         """Asks the engine for what the plan needs of it, and this machine for what is mounted.
 
+        The folder of artifacts is made, where it is mounted for the job alone.
+
         Raises:
             UserError: no engine, no permission, an unknown runtime, a mount whose path is not there.
         """
+        _make_store(plan)
         _refuse_missing(plan)
         body = request_body(plan)
         with engine() as client, refusals("say what it is"):
@@ -143,6 +146,21 @@ class DockerWorker:
             left = _clear_away(client, known, folder)
         if left:
             raise UserError(left)
+
+
+def _make_store(plan: Plan) -> None:
+    """The folder of artifacts that is mounted for the job alone; Docker would make it as root."""
+    if not plan.target.store:
+        return
+    try:
+        Path(plan.target.store).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        source = plan.sources.get("run.artifacts.root")
+        raise UserError(
+            f"the folder of artifacts cannot be made: {plan.target.store}: {error.strerror}",
+            where=source.place() if source else plan.env_file,
+            remedy="set run.artifacts.root to a folder that you may write to",
+        ) from None
 
 
 def _refuse_missing(plan: Plan) -> None:

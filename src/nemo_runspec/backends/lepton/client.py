@@ -41,15 +41,12 @@ class LeptonProvider:
     """One object without state; connections are shared by a thread."""
 
     def check(self, plan: Plan) -> None:
-        """As `Provider.check`: there is a login, and nothing would be lost."""
-        from nemo_runspec.backends.lepton.resolve import refuse_loss
-
+        """As `Provider.check`: there is a login."""
         try:
             find_login()
         except UserError as error:
             remedy = f"{error.remedy}; --dry-run shows the plan without one"
             raise UserError(f"{error.what}; nothing was submitted", where=error.where, remedy=remedy) from None
-        refuse_loss(plan)
 
     def place(self, plan: Plan) -> Handle:
         """As `Provider.place`."""
@@ -217,13 +214,13 @@ class LeptonProvider:
         return "" if job is None else job_id(job)
 
     def _rest(self, handle: Handle, seen: Seen) -> Rest:
-        from nemo_runspec.cloud.pod.marker import metrics_history, outputs_of
+        from nemo_runspec.cloud.pod.marker import inputs_of, metrics_history, outputs_of
 
         if seen.detail is None:
             return Rest()
         log: bytes = seen.detail.log
         diagnosis = self.diagnose(handle, seen) if seen.state == "failed" else None
-        return Rest(metrics_history(log), outputs_of(log), diagnosis)
+        return Rest(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
 
     def _event_log(self, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
         events, start = self.events(handle), offsets.get(_EVENTS, 0)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, control_characters, flags, lists, raise_problems, texts
+from nemo_runspec.backends.checks import control_characters, flags, lists, raise_problems, texts
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
+from nemo_runspec.backends.storage import READ_ONLY, Storage, StorageMount, tables
 from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
 from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.duration import whole_seconds
@@ -46,8 +47,8 @@ _OWN: tuple[Field, ...] = (
     adopt(
         "mounts",
         help="Storage of the job: { path, mount_path, from }, where from names the node group's volume, such as "
-        "node-nfs:my-volume; it may be left out where there is one. With none at all, the node group's volume is "
-        "mounted where nemo_run_dir is. Joined with the recipe's own.",
+        "node-nfs:my-volume; it may be left out where there is one. Where nemo_run_dir is on none of them, the node "
+        "group's volume is mounted there. Joined with the recipe's own.",
         nemo_run="mounts",
     ),
     Field(
@@ -131,7 +132,7 @@ class LeptonTarget(CloudTarget):
     Args:
         shared_memory_size: MiB. ttl: seconds.
         mounts: tables with `path`, `mount_path` and mostly `from`; as the profile gives them.
-        mounted_at: where the node group's volume is mounted, where the profile gives no mounts at all; else ''.
+        mounted_at: where the node group's volume is mounted besides, as nemo_run_dir is on none of them; else ''.
         node_group: an id or a name.
     """
 
@@ -151,10 +152,16 @@ class LeptonTarget(CloudTarget):
     ray_version: str | None = None
     launched_from_cluster: bool = False
 
-    @property
-    def storage(self) -> tuple[str, ...]:
-        """As `CloudTarget.storage`."""
-        return (*(str(mount["mount_path"]) for mount in self.mounts), *filter(None, [self.mounted_at]))
+    def storage(self, job_dir: str) -> Storage:
+        """As `backends.storage.Keeps`: the mounts of the job's spec, those of `custom_spec` among them."""
+        spec, _ = merged(make_spec(self, 1, (), ()), self.custom_spec)
+        ours = (StorageMount(self.mounted_at),) if self.mounted_at else ()
+        return Storage(
+            (*ours, *(_storage_mount(mount) for mount in tables(spec.get("mounts")))),
+            example='{ path = "/…", mount_path = "{path}", from = "node-nfs:VOLUME" }',
+            uploaded=self.outputs,
+            fetched=tuple(self.inputs),
+        )
 
 
 def make_target(request: TargetRequest) -> LeptonTarget:
@@ -168,11 +175,9 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     problems = [*control_characters(env, _TEXTS), *rules.problems(env, request.name), *cloud_problems(env)]
     problems += plain_secrets(env.get("custom_spec") or {}, "envs", "my-secret")
     raise_problems("lepton", problems)
-    at = "" if mounts else mounting_point(env.get("nemo_run_dir") or "")
+    folder = str(env.get("nemo_run_dir") or "")
     target = LeptonTarget(
         mounts=tuple(dict(mount) for mount in mounts),
-        mounted_at=at,
-        shared=bool(at) or _on_a_mount(env, mounts),
         shared_memory_size=env.get("shared_memory_size") or 65536,
         ttl=whole_seconds(str(env.get("ttl") or DEFAULT_TTL)),
         queue_priority=env.get("queue_priority") or None,
@@ -182,10 +187,13 @@ def make_target(request: TargetRequest) -> LeptonTarget:
         **flags(env, "can_be_preempted", "can_preempt", "launched_from_cluster"),
         **cloud_values(env),
     )
+    at = "" if target.storage("").mount_of(folder) else mounting_point(folder)
+    target = replace(target, mounted_at=at, shared=bool(at) or _holds(target, folder))
     return replace(
         target,
+        unfilled=_apart(target, env.get("nodes") or 1),
         warnings=(
-            *_mount_warnings(env, mounts, at),
+            *_mount_warnings(target, mounts),
             *_ray_warnings(env),
             *_group_warnings(env),
             *_custom_warnings(env, target),
@@ -209,23 +217,43 @@ def mounting_point(folder: str) -> str:
     return "" if rules.is_reserved(place) or place == "/mnt" or place.startswith(_KERNEL) else place
 
 
-def _on_a_mount(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:
-    folder = env.get("nemo_run_dir")
-    return bool(folder) and any(below(str(folder), mount["mount_path"].rstrip("/") or "/") for mount in mounts)
+def no_meeting(target: LeptonTarget, nodes: int) -> str:
+    """Why the nodes of a job cannot meet, '' where they can."""
+    if target.shared or nodes < 2 or not target.nemo_run_dir:
+        return ""
+    return f"{nodes} nodes share no directory"
 
 
-def _mount_warnings(env: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]], at: str) -> list[str]:
+def _holds(target: LeptonTarget, folder: str) -> bool:
+    """Whether a folder is on one of the mounts, and may be written there."""
+    return bool(folder) and not replace(target, outputs=()).storage("").why_lost(folder)
+
+
+def _storage_mount(mount: Mapping[str, Any]) -> StorageMount:
+    options = mount.get("mount_options")
+    lost = READ_ONLY if isinstance(options, Mapping) and options.get("read_only") else ""
+    return StorageMount(str(mount.get("mount_path") or "/"), str(mount.get("path") or ""), lost)
+
+
+def _apart(target: LeptonTarget, nodes: int) -> tuple[str, ...]:
+    why = no_meeting(target, nodes)
+    where = f"nemo_run_dir {target.nemo_run_dir!r} {target.storage('').why_lost(target.nemo_run_dir)}"
+    return (f"{where}: {why}",) if why else ()
+
+
+def _mount_warnings(target: LeptonTarget, mounts: Sequence[Mapping[str, Any]]) -> list[str]:
     found = [
         f"mounts[{number}] names no volume: the node group is asked which one has {mount['path']}; where several do, "
         'write from, such as from = "node-nfs:my-volume"'
         for number, mount in enumerate(mounts)
         if not mount.get("from")
     ]
-    folder = env.get("nemo_run_dir")
-    if folder and at:
+    folder, at = target.nemo_run_dir, target.mounted_at
+    if at:
         found.append(f"nemo_run_dir {folder!r} is on none of mounts: the node group's volume will be mounted at {at}")
-    elif folder and not _on_a_mount(env, mounts):
-        found.append(f"nemo_run_dir {folder!r} is on none of mounts: what a job writes there is lost when it ends")
+    elif folder and not target.shared:
+        why = replace(target, outputs=()).storage("").why_lost(folder)
+        found.append(f"nemo_run_dir {folder!r} {why}: what a job writes there is lost when it ends")
     return found
 
 

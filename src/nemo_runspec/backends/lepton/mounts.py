@@ -45,9 +45,10 @@ def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] |
         return {}
     found = group or _only_group(api, needed=bool(missing))
     volumes = _permitted(api, found) if found is not None else []
-    if target.mounted_at:
-        return {MOUNT: _found(volumes, target.mounted_at, _called(found))}
-    return {source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing}
+    facts: dict[str, Any] = {
+        source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing
+    }
+    return {**facts, MOUNT: _found(volumes, target.mounted_at, _called(found))} if target.mounted_at else facts
 
 
 def _permitted(api: LeptonApi, group: Mapping[str, Any]) -> list[Volume]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
-from nemo_runspec.backends.lepton.fields import LeptonTarget, make_target
+from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
@@ -42,7 +42,7 @@ _PHASES: Mapping[str, tuple[Callable[..., Check], str]] = {
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About ten requests."""
     env = question.env
-    target = make_target(TargetRequest("nemotron-doctor", "batch", "", "torchrun", env))
+    target: LeptonTarget = get_backend("lepton").target_alone(env)
     try:
         api = connect(patience=_PATIENCE)
     except UserError as error:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of
-from nemo_runspec.backends.lepton.fields import LeptonTarget
+from nemo_runspec.backends.lepton.fields import LeptonTarget, no_meeting
 from nemo_runspec.backends.lepton.mounts import fill_mounts
 from nemo_runspec.backends.lepton.payload import open_holes, payload
 from nemo_runspec.backends.lepton.secrets import secret_facts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.backends.lepton.spec import MOUNT, NODE_GROUP, RESOURCE_SHAPE
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.kept import problems_of
 from nemo_runspec.planning.model import Plan
 
 
@@ -56,34 +55,19 @@ def settled(plan: Plan, facts: Mapping[str, Any]) -> Plan:
     if not plan.target.mounted_at or facts.get(MOUNT):
         return plan
     plan = dataclasses.replace(plan, target=dataclasses.replace(plan.target, mounted_at="", shared=False))
-    refuse_loss(plan, "the node group has no volume, and ")
+    _refuse_loss(plan)
     return plan
 
 
-def refuse_loss(plan: Plan, why: str = "") -> None:
-    """Raises `UserError` where nodes could not share their files, or where an output would end with its pod.
-
-    Args:
-        why: what is known of it beyond the plan.
-    """
-    target: LeptonTarget = plan.target
-    if target.shared:
-        return
-    what = ""
-    lost = [f"{each.name} ({each.path})" for each in plan.produces if each.path and not _outlives(each.path, target)]
-    if plan.resources.nodes > 1:
-        what = f"{plan.resources.nodes} nodes share no directory"
-    elif lost:
-        what = f"{', '.join(lost)} would be lost when the job ends"
-    if what:
+def _refuse_loss(plan: Plan) -> None:
+    """Raises `UserError` where nodes could not share their files, or where an output would end with its pod."""
+    why = no_meeting(plan.target, plan.resources.nodes)
+    found = [why] if why else [problem.what for problem in problems_of(plan)]
+    if found:
+        folder = plan.target.nemo_run_dir
         raise UserError(
-            f"nemo_run_dir '{target.nemo_run_dir}' is on none of mounts: {why}{what}; nothing was submitted",
-            remedy=f'mounts = [{{ path = "/…", mount_path = "{target.nemo_run_dir or "/mnt/data"}", '
+            f"nemo_run_dir '{folder}' is on none of mounts: the node group has no volume, and {'; '.join(found)}; "
+            "nothing was submitted",
+            remedy=f'mounts = [{{ path = "/…", mount_path = "{folder or "/mnt/data"}", '
             'from = "node-nfs:VOLUME" }], or outputs with output_url, which hold them, for a job of one node',
         )
-
-
-def _outlives(path: str, target: LeptonTarget) -> bool:
-    """Whether what a job writes there is still there without its pod: it is on a mount, or is copied away."""
-    places = [*(str(mount["mount_path"]) for mount in target.mounts), *target.outputs]
-    return any(below(posixpath.normpath(path), posixpath.normpath(place)) for place in places)

@@ -72,8 +72,8 @@ def merged(ours: Any, theirs: Any, at: str = "") -> tuple[Any, list[str]]:
     """
     if isinstance(ours, dict) and isinstance(theirs, Mapping):
         return _merged_tables(ours, theirs, at)
-    identity = _identity(ours) if isinstance(ours, list) and isinstance(theirs, list) else None
-    if identity is not None and all(isinstance(item, Mapping) for item in theirs):
+    identity = _identity(ours, theirs) if isinstance(ours, list) and isinstance(theirs, list) else None
+    if identity is not None:
         return _merged_lists(ours, theirs, identity, at)
     return theirs, ([at] if ours != theirs else [])
 
@@ -85,9 +85,8 @@ def _variables(target: LeptonTarget, secrets: Iterable[str]) -> list[dict[str, A
 
 
 def _mounts(target: LeptonTarget) -> list[Any]:
-    if not target.mounts:
-        return [Hole(MOUNT)] if target.mounted_at else []
-    return [{**mount, "from": mount.get("from") or source_hole(n)} for n, mount in enumerate(target.mounts)]
+    given = [{**mount, "from": mount.get("from") or source_hole(n)} for n, mount in enumerate(target.mounts)]
+    return [*([Hole(MOUNT)] if target.mounted_at else []), *given]
 
 
 def _pull_secrets(target: LeptonTarget) -> list[str]:
@@ -118,14 +117,17 @@ def _merged_tables(ours: dict[str, Any], theirs: Mapping[str, Any], at: str) -> 
 
 def _merged_lists(ours: list[Any], theirs: Sequence[Any], key: str, at: str) -> tuple[list[Any], list[str]]:
     given = {item.get(key): item for item in theirs}
-    replaced = [f"{at}[{item[key]}]" for item in ours if item[key] in given and given[item[key]] != item]
-    kept = [item for item in ours if item[key] not in given]
+    known = [item for item in ours if not isinstance(item, Hole)]
+    replaced = [f"{at}[{item[key]}]" for item in known if item[key] in given and given[item[key]] != item]
+    kept = [item for item in ours if isinstance(item, Hole) or item[key] not in given]
     return [*kept, *theirs], replaced
 
 
-def _identity(items: list[Any]) -> str | None:
-    """The key that tells the tables of a list apart, None where there is none."""
+def _identity(ours: list[Any], theirs: list[Any]) -> str | None:
+    """The key that tells the tables of two lists apart, None where there is none. What is filled in later has any."""
+    known = [item for item in ours if not isinstance(item, Hole)]
+    tables = [*known, *theirs] if ours else []
     for key in ("name", "mount_path"):
-        if items and all(isinstance(item, Mapping) and key in item for item in items):
+        if tables and all(isinstance(item, Mapping) and key in item for item in tables):
             return key
     return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.storage import Storage
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -42,6 +43,10 @@ class LocalTarget:
 
     job_dir: str | None = None
     warnings: tuple[str, ...] = ()
+
+    def storage(self, job_dir: str) -> Storage:
+        """As `backends.storage.Keeps`: a job sees this machine as it is."""
+        return Storage(whole=True)
 
 
 def make_target(request: TargetRequest) -> LocalTarget:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.batch import setup_lines
 from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
 
-_IN_JOB_DIR = "/$nemo_run"
 _WAIT_FOR_ALL = "--wait=0"
 """Undoes NeMo-Run's `srun --wait=60`: a minute after one task has ended well, it kills all others (seen in 22.05).
 
 The last of two wins, so that a profile's own `srun_args` can say otherwise.
 """
-_VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"
-_PLAIN = re.compile(rf"(?!#)(?:[A-Za-z0-9_@%+=:,./#-]|{_VARIABLE})+", re.ASCII)
-_SPECIAL = re.compile(rf'["`\\]|(?!{_VARIABLE})\$', re.ASCII)
 _SAME = (
     "account", "partition", "qos", "time", "retries", "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "mem",
     "mem_per_gpu", "mem_per_cpu", "exclusive", "gres", "constraint", "exclude", "segment", "network", "array",
@@ -70,16 +66,3 @@ def sbatch_script(plan: Plan) -> str:
 def job_layout(plan: Plan) -> JobLayout:
     """The job's directory as its tasks see it."""
     return JobLayout(MOUNTED if plan.target.container_image else plan.job_dir)
-
-
-def shell_word(text: str) -> str:
-    """Text as one word of the batch script, where the cluster's shell fills in `$NAME`, `${NAME}` and `~/`.
-
-    NeMo-Run 0.11.1 puts image and mounts on the `srun` line as they are.
-    """
-    if text.startswith("~/"):
-        text = "$HOME" + text[1:]
-    if _PLAIN.fullmatch(text):
-        return text
-    lead = _IN_JOB_DIR if text.startswith(_IN_JOB_DIR) else ""
-    return lead + '"' + _SPECIAL.sub(r"\\\g<0>", text[len(lead) :]) + '"'

@@ -67,14 +67,20 @@ class Array:
     def renderings(self) -> list[Rendering]:
         """What would be sent for each task: its own script, and what is the array's."""
         whole, shared = render(self.plan), self.shared
-        scripts = (self.script(task) for task in range(len(self.members)))
-        named = (dataclasses.replace(s, name=f"{folder_of(task)}/{s.name}") for task, s in enumerate(scripts))
-        return [Rendering((script, *shared), whole.command, whole.holes) for script in named]
+        return [
+            Rendering(
+                (*(dataclasses.replace(s, name=f"{folder_of(task)}/{s.name}") for s in self.own(task)), *shared),
+                whole.command,
+                whole.holes,
+            )
+            for task in range(len(self.members))
+        ]
 
-    def script(self, task: int) -> RenderedFile:
-        """The job script of a task."""
+    def own(self, task: int) -> tuple[RenderedFile, ...]:
+        """The texts in a task's own directory: its job script, and its versions of artifacts."""
         plan = self.members[task]
-        return RenderedFile("job script", job_script(self.plan), render_job_script(plan, self._layout(task)))
+        script = RenderedFile("job script", job_script(self.plan), render_job_script(plan, self._layout(task)))
+        return (script, *batch.version_files(plan))
 
     def _layout(self, task: int) -> JobLayout:
         return JobLayout(f"{job_layout(self.plan).root}/{folder_of(task)}")

@@ -121,7 +121,7 @@ class SlurmArray:
 
     def _own(self, task: int) -> dict[str, str]:
         if task not in self._made:
-            self._made[task] = job_files(self.array.members[task], Rendering((self.array.script(task),), ()))
+            self._made[task] = job_files(self.array.members[task], Rendering(self.array.own(task), ()))
         return self._made[task]
 
     def _cargo(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> Cargo:
@@ -132,6 +132,7 @@ class SlurmArray:
             parts.contents,
             archive=self._archive,
             digest=self._digest,
+            store=array.plan.target.store or "",
             folders=[] if "code" in array.links else [f"{folder_of(task)}/code" for task in tasks],
             links={f"{folder_of(task)}/{name}": to for name, to in array.links.items() for task in tasks},
             secret_files={f"{folder_of(task)}/secrets.env": values for task, values in enumerate(secrets)},

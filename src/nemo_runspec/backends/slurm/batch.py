@@ -33,10 +33,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm.health import health_files, health_part
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.render import shared_functions
 
@@ -45,11 +47,22 @@ NAME = "batch.sh"
 PARTS: tuple[Callable[[Plan], str], ...] = (health_part,)
 FILES: tuple[Callable[[Plan], tuple[RenderedFile, ...]], ...] = (health_files,)
 
+VERSIONS = "versions.sh"
+"""Of tasks of an array that are jobs of their own, each has one in its directory."""
+
 
 def batch_files(plan: Plan) -> tuple[RenderedFile, ...]:
     """`batch.sh`, and what its parts need beside it."""
     own = RenderedFile("batch functions", NAME, _text(plan))
-    return (own, *(file for part in FILES for file in part(plan)))
+    return (own, *version_files(plan), *(file for part in FILES for file in part(plan)))
+
+
+def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
+    """What `batch.sh` registers in the end: the versions, as its shell sees them; no file where there are none."""
+    storage = plan.target.storage(plan.job_dir)
+    found = (storage.source_of(path) for path in versions_of(plan))
+    words = [shell_word(path) for path in found if path]
+    return (RenderedFile("versions", VERSIONS, f"nemotron_versions=({' '.join(words)})\n"),) if words else ()
 
 
 def setup_lines(plan: Plan) -> str:

@@ -332,8 +332,20 @@ nemotron_batch_end() {
   if [ "$nemotron_fate" = over ]; then
     [ "$code" -ne 0 ] || code=${nemotron_unfinished:-0} zero=${nemotron_unfinished:-0}
     if [[ -n $nemotron_unfinished || $nemotron_reason == 'done, '* ]]; then nemotron_mark "$code" "$zero"; fi
+    if [ "$code" -eq 0 ]; then nemotron_publish; fi
   fi
   exit "$code"
+}
+
+# What the job has made becomes the newest version of its artifact. The tasks of an array of the user's own make one
+# version together: that is registered once all have ended well, by whoever asks.
+nemotron_publish() {
+  local said
+  case $nemotron_reason in 'done' | 'done, '*) ;; *) return 0 ;; esac
+  [[ -z $nemotron_shared && -f $nemotron_job/versions.sh ]] || return 0
+  . "$nemotron_job/versions.sh"
+  said=`nemotron_register "${nemotron_versions[@]}"`
+  [ -z "$said" ] || nemotron_note "$said"
 }
 
 nemotron_batch_begin() {

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.places import HOME
@@ -49,7 +50,7 @@ class SlurmProvider:
     def place(self, plan: Plan) -> Handle:
         """As `Provider.place`. `job_dir` may begin with the hole `HOME`."""
         outputs = {a.name: a.path for a in plan.produces if a.path}
-        many = {"tasks": array_size(plan.target.array)} if plan.target.array is not None else {}
+        many = {"tasks": array_size(plan.target.array), **_versions(plan)} if plan.target.array is not None else {}
         return {
             **many,
             **_connection(plan.target),
@@ -60,7 +61,6 @@ class SlurmProvider:
             **({"health_check": True} if plan.target.health_check else {}),
             "outputs": outputs,
             **({"place": source.place()} if (source := plan.sources.get("run.env.remote_job_dir")) else {}),
-            "versions": [a.path for a in plan.produces if a.path and a.artifact and a.path.endswith(f"/{plan.name}")],
         }
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
@@ -87,7 +87,9 @@ class SlurmProvider:
             from nemo_runspec.backends.slurm.containers.build import make_ready
 
             make_ready(host, plan, say)
-        stage(host, plan.job_dir, Cargo(texts, parts.contents, submission.secrets, archive, digest), found)
+        store = plan.target.store or ""
+        cargo = Cargo(texts, parts.contents, submission.secrets, archive, digest, store)
+        stage(host, plan.job_dir, cargo, found)
         send_mounts(host, plan.job_dir, parts.mounts, say)
         handle = {**self.place(plan), "slurm": found.cluster.slurm}
         return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))
@@ -288,3 +290,9 @@ def digest_of(archive: Path | None) -> str:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def _versions(plan: Plan) -> dict[str, list[str]]:
+    """What the tasks of an array of the user's own make together, as the login node sees it."""
+    storage = plan.target.storage(plan.job_dir)
+    return {"versions": [found for path in versions_of(plan) if (found := storage.source_of(path))]}

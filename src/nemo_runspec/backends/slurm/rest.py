@@ -24,7 +24,8 @@ _TIMEOUT = 120.0
 def rest(host: Host, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
     """What is left of each job: its last metrics, the outputs that are there, and why it failed.
 
-    Their secrets are removed. What a job that succeeded has made becomes the newest version of its artifact.
+    Their secrets are removed. Of a job that could not do so itself, what it has made becomes the newest version of its
+    artifact: one of an earlier release (its handle has `versions`), and an array of the user's own.
 
     Raises:
         UserError: the host does not answer, or not as it should.
@@ -60,6 +61,7 @@ def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
     outputs: Mapping[str, str] = handle.get("outputs") or {}
     return Rest(
         history=_history(texts),
+        inputs={row[1]: row[2] for row in section.rows if row[0] == "input" and len(row) > 2},
         outputs={name: path for name, path in outputs.items() if path in there},
         diagnosis=_diagnosis(handle, seen, texts),
         lost_lines=next((whole(row[1]) or 0 for row in section.rows if row[0] == "lost"), 0),

@@ -48,11 +48,17 @@ show_metrics() {
   fi
 }
 
-# PATH: what a job has made becomes the newest version of its artifact.
+# DIRECTORY PATH: what a job has made becomes the newest version of its artifact, unless another has become that since
+# the job has ended.
 point_at() {
-  local folder=${1%/*} name=${1##*/}
-  [ -d "$1" ] || return 0
-  ln -s -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"
+  local folder=${2%/*} name=${2##*/} ended=("$1"/status/node-*)
+  [ -d "$2" ] || return 0
+  if [ -L "$folder/latest" ]; then
+    [ "${#ended[@]}" -gt 0 ] || return 0
+    ended=$(ls -t -d -- "${ended[@]}" | head -n 1)
+    [ -z "$(find "$folder/latest" -maxdepth 0 -newer "$ended")" ] || return 0
+  fi
+  ln -sfn -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"
 }
 
 while IFS=$'\037' read -r number folder name id failed succeeded lines bytes; do
@@ -61,8 +67,11 @@ while IFS=$'\037' read -r number folder name id failed succeeded lines bytes; do
   while IFS=$'\037' read -r kind path && [ -n "$kind" ]; do
     case $kind in
       output) [ ! -e "$path" ] || printf 'output\037%s\n' "$path" ;;
-      version) [ -z "$succeeded" ] || point_at "$path" 2> /dev/null ;;
+      version) [ -z "$succeeded" ] || point_at "$folder" "$path" 2> /dev/null ;;
     esac
+  done
+  for file in "$folder"/status/input-*; do
+    [ ! -f "$file" ] || printf 'input\037%s\037%s\n' "${file##*/input-}" "$(sed -n 's/^path=//p' "$file")"
   done
   [ ! -s "$folder/metrics.jsonl" ] || show_metrics "$folder/metrics.jsonl"
   find_logs "$folder" "$name" "$id"

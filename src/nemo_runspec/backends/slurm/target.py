@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import (
+    MOUNTED,
     Mount,
     as_text,
     below,
@@ -18,18 +20,22 @@ from nemo_runspec.backends.checks import (
     texts,
 )
 from nemo_runspec.backends.slurm.containers import build as builds
-from nemo_runspec.backends.slurm.places import run_dir
+from nemo_runspec.backends.slurm.places import HOME, run_dir
 from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.slurm.signals import signal_option
 from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
 from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_seconds
+from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Resources
 
+
+_JOB_DIR = "/$nemo_run"
+"""What NeMo-Run replaces by the job's directory at the front of a mount's source."""
 
 STALLS = 3
 """How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
@@ -41,6 +47,7 @@ class SlurmTarget:
 
     Args:
         mounts: `source:target[:flags]` for the container, `remote_job_dir` among them.
+        store: the folder of artifacts where it is one of them only because the job needs it; None where it is not.
         resume: requeue the job after its time limit or a preemption; at most `max_restarts` times.
         signal: as sbatch gets it, always with `B:`; there is one with `resume`.
         exclusive: True, a word, or None; never False, which NeMo-Run would hand to Slurm as a word.
@@ -85,6 +92,7 @@ class SlurmTarget:
     open_mode: str = "append"
     container_image: str | None = None
     mounts: tuple[str, ...] = ()
+    store: str | None = None
     container_env: tuple[str, ...] = ()
     srun_args: tuple[str, ...] = ()
     setup_lines: str | None = None
@@ -110,6 +118,15 @@ class SlurmTarget:
         """How often a job may be started: retries after failures, and continuations of what was cut short."""
         return 1 + self.retries + (self.max_restarts if self.resume else 0)
 
+    def storage(self, job_dir: str) -> Storage:
+        """As `backends.storage.Keeps`: without a container, the file systems that login and compute nodes share."""
+        if not self.container_image:
+            return Storage(whole=True)
+        words = [word.replace(_JOB_DIR, job_dir, 1) if word.startswith(_JOB_DIR) else word for word in self.mounts]
+        given = [word.partition("=")[2] for word in self.srun_args if word.startswith("--container-mounts=")]
+        more = (word for text in given for word in text.split(","))
+        return Storage(mounts_of_words((*words, *more, f"{job_dir}:{MOUNTED}")), homes=(HOME,))
+
     def runs(self) -> int:
         """Tasks of the array, each once more per retry and restart."""
         restarts = self.max_restarts if self.resume else 0
@@ -132,6 +149,7 @@ def make_target(request: TargetRequest) -> SlurmTarget:
     if not is_placeholder(time):
         found += time_problem(time_key, time)
     mounts = _mounts(env, builds.build_mounts(env) if _is_build(request) else (), found)
+    store = _unmounted(request.store, mounts)
     raise_problems("slurm", found)
     return SlurmTarget(
         tunnel=env.get("tunnel") or "local",
@@ -145,7 +163,8 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         additional_parameters=_additional(env),
         exclusive=exclusive(env.get("exclusive")),
         open_mode=env.get("open_mode") or "append",
-        mounts=mounts,
+        mounts=(f"{store}:{store}", *mounts) if store else mounts,  # first: what lies inside it goes over it
+        store=store,
         accept_new_host_key=bool(env.get("accept_new_host_key")),
         memory_measure=bool(env.get("memory_measure")),
         health_check=bool(env.get("health_check")),
@@ -216,3 +235,10 @@ def _mounts(env: Mapping[str, Any], added: tuple[Mount, ...], problems: list[Use
     seen = any(mount.source == mount.target and below(folder, mount.target) for mount in given)
     own = () if seen else (Mount(folder, folder),)
     return tuple(map(str, one_per_target((*given, *own, *added), problems)))
+
+
+def _unmounted(store: str, mounts: tuple[str, ...]) -> str | None:
+    """The folder of artifacts where a container with these mounts does not see it, and it can be one of them."""
+    if not mounts or not store or Storage(mounts_of_words(mounts)).mount_of(store) or not may_be_mounted_over(store):
+        return None
+    return posixpath.normpath(store)

@@ -170,6 +170,9 @@ nemotron_pod_results() {
     name=${nemotron_pod_outputs[number]}
     [ ! -e "${nemotron_pod_outputs[number + 1]}" ] || nemotron_pod_line "nemotron-output: $name ${nemotron_pod_outputs[number + 1]}"
   done
+  for line in "$nemotron_pod_status"/input-*; do
+    [ ! -f "$line" ] || nemotron_pod_line "nemotron-input: ${line##*/input-} `nemotron_value "$line" path`"
+  done
   [ -s "$file" ] || return 0
   if type -P python3 > /dev/null; then
     python3 -I -S -c "$nemotron_pod_downsample" "$file" --packed 2> /dev/null | while read -r line; do
@@ -204,13 +207,9 @@ nemotron_pod_mark() {
 
 # What a job that has succeeded on all nodes has made becomes the newest version of its artifact.
 nemotron_pod_publish() {
-  local path folder name
-  for path in ${nemotron_pod_versions[@]+"${nemotron_pod_versions[@]}"}; do
-    folder=${path%/*} name=${path##*/}
-    [ -d "$path" ] || continue
-    { ln -sfn -- "$name" "$folder/.latest.$name" && mv -f -T -- "$folder/.latest.$name" "$folder/latest"; } ||
-      nemotron_pod_say "$folder/latest could not be set to $name"
-  done
+  local said
+  said=`nemotron_register ${nemotron_pod_versions[@]+"${nemotron_pod_versions[@]}"}`
+  [ -z "$said" ] || nemotron_pod_say "$said"
 }
 
 nemotron_pod_main() {

@@ -18,6 +18,7 @@ _MOST = 8 << 20
 """Bytes of metrics that are unpacked."""
 
 END, OUTPUT, METRICS = b"nemotron-end:", b"nemotron-output:", b"nemotron-metrics:"
+INPUT = b"nemotron-input:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,12 @@ def to_marker(end: End) -> NodeMarker:
 
 def outputs_of(text: bytes) -> dict[str, str]:
     """Output → path, of what the job has made."""
-    pairs = (_text(rest).partition(" ") for rest in _lines(text, OUTPUT))
-    return {name: path for name, space, path in pairs if name and space}
+    return _paths(text, OUTPUT)
+
+
+def inputs_of(text: bytes) -> dict[str, str]:
+    """Input → the path of the version that the job has read."""
+    return _paths(text, INPUT)
 
 
 def metrics_history(text: bytes) -> bytes:
@@ -85,6 +90,11 @@ def metrics_history(text: bytes) -> bytes:
     parts = {int(found[1]): found for line in lines if (found := _PART.fullmatch(line)) is not None}
     plain = b"".join(line + b"\n" for line in lines if line.startswith(b"{"))
     return plain + (_unpacked(parts) or b"")
+
+
+def _paths(text: bytes, word: bytes) -> dict[str, str]:
+    pairs = (_text(rest).partition(" ") for rest in _lines(text, word))
+    return {name: path for name, space, path in pairs if name and space}
 
 
 def _end(rest: bytes) -> End | None:

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.storage import READ_ONLY
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.layout import job_layout, run_dir
 from nemo_runspec.cloud.storage.s3_names import KEYS
+from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
 from nemo_runspec.script import render_job_script
@@ -39,7 +42,7 @@ def pod_files(plan: Plan, *, kind: str) -> tuple[RenderedFile, ...]:
     Args:
         kind: `lepton` or `dgxcloud`: whose variables say which node a pod is.
     """
-    script = render_pod_script(plan, kind=kind, outputs=declared_outputs(plan), versions=versions(plan))
+    script = render_pod_script(plan, kind=kind, outputs=declared_outputs(plan), versions=versions_of(plan))
     files = (
         RenderedFile("job script", "job.sh", render_job_script(plan, job_layout(plan))),
         RenderedFile("pod script", POD_SCRIPT, script),
@@ -71,12 +74,6 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
 def declared_outputs(plan: Plan) -> dict[str, str]:
     """Name → path, of what the recipe makes."""
     return {artifact.name: artifact.path for artifact in plan.produces if artifact.path}
-
-
-def versions(plan: Plan) -> list[str]:
-    """Those of them that are a version of an artifact: `latest` beside them points to the newest."""
-    made = (artifact.path for artifact in plan.produces if artifact.path and artifact.artifact)
-    return [path for path in made if path.endswith(f"/{plan.name}")]
 
 
 def _head(plan: Plan, kind: str) -> Iterator[str]:
@@ -139,12 +136,18 @@ def _data(plan: Plan) -> str | None:
         "output_url": f"{target.output_url.rstrip('/')}/{plan.name}" if target.output_url else "",
         "endpoint": target.s3_endpoint,
         "region": target.s3_region,
-        "staged": list(target.storage),
+        "staged": _staged(plan),
         "cache": f"{run_dir(plan).rstrip('/')}/s3" if target.shared else None,
         # The pod finds out which outputs lie on no mount: their paths may be links, and custom_spec may add mounts.
         "kept": f"{run_dir(plan).rstrip('/')}/outputs/{plan.name}" if target.shared and target.outputs else None,
     }
     return json.dumps(known, indent=2) + "\n"
+
+
+def _staged(plan: Plan) -> list[str]:
+    """Where storage that outlives the pods is mounted in them: inputs may lie there already."""
+    storage = storage_of(plan)
+    return [mount.target for mount in storage.mounts if mount.lost in ("", READ_ONLY)] if storage else []
 
 
 @lru_cache

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nemo_runspec.cloud.pod.marker import END, METRICS, OUTPUT
+from nemo_runspec.cloud.pod.marker import END, INPUT, METRICS, OUTPUT
 from nemo_runspec.remote.provider import Piece
 
-_TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, OUTPUT, METRICS))), re.MULTILINE)
+_TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)
 _ENDED = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)
 
 

@@ -115,7 +115,7 @@ def _show(profile: str, as_json: bool) -> int:
 
 
 def _check(file: str | None, as_json: bool) -> int:
-    from nemo_runspec.profiles.check import check_env_file
+    from nemo_runspec.doctor.envcheck import check_env_file
 
     env = load_env_file(expanded(file)) if file else _file_in_force()
     report = check_env_file(env)

@@ -68,7 +68,7 @@ def _call(executor: str, listing: Listing) -> Callable[..., int]:
 
 
 def _asked(executor: str, listing: Listing, named: str | None, word: str, within: str) -> list[dict[str, Any]]:
-    from nemo_runspec.doctor.profile import merged
+    from nemo_runspec.doctor.trial import merged
     from nemo_runspec.remote.listing import Asked
 
     lists = _lists_of(executor)

@@ -72,6 +72,7 @@ class Cargo:
         bundle: files of the recipe with their contents.
         secrets: by variable.
         archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
+        store: a folder of the cluster that must be there before the job starts; '' for none.
         folders: empty ones. `links`: path → what it points to.
         secret_files: path → further secrets by variable, for a file of their own.
     """
@@ -81,6 +82,7 @@ class Cargo:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     archive: Path | None = None
     digest: str = ""
+    store: str = ""
     folders: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     secret_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -120,7 +122,8 @@ def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
         _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
     data, unpacked = _squeezed(tar_of(cargo))
     keeper = _keeper(secret=bool(cargo.secrets or any(cargo.secret_files.values())))
-    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{unpacked}{_program('stage.sh')}"
+    store = f"store={shlex.quote(cargo.store)}\n"
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{store}{unpacked}{_program('stage.sh')}"
     _require(host, job_dir, host.run(script, data=data, timeout=_UPLOAD_SECONDS))
 
 

@@ -13,6 +13,7 @@ keep_secrets() {
   [ "$keeper" ] || return 0
   setsid nohup bash -c "$keeper" nemotron-secrets "$parent" "$pause" "$rounds" < /dev/null > /dev/null 2>&1 &
 }
+[ -z "$store" ] || must mkdir -p -- "$store"
 must mkdir -p "$parent"
 umask 077
 rm -rf -- "$parent/.$name."*   # of a submission that was cut off

@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.slurm.arguments import shell_word
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
 from nemo_runspec.backends.slurm.places import HOME, run_dir
 from nemo_runspec.backends.slurm.preflight.draft import Draft, drafts_of
 from nemo_runspec.backends.slurm.preflight.registry import ACCEPT, Image, image_of
+from nemo_runspec.backends.slurm.words import shell_word
 
 NEEDED = (
     "bash", "tar", "gzip", "timeout", "stat", "sed", "grep", "awk", "tail", "head", "find", "mv", "mkdir", "rm", "id",

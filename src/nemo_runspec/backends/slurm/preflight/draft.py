@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 
 _NAME = "nemotron-doctor"
@@ -37,7 +36,7 @@ def plan_of(env: Mapping[str, Any], mode: str) -> Plan:
     backend = get_backend("slurm")
     gpus = int(env.get("gpus_per_node") or 0)
     resources = Resources(int(env.get("nodes") or 1), gpus, int(env.get("nproc_per_node") or gpus or 1))
-    target = backend.make_target(TargetRequest(_NAME, mode, "", "torchrun", env))
+    target = backend.target_alone(env, mode, name=_NAME)
     return Plan(
         name=_NAME, recipe=RecipeRef("doctor", "doctor", ""), config_name=None, executor="slurm", mode=mode,
         profile=None, env_file=None, job_dir=backend.job_dir(env, _NAME), launch=Launch("torchrun", "main.py"),

@@ -53,7 +53,7 @@ def asked_of_plan(plan: Plan) -> Asked:
     target = plan.target
     own = target.remote_job_dir
     image = image_of(target.container_image) if target.container_image else None
-    made = tuple(filter(None, (own, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))
+    made = tuple(filter(None, (own, target.store, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))
     mounted = [source for source in sources(target.mounts) if source not in made] if image else []
     return Asked(own, (draft(plan, plan.mode),), tuple(mounted), image)
 

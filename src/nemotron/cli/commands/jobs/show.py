@@ -133,7 +133,8 @@ def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
     from nemo_runspec.jobs.follow import log_of
 
     log = log_of(folder)
-    outputs = [(f"output {name}", path) for name, path in record.outputs.items()]
+    outputs = [(f"input {name}", path) for name, path in record.inputs.items()]
+    outputs += [(f"output {name}", path) for name, path in record.outputs.items()]
     return [("files", str(folder)), ("log", str(log) if log.exists() else ""), *outputs]
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.doctor.trial import Trial, place_of, try_profile
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.profiles.envfile import EnvFile
-from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile, placeholders, resolve_profile, system_section
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Source
+
+_OF_PROFILE = re.compile(r"^profile '[^']*': ")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
     """Checks strays, system sections and every profile. A problem of a parent is reported once."""
     errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
+    root = _root(env)
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
     errors += [UserError(line, where=env.where("wandb")) for line in left]
     for name in env.profiles:
@@ -41,34 +42,41 @@ def check_env_file(env: EnvFile) -> CheckReport:
             errors.append(error)
             continue
         warnings += profile.warnings
-        refusals, lacking = _backend_says(env, profile)
-        errors += refusals
+        trial = try_profile(profile, root, env.source("artifacts", "root") if root else None)
+        errors += [_with_place(env, profile, error) for error in trial.refused]
         if not _is_parent(env, name):
-            known = {line.split(" is ")[0] for line in profile.unfilled()}
-            lines = [*profile.unfilled(), *(line for line in lacking if line.split(" is ")[0] not in known)]
-            errors += [UserError(f"profile '{name}': {line}", where=env.where(name)) for line in lines]
+            errors += [_of_profile(env, profile, error) for error in _lacking(profile, trial)]
     return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
 
 
-def _backend_says(env: EnvFile, profile: Profile) -> tuple[list[UserError], tuple[str, ...]]:
-    """What the backend itself would refuse, and what a submission would lack, for a run of this profile alone."""
-    defaults = {name: field.default for name, field in fields_of(profile.executor).fields.items()}
-    values = {**defaults, "container_image": "image", **settled_mounts(profile.values)}
+def _lacking(profile: Profile, trial: Trial) -> list[UserError]:
+    """What a submission would lack, each key once: what is unfilled, then what the backend itself says."""
+    lines = profile.unfilled()
+    known = {line.split(" is ")[0] for line in lines}
+    own = [UserError(line, where=place_of(profile, line)) for line in lines]
+    open_places = {error.where for error in own if error.where}
+    return [
+        *own,
+        *(e for e in trial.lacking if e.what.split(" is ")[0] not in known and e.where not in open_places),
+    ]
+
+
+def _of_profile(env: EnvFile, profile: Profile, error: UserError) -> UserError:
+    return _with_place(
+        env, profile, UserError(f"profile '{profile.name}': {error.what}", where=error.where, remedy=error.remedy)
+    )
+
+
+def _with_place(env: EnvFile, profile: Profile, error: UserError) -> UserError:
+    return UserError(error.what, where=error.where or env.where(profile.name), remedy=error.remedy)
+
+
+def _root(env: EnvFile) -> Any:
+    """`[artifacts] root`; None where that section has a problem of its own."""
     try:
-        target = get_backend(profile.executor).make_target(
-            TargetRequest(name="check", mode="run", kind="", launch="torchrun", env=values)
-        )
-    except UserError as error:
-        return [_placed(env, profile, problem) for problem in getattr(error, "problems", (error,))], ()
-    return [], getattr(target, "unfilled", ())
-
-
-def _placed(env: EnvFile, profile: Profile, error: UserError) -> UserError:
-    """A backend's refusal with the line of the key it begins with."""
-    key = re.match(r"\w+", error.what)
-    source = profile.sources.get(key.group()) if key else None
-    where = error.where or (source.place() if source else env.where(profile.name))
-    return UserError(error.what, where=where, remedy=error.remedy)
+        return system_section(env, "artifacts").get("root")
+    except UserError:
+        return None
 
 
 def _system_errors(env: EnvFile) -> list[UserError]:
@@ -103,4 +111,8 @@ def _is_parent(env: EnvFile, name: str) -> bool:
 
 
 def _unique(errors: list[UserError]) -> list[UserError]:
-    return list({(e.what, e.where): e for e in errors}.values())
+    """Each mistake once: what a parent says wrongly, all its children inherit, by the same line of the file."""
+    found: dict[tuple[str, str | None], UserError] = {}
+    for error in errors:
+        found.setdefault((_OF_PROFILE.sub("", error.what), error.where), error)
+    return list(found.values())

@@ -1,0 +1,149 @@
+"""A profile tried alone: whether a job can be made of it at all, and what a submission would refuse.
+
+`env check` and the doctor ask here, so that they say the same; the target is `Backend.target_alone`'s for all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.storage import Keeps, Storage
+from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.field import OPEN_TYPES
+from nemo_runspec.packaging.options import parts_of, set_options
+from nemo_runspec.paths import expanded
+from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.interpolate import settled_mounts
+from nemo_runspec.profiles.profile import Profile
+from nemo_runspec.source import Source
+
+_JOB = "a-job"
+_BROUGHT = "image"
+"""Stands for the image that a recipe brings."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of it.
+
+    Args:
+        refused: why no job can be made of the profile. `lacking`: what a submission would refuse. Each with its place,
+            where a key of the profile says it.
+        warnings: what is odd but not wrong.
+    """
+
+    refused: tuple[UserError, ...] = ()
+    lacking: tuple[UserError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def merged(profile: Profile) -> dict[str, Any]:
+    """A profile's values over the default of every key, as a plan has them; no clones among its mounts."""
+    fields = fields_of(profile.executor).fields.values()
+    defaults = {
+        f.name: deepcopy(f.default) if f.default is not None else ({} if f.type in OPEN_TYPES else None)
+        for f in fields
+        if f.name != "extends"
+    }
+    mounts = [mount for mount in profile.values.get("mounts") or () if "auto_mount:" not in str(mount)]
+    return {**defaults, **profile.values, "mounts": mounts}
+
+
+def try_profile(profile: Profile, root: Any = None, source: Source | None = None) -> Trial:
+    """Tries a profile, attached and detached.
+
+    Args:
+        root: `[artifacts] root` of its file; `source`: where it stands.
+    """
+    env = {**merged(profile), **settled_mounts({"mounts": profile.values.get("mounts")})}
+    refused = list(_wrong_package(env))
+    trials = []
+    store, image, backend = _store(profile, root), env.get("container_image"), get_backend(profile.executor)
+    for mode in ("run", "batch"):
+        try:
+            target = backend.target_alone({**env, "container_image": image or _BROUGHT}, mode, store)
+        except UserError as error:
+            refused += error.problems if isinstance(error, Problems) else (error,)
+            break
+        trials.append(_tried(profile, target, [*_lost(profile, env, target, store, source)]))
+    return Trial(
+        tuple(_placed(profile, error) for error in _unique(refused)),
+        tuple(_unique(error for trial in trials for error in trial.lacking)),
+        tuple(dict.fromkeys(line for trial in trials for line in trial.warnings)),
+    )
+
+
+def place_of(profile: Profile, text: str) -> str | None:
+    """Where the key stands that a line begins with, None where no line of the file has it."""
+    key = re.match(r"\w+", text)
+    source = profile.sources.get(key.group()) if key else None
+    return source.place() if source else None
+
+
+def _tried(profile: Profile, target: Any, lost: list[UserError]) -> Trial:
+    lines = getattr(target, "unfilled", ())
+    lacking = [UserError(line, where=place_of(profile, line)) for line in lines]
+    said = {error.where for error in lacking}  # the same key says why already
+    more = (error for error in lost if error.where is None or error.where not in said)
+    return Trial((), (*lacking, *more), getattr(target, "warnings", ()))
+
+
+def _wrong_package(env: Mapping[str, Any]) -> Iterator[UserError]:
+    """What keeps any repository from being packaged as the profile says."""
+    kind = env.get("packager")
+    if kind in (None, "", "none"):
+        return
+    try:
+        parts_of(str(kind), set_options(env, str(kind)))
+    except UserError as error:
+        yield error
+
+
+def _store(profile: Profile, root: Any) -> str:
+    if not isinstance(root, str) or not root:
+        return ""
+    return root if get_backend(profile.executor).remote else str(expanded(root).absolute())
+
+
+def _lost(
+    profile: Profile, env: Mapping[str, Any], target: Any, store: str, source: Source | None
+) -> Iterator[UserError]:
+    """What every job of the profile would lose, whatever its recipe: outputs below NEMO_RUN_DIR, and in the store."""
+    if not isinstance(target, Keeps):
+        return
+    backend = get_backend(profile.executor)
+    storage, key = _own_image(target, env).storage(f"/{_JOB}"), backend.run_dir_key or ""
+    own = (env.get("env_vars") or {}).get("NEMO_RUN_DIR")
+    folder = str(own or (backend.run_dir(env) if not key or env.get(key) else ""))
+    yield from _of_folder("outputs", folder, storage, place_of(profile, "env_vars" if own else key))
+    yield from _of_folder("artifacts", store, storage, source.place() if source else None)
+
+
+def _own_image(target: Any, env: Mapping[str, Any]) -> Any:
+    """The target with the profile's own image: on Slurm a job without one may have no container at all."""
+    if getattr(target, "container_image", None) != _BROUGHT:
+        return target
+    return dataclasses.replace(target, container_image=env.get("container_image") or "")
+
+
+def _of_folder(what: str, folder: str, storage: Storage, place: str | None) -> Iterator[UserError]:
+    why = storage.why_lost(folder) if folder else ""
+    if why:
+        item = storage.example.replace("{path}", folder if folder.startswith("/") else "/data")
+        yield UserError(
+            f"{what} would be lost when a job ends: {folder} {why}", where=place, remedy=f"add to {storage.key}: {item}"
+        )
+
+
+def _placed(profile: Profile, error: UserError) -> UserError:
+    return UserError(error.what, where=error.where or place_of(profile, error.what), remedy=error.remedy)
+
+
+def _unique(errors: Any) -> list[UserError]:
+    return list({error.what: error for error in errors}.values())

@@ -58,6 +58,8 @@ class PlanRequest:
         mode: `run` or `batch`.
         overrides: Hydra overrides without sweeps. `args`: for the script itself.
         folder: the working directory of the call.
+        versions: artifact → the job whose version of it is read.
+        after: ids of jobs of its platform that have to succeed before it starts.
     """
 
     recipe: Recipe
@@ -68,6 +70,8 @@ class PlanRequest:
     overrides: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     folder: Path = field(default_factory=Path.cwd)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,9 @@ class _Builder:
             {"name": self.name, "recipe": self.recipe.path, "env": env, "wandb": wandb}, spec, run_dir, self._inherits()
         )
         variables.update({name: variable.value for name, variable in plain.items()})
-        artifacts = place_artifacts(composition, spec, self.name, run_dir, local=not self.backend.remote)
+        artifacts = place_artifacts(
+            composition, spec, self.name, run_dir, local=not self.backend.remote, versions=self.request.versions
+        )
         self.warnings += artifacts.warnings
         tree = composition.resolved()
         check_plain(composition, tree)
@@ -288,7 +294,8 @@ class _Builder:
             provided=frozenset(mount.path for mount in self.mounts.found.values()),
         )
         try:
-            return self.backend.make_target(request)
+            target = self.backend.make_target(request)
+            return self.backend.target_after(target, env, self.request.after) if self.request.after else target
         except Problems as error:
             raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
         except UserError as error:

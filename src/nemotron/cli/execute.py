@@ -63,15 +63,17 @@ def run_request(request: PlanRequest, planned: Planned, *, argv: list[str], stag
     Args:
         stage: only send its files to where it would run.
     """
-    from nemotron.cli.inputs import provide_inputs, require_inputs
+    from nemotron.cli.inputs import planned_with, provide_inputs
 
     client = ready_client(planned.plan)
-    if stage:
+    if stage:  # nothing is submitted, so nothing is made
         from nemo_runspec.remote.client import stage as client
-    if provide_inputs(planned.plan, argv, run_request):
-        planned = build_plan(request)
-        require_inputs(planned.plan)
-    return submit(planned, client, argv=argv)
+
+        return submit(planned, client, argv=argv)
+    provided = provide_inputs(planned.plan, argv, run_request)
+    if provided.changed:
+        planned = planned_with(request, provided)
+    return submit(planned, client, argv=argv, needs=tuple(record.name for record in provided.needs))
 
 
 def ready_client(plan: Plan) -> Client:
@@ -85,11 +87,13 @@ def ready_client(plan: Plan) -> Client:
     return client
 
 
-def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | None = None) -> int:
+def submit(
+    planned: Planned, client: Client, *, argv: list[str], again: Again | None = None, needs: tuple[str, ...] = ()
+) -> int:
     """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached.
 
     Args:
-        again: the job that is run once more.
+        again: the job that is run once more. `needs`: names of the jobs that it waits for.
     """
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.supervise.submission import Submission
@@ -97,7 +101,7 @@ def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | 
     for line in planned.plan.warnings:
         print(f"warning: {line}", file=sys.stderr)
     text = plan_to_json(planned.plan)
-    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again))
+    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again, needs=needs))
 
 
 def _check_combination(invocation: Invocation) -> None:

@@ -14,7 +14,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommitted
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
-from nemo_runspec.planning.model import AutoMount, Package, Plan
+from nemo_runspec.planning.model import Artifact, AutoMount, Package, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemotron.cli.text import clean, count, paint, size, table
@@ -150,15 +150,22 @@ def _environment(plan: Plan) -> list[str]:
 
 
 def _artifacts(plan: Plan) -> list[str]:
-    words = {True: "there", False: "missing", None: "read on the job's machine"}
-    rows = []
-    for artifact in plan.consumes:
-        state = words[artifact.ready]
-        if artifact.ready is False and artifact.make:
-            state = f"missing: {artifact.recipe} would run first"
-        rows.append((f"reads {artifact.name}", artifact.path or "not named", state))
+    rows = [(f"reads {a.name}", a.path or "not named", _input_state(plan, a)) for a in plan.consumes]
     rows += [(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
     return [paint("inputs and outputs", "bold"), *_aligned(rows)] if rows else []
+
+
+def _input_state(plan: Plan, artifact: Artifact) -> str:
+    """Whether an input is there, and what is done about one that is not. Nothing is asked of another machine here."""
+    backend = get_backend(plan.executor)
+    maker = artifact.recipe if artifact.make else None
+    if artifact.ready is not None:
+        made = f"missing: {maker} would run first" if maker else "missing"
+        return "there" if artifact.ready else made
+    if maker is None or not backend.remote:
+        return "looked for when it is submitted, where that can be asked"
+    wait = "this job waits for it (--dependency=afterok:ID)" if backend.after else "this job is submitted after it"
+    return f"looked for when it is submitted; if it is missing, {maker} runs first, and {wait}"
 
 
 def _travel(plan: Plan) -> list[str]:

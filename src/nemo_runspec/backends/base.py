@@ -115,6 +115,10 @@ class Backend:
         folder = str(named or self.run_dir_default)
         return folder if self.remote else str(Path(folder).expanduser().absolute())
 
+    def runs_elsewhere(self, env: Mapping[str, Any]) -> bool:
+        """Whether the job does not see the files of this machine."""
+        return self.remote
+
     def job_dir(self, env: Mapping[str, Any], name: str) -> str:
         """The directory of one job, as the job's own machine names it."""
         if not self.remote:

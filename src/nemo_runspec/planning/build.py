@@ -22,6 +22,7 @@ from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
 from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
+from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
@@ -153,7 +154,10 @@ class _Builder:
         self._hide_secrets(run, environment, sources)
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, artifacts)
-        plan = replace(plan, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
+        warnings = plan.warnings
+        if self.backend.runs_elsewhere(run["env"]):
+            warnings = (*warnings, *paths_of_here(run, tree, sources, self.request.folder))
+        plan = replace(plan, warnings=warnings, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
         refuse_leaks(plan, environment.values)
         check_gpu_hours(plan)
         return Planned(plan, environment.values)
@@ -276,7 +280,8 @@ class _Builder:
 
     def _require_mounts(self) -> None:
         """Raises what was wrong with an `${auto_mount:…}`, with its place."""
-        problem = self.mounts.problem
+        possible = not self.backend.remote or self.backend.mounts_sent_to is not None
+        problem = self.mounts.problem_on(self.executor, possible=possible)
         if problem is not None:
             where = self.composition.place("run.env.mounts")
             raise UserError(problem.what, where=where, remedy=problem.remedy)

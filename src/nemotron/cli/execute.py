@@ -196,7 +196,7 @@ def _preview(planned: Planned, invocation: Invocation) -> int:
     from nemotron.cli.preview import print_preview
 
     rendering = resolved(planned) if invocation.resolve else None
-    print_preview(planned.plan, as_json=invocation.json, resolved=rendering)
+    print_preview(planned.plan, as_json=invocation.json, resolved=rendering, saved_to=invocation.out)
     _save(planned.plan, invocation.out)
     if invocation.resolve:
         say_if_nothing(planned.plan, rendering)

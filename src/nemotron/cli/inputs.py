@@ -112,6 +112,7 @@ def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], argv: list[str]
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.remote.making import made_by
 
+    get_backend(plan.executor).load_provider().check(plan)  # what cannot be submitted needs no inputs
     makers: dict[str, JobRecord] = {}
     for artifact in missing:
         known = made_by(JobStore(), plan, artifact)

@@ -30,10 +30,11 @@ _NOT_CHOICES = frozenset({"warnings", "unfilled"})
 _EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
 
 
-def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = None) -> None:
+def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = None, saved_to: str | None = None) -> None:
     """Prints one plan and what it would send. Nothing else happens.
 
     Args:
+        saved_to: the file that the caller writes the plan to.
         resolved: what would be sent, as far as its platform has been asked for what only it knows.
     """
     rendering = resolved or get_backend(plan.executor).make_rendering(plan)
@@ -42,6 +43,7 @@ def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = Non
         return
     sections = [_title(plan), _run(plan), _chosen(plan), _config(plan), _environment(plan), _artifacts(plan)]
     sections += [_travel(plan), _cost(plan), _warnings(plan), _scripts(plan, rendering)]
+    sections.append([_nothing(plan, saved_to)])
     print("\n\n".join("\n".join(lines) for lines in sections if lines))
 
 
@@ -220,7 +222,6 @@ def _scripts(plan: Plan, rendering: Rendering | None) -> list[str]:
     if rendering is None:
         return [
             f"The exact payload for '{plan.executor}' is not shown: its renderer is not built in this release.",
-            _nothing(plan),
         ]
     lines: list[str] = []
     for file in rendering.files:
@@ -229,12 +230,13 @@ def _scripts(plan: Plan, rendering: Rendering | None) -> list[str]:
     lines.append(shlex.join(rendering.command))
     if rendering.holes:
         lines += ["", "known only on the platform:", *(f"  {hole}" for hole in rendering.holes)]
-    return [*lines, "", _nothing(plan)]
+    return lines
 
 
-def _nothing(plan: Plan) -> str:
+def _nothing(plan: Plan, saved_to: str | None = None) -> str:
     verb = "submitted" if get_backend(plan.executor).remote else "run"
-    return paint(f"Dry run: nothing was written and nothing was {verb}.", "green")
+    written = f"only the plan is written, to {clean(saved_to)}," if saved_to else "nothing was written"
+    return paint(f"Dry run: {written} and nothing was {verb}.", "green")
 
 
 def _values(

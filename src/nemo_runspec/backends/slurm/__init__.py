@@ -18,6 +18,10 @@ class SlurmBackend(Backend):
         """`remote_job_dir`, or its default there; `HOME` stands for a home directory not known from here."""
         return run_dir(env)
 
+    def runs_elsewhere(self, env: Mapping[str, Any]) -> bool:
+        """A login node shares its files with the nodes."""
+        return env.get("tunnel") == "ssh"
+
 
 BACKEND = SlurmBackend(
     name="slurm",

@@ -41,7 +41,15 @@ def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = Non
     if as_json:
         print(json.dumps(_as_json(plan, rendering), indent=2, ensure_ascii=False))
         return
-    sections = [_title(plan), _run(plan), _chosen(plan), _config(plan), _environment(plan), _artifacts(plan)]
+    sections = [
+        _title(plan),
+        _run(plan),
+        _chosen(plan),
+        _config(plan),
+        _environment(plan),
+        _artifacts(plan),
+        _build(plan),
+    ]
     sections += [_travel(plan), _cost(plan), _warnings(plan), _scripts(plan, rendering)]
     sections.append([_nothing(plan, saved_to)])
     print("\n\n".join("\n".join(lines) for lines in sections if lines))
@@ -155,6 +163,20 @@ def _artifacts(plan: Plan) -> list[str]:
     rows = [(f"reads {a.name}", a.path or "not named", _input_state(plan, a)) for a in plan.consumes]
     rows += [(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
     return [paint("inputs and outputs", "bold"), *_aligned(rows)] if rows else []
+
+
+def _build(plan: Plan) -> list[str]:
+    """What a build of a container image does, and where the image will lie."""
+    from nemo_runspec.planning.container_build import steps_of
+
+    steps = steps_of(plan)
+    if steps is None:
+        return []
+    return [
+        paint("build", "bold"),
+        *(f"  {clean(shlex.join(words))}" for words in steps.commands),
+        *(f"  image: {clean(image)}" for image in steps.images),
+    ]
 
 
 def _input_state(plan: Plan, artifact: Artifact) -> str:

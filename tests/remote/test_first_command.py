@@ -9,6 +9,7 @@ that are equal once they are filled in are run once.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -35,11 +36,13 @@ SHORT = ("train.train_iters=3", "train.require_below_unigram=false")
 MOST = 2
 """Nodes, and processes on each, of the labs' one machine."""
 
+IMAGE = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
+"""What the recipe names; on Slurm the specification mostly leaves it to that."""
 SLURM = {
     "account": "acme", "partition": "batch", "run_partition": "interactive", "batch_partition": "backfill",
     "build_cache_dir": "{top}/cache", "remote_job_dir": "{top}/run", "host": "lab", "user": "root",
-    "identity": "{identity}", "startup_commands": ["true"], "mounts": ["{top}:/lustre"],
-    "container_image": None,
+    "identity": "{identity}", "startup_commands": ["true"], "mounts": ["{top}:/lustre", "{packages}:/packages:ro"],
+    "container_image": IMAGE,
 }  # fmt: skip
 LEPTON = {
     "resource_shape": "gpu.8xh100-sxm", "node_group": "h100-pool", "pre_launch_commands": ["true"],
@@ -52,7 +55,7 @@ RUNAI = {
 }  # fmt: skip
 DOCKER = {"runtime": None, "gpus_per_node": 0, "nproc_per_node": MOST, "mounts": ["{packages}:/packages:ro"]}
 ALWAYS: Mapping[str, Table] = {
-    "slurm": {},
+    "slurm": {"mounts": SLURM["mounts"]},
     "lepton": {"mounts": LEPTON["mounts"]},
     "dgxcloud": {"pvcs": RUNAI["pvcs"]},
     "docker": {"mounts": DOCKER["mounts"], "nproc_per_node": MOST},
@@ -143,8 +146,11 @@ def _local(request: pytest.FixtureRequest, top: Path) -> Iterator[Ready]:
 
 def _slurm(request: pytest.FixtureRequest, top: Path) -> Iterator[Ready]:
     lab = request.getfixturevalue("slurm_lab")
+    if not (lab.base / "registry" / re.sub("[/:#]", "+", IMAGE)).exists():
+        lab.image(IMAGE)
+    known = {"top": str(top), "identity": str(lab.ssh.identity), "packages": str(recipe_packages())}
     with make_cluster(lab, top) as cluster:
-        yield cluster.project, {"top": str(top), "identity": str(lab.ssh.identity)}, str(recipe_packages())
+        yield cluster.project, known, "/packages"
 
 
 def _docker(request: pytest.FixtureRequest, top: Path) -> Iterator[Ready]:
@@ -174,6 +180,12 @@ SITES: Mapping[str, Callable[[pytest.FixtureRequest, Path], Iterator[Ready]]] = 
 }  # fmt: skip
 
 
+def logs_of(project: Project) -> str:
+    """What the jobs of a call that failed have written."""
+    jobs = sorted(path.name for path in (project.state / "jobs").glob("nano3-*"))
+    return "\n".join(f"{name}:\n{process(project, 'jobs', 'logs', name).out[-2000:]}" for name in jobs)
+
+
 @pytest.mark.parametrize(("name", "profile", "words"), list(cases()))
 def test_the_first_command(request, tmp_path, name, profile, words):
     for project, known, packages in SITES[profile.get("executor", "local")](request, tmp_path):
@@ -185,6 +197,6 @@ def test_the_first_command(request, tmp_path, name, profile, words):
         project.write("env.toml", f"[{name}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in rows.items()))
         make_repository(project.folder)
         done = process(project, *FIRST, "--run", name, *words, timeout=900)
-        assert done.code == 0, done.out[-4000:] + done.err[-4000:]
+        assert done.code == 0, done.out[-4000:] + done.err[-4000:] + logs_of(project)
         assert "nano3/data/prep/pretrain" in done.err, "its data was made first"
         assert "validation loss" in done.out or profile.get("executor") == "slurm"

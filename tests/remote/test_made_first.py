@@ -85,3 +85,13 @@ def test_nothing_that_makes_it(site: Cluster):
 def test_shown_before(site: Cluster):
     shown = read(site, "--batch", "there", "--dry-run").succeeds().out
     assert "if it is missing, mine/make runs first, and this job waits for it (--dependency=afterok:ID)" in shown
+
+
+def test_a_sweep_waits_for_it_too(site: Cluster):
+    """All runs of it read the one that is made once."""
+    done = read(site, "--run", "here", "-m", "+run.env.env_vars.N=1,2").succeeds()
+    (maker,) = jobs_of(site.project, "mine-make")
+    assert done.err.count("runs first") == 1
+    for name in jobs_of(site.project, "mine-read"):
+        assert f"read: made by {maker}" in "\n".join(site.logs(name))
+    assert len(jobs_of(site.project, "mine-read")) == 2

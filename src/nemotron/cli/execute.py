@@ -51,7 +51,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     if invocation.force_squash:
         request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
     if invocation.dry_run:
-        return _preview(planned, invocation)
+        return _preview(_looked_at_here(planned), invocation)
     return run_request(request, planned, argv=sys.argv, stage=invocation.stage)
 
 
@@ -190,6 +190,13 @@ def detached_sweep(lead: Callable[[Recorded], int]) -> int:
     print(f"{group}: runs on without this terminal", file=sys.stderr)
     print(f"  nemotron jobs show {group}    nemotron jobs cancel {group}", file=sys.stderr)
     return 0
+
+
+def _looked_at_here(planned: Planned) -> Planned:
+    """The plan of a job of this machine, with whether its inputs are there; no other machine is asked for a preview."""
+    from nemotron.cli.inputs import looked_at
+
+    return planned if get_backend(planned.plan.executor).remote else replace(planned, plan=looked_at(planned.plan))
 
 
 def _preview(planned: Planned, invocation: Invocation) -> int:

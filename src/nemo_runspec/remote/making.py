@@ -37,8 +37,7 @@ def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None
 
 def relate(store: JobStore, needs: Sequence[str], name: str) -> None:
     """Writes down in the records of jobs what they are made for."""
-    for each in needs:
-        maker = store.by_name(each)
+    for maker in _known(store, needs):
         store.note(maker, handle={MADE_FOR: [*maker.handle.get(MADE_FOR, ()), name]})
 
 

@@ -1,4 +1,4 @@
-"""The example of docs/slurm.md as it stands: only account, login node, user, key and image are the lab's, and /lustre."""
+"""The example of docs/slurm.md as it stands: account, login node, user, key, image and /lustre alone are the lab's."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _ARCHIVES = ("docker-archive", "oci-archive")
 _PATH = re.compile(r"/[A-Za-z0-9_@+=./-]+")
 _PODMAN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?")
-_ARCHIVE_REMEDY = "such as oci-archive:///lustre/me/cache/containers/omni3-sft.oci.tar, which save=oci leaves"
+_ARCHIVE_REMEDY = "such as oci-archive:///lustre/me/cache/containers/mine.oci.tar, which save=oci leaves"
 _READABLE = 120
 """Characters of a reference that its file's name keeps; the rest of the name tells references apart."""
 _REMEDY = "write it as nvcr.io/nvidia/nemo:25.09, docker://nvcr.io#nvidia/nemo:25.09 or NAME@sha256:…"
@@ -90,7 +90,7 @@ class LocalImage:
 
     @property
     def file_name(self) -> str:
-        """As of a registry's image: `omni3-sft.oci-<10 digits>.sqsh`."""
+        """As of a registry's image: `mine.oci-<10 digits>.sqsh`."""
         last = self.name.rpartition("/")[2].removesuffix(".tar")
         readable = re.sub("[^A-Za-z0-9._]+", "-", last)[:_READABLE]
         return f"{readable}-{sha256(self.uri.encode()).hexdigest()[:10]}.sqsh"

@@ -22,6 +22,7 @@ from nemo_runspec.trust import check, check_tree, searched
 
 STEPS = "steps"
 _NOT_COMMANDS = frozenset({"config", "tests", "__pycache__"})
+_STARTED = re.compile(rb"^if __name__ == ['\"]__main__['\"]", re.MULTILINE)
 _BLOCK = re.compile(rb"^# /// script[ \t]*\r?$", re.MULTILINE)
 
 
@@ -286,8 +287,18 @@ def _recipe_in(folder: Path, root: Path) -> Recipe | None:
     declared = {f: declares_itself(f) for f in scripts_in(folder)}
     # A script that cannot be read is the recipe where no other is: it is listed with its error, not left out.
     unread = [f for f, said in declared.items() if said is None and f.suffix == ".py"]
-    scripts = [f for f, said in declared.items() if said] or unread[:1]
+    scripts = [f for f, said in declared.items() if said] or unread[:1] or _meant(folder, list(declared))[:1]
     if not scripts:
         return None
     path = folder.relative_to(root).as_posix()
     return Recipe(path=path, script=scripts[0], root=root, rivals=tuple(scripts[1:]))
+
+
+def _meant(folder: Path, scripts: list[Path]) -> list[Path]:
+    """Scripts without a header in a folder that looks like a recipe's: it has configs, or a script that can be started.
+
+    The recipe is listed with that as its error; modules that others import are none.
+    """
+    found = [script for script in scripts if script.suffix == ".py" and stat.S_ISREG(script.stat().st_mode)]
+    has_configs = next((folder / "config").glob("*.yaml"), None) is not None
+    return found if has_configs else [script for script in found if _STARTED.search(script.read_bytes())]

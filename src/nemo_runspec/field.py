@@ -123,6 +123,11 @@ TYPES: Mapping[str, FieldType] = {
     ),
 }
 
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "true or false"), (int, "a number"), (float, "a number"), (str, "a string"), (dict, "a table"),
+    (list, "a list"),
+)  # fmt: skip
+
 OPEN_TYPES = frozenset(name for name in TYPES if name.startswith("table"))
 """Types whose keys are the user's own: new keys may be set on the command line without `+`."""
 
@@ -141,8 +146,27 @@ def problem_with(field: Field, value: Any) -> str | None:
 
 def _instead(field: Field, value: Any) -> str:
     """What was found, unless it may hold a secret: only a plain scalar of a plain field is repeated."""
+    odd = _odd_part(field, value)
+    if odd:
+        return f": {odd}"
     if field.secret or isinstance(value, (dict, list)) or field.type.startswith("table"):
-        return f", not a {'table' if isinstance(value, dict) else 'list' if isinstance(value, list) else 'scalar'}"
+        return f", not {_kind(value) if isinstance(value, (dict, list)) else 'a scalar'}"
     if isinstance(value, (int, float)) and not -_MOST < value < _MOST:
         return ", and not so large"
     return f", not {value!r}"
+
+
+def _odd_part(field: Field, value: Any) -> str:
+    """Which part of a list or table is not as it should be, where the whole is one; its value is not repeated."""
+    kind = TYPES[field.type]
+    if isinstance(value, list) and kind.accepts([]):
+        number = next((n for n, item in enumerate(value) if not kind.accepts([item])), None)
+        return "" if number is None else f"item {number + 1} is {_kind(value[number])}"
+    if isinstance(value, dict) and kind.accepts({}):
+        key = next((key for key, item in value.items() if not kind.accepts({key: item})), None)
+        return "" if key is None else f"{key} is {_kind(value[key])}"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    return next((words for kind, words in _KINDS if isinstance(value, kind)), "null")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import support
 from lab_docker import needs_docker
-from labs.cache import CACHE
+from labs.recipe_packages import recipe_packages
 from support import REPOSITORY, Project
 
 RECIPE = REPOSITORY / "recipes" / "nano3" / "pretrain"
@@ -20,19 +16,8 @@ RECIPE = REPOSITORY / "recipes" / "nano3" / "pretrain"
 
 @pytest.fixture(scope="session")
 def packages() -> Path:
-    """A folder with the recipe's dependencies for the lab image's Python; made once, kept in the tests' cache."""
-    script = RECIPE / "train.py"
-    header = script.read_text(encoding="utf-8").partition("# [tool.runspec]")[0]
-    made = CACHE / f"container-packages-{hashlib.sha256(header.encode()).hexdigest()[:12]}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "container-packages.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (made / "done").exists():
-            uv = Path(sys.executable).with_name("uv")
-            words = ["pip", "install", "--quiet", "--python-version=3.11", f"--target={made}", "--requirements"]
-            subprocess.run([uv, *words, script], check=True)
-            (made / "done").touch()
-    return made
+    """A folder with the recipe's dependencies for the lab image's Python."""
+    return recipe_packages()
 
 
 @needs_docker

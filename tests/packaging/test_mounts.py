@@ -54,7 +54,7 @@ def test_branches_tags_and_commits(remote, tmp_path):
     first = git(remote, "rev-parse", "HEAD").strip()
     second = change(remote, "2\n")
     wanted = {"main": second, "v1": first, "feature/x": first, first: first, first[:10]: first, "HEAD": second,
-              "refs/tags/v1": first}  # fmt: skip
+              "refs/tags/v1": first, first.upper(): first, first[:10].upper(): first}  # fmt: skip
     for ref, commit in wanted.items():
         mount = provided(mount_of(remote, ref, tmp_path))
         assert (mount.commit, head(mount)) == (commit, commit), ref
@@ -77,6 +77,16 @@ def test_a_ref_that_is_not_there(remote, tmp_path, ref):
         provided(mount_of(remote, ref, tmp_path))
     assert f"file://{remote} at {ref}" in raised.value.what
     assert not list((tmp_path / "git").rglob("lib.py"))
+    assert not list((tmp_path / "git").glob("*/mirror.git")), "nothing is left of what could not be had"
+    assert not list((tmp_path / "git").glob("*/jobs/*"))
+
+
+def test_a_ref_that_is_not_there_leaves_a_mirror_that_was(remote, tmp_path):
+    provided(mount_of(remote, "main", tmp_path))
+    with pytest.raises(UserError):
+        provided(mount_of(remote, "0" * 40, tmp_path, job="job-2"))
+    assert [folder.name for folder in (tmp_path / "git").glob("*/jobs/*")] == ["job-1"]
+    assert list((tmp_path / "git").glob("*/mirror.git"))
 
 
 def test_a_branch_that_was_deleted_is_never_an_older_copy(remote, tmp_path):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+from labs.podman import Podman, needs_podman
 from labs.slurm.standins import STANDINS
 from support import REPOSITORY, git
 
@@ -103,3 +105,87 @@ def test_what_the_script_refuses(build, tmp_path, words, said):
     assert done.returncode == 1
     assert f"error: {said}\n" == done.stderr
     assert not (tmp_path / "calls.jsonl").exists()
+
+
+def test_a_preview_shows_what_the_script_calls(build, tmp_path, project, nemotron):
+    """The same commands with the same words, but for where the image is written until it is whole."""
+    project.env_file.write_text('[c]\nexecutor = "slurm"\naccount = "acme"\nbuild_cache_dir = "/lustre/c"\n')
+    words = ("image=it", "save=both", "build_args.BASE=docker.io/library/it:1")
+    shown = nemotron("omni3", "build", "sft", "--run", "c", *words, "--dry-run").succeeds().out
+    lines = shown.partition("\nbuild\n")[2].partition("\n\n")[0].splitlines()
+    assert lines[-2:] == [
+        "  image: /lustre/c/containers/it.sqsh",
+        "  image: /lustre/c/containers/it.oci.tar",
+    ]
+    done = build("sft", "--save", "both", "--build-arg", "BASE=docker.io/library/it:1")
+    assert done.returncode == 0, done.stderr
+    calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    called = [
+        shlex.join([call["tool"], *call["argv"]]) for call in calls if call["argv"][0] in ("build", "import", "save")
+    ]
+    folder = FAMILY / "build" / "sft"
+    plain = [
+        re.sub(rf"{tmp_path}/cache/containers/\.(\S+)\.\d+\.part", r"/lustre/c/containers/\1", line).replace(
+            f"{folder}/Dockerfile {folder}", "Dockerfile ."
+        )
+        for line in called
+    ]
+    assert [line.strip() for line in lines[:-2]] == plain
+
+
+@pytest.mark.parametrize("value", ["main", "v1.2", "0123abcd"])
+def test_a_ref_is_a_commit(project, nemotron, value):
+    project.env_file.write_text('[c]\nexecutor = "slurm"\naccount = "acme"\n')
+    done = nemotron("omni3", "build", "sft", "--run", "c", f"build_args.MEGATRON_BRIDGE_REF={value}", "--dry-run")
+    done.refuses("build_args.MEGATRON_BRIDGE_REF must be a whole commit", "git ls-remote")
+
+
+# Podman, for real: the Dockerfiles run on a base whose programs write down how they are called
+
+
+@pytest.fixture
+def really(build, tmp_path):
+    """`really("sft", …)`: the recipe's script with Debian's podman and a stand-in for enroot."""
+    podman = Podman(tmp_path / "podman")
+    base = podman.base(tmp_path / "base.tar")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "enroot").symlink_to(STANDINS / "enroot")
+    path = f"{tools}:{os.environ['PATH']}"
+
+    def run(stage: str, *words: str):
+        given = ("--save", "both", "--build-arg", f"BASE=docker-archive:{base}")
+        return build(stage, *given, *words, PATH=path, STORAGE_DRIVER="vfs"), podman
+
+    return run
+
+
+@needs_podman
+def test_podman_builds_the_image_of_sft(really, tmp_path):
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    done, podman = really("sft", "--build-arg", f"MEGATRON_BRIDGE_REF={commit}", "--build-arg", "AV=1.2.3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    images = tmp_path / "cache" / "containers"
+    assert sorted(file.name for file in images.iterdir()) == ["it.oci.tar", "it.sqsh"]
+    name, calls = podman.calls_in(images / "it.oci.tar")
+    assert name == "localhost/nemotron/it:latest"
+    assert any("librosa==0.11.0 soundfile==0.14.0 av==1.2.3" in call for call in calls)
+    assert f"git fetch --quiet --depth 1 origin {commit}" in calls
+    assert calls[-1] == "python -c import av, librosa, soundfile"
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@needs_podman
+def test_podman_builds_the_image_of_rl(really, tmp_path):
+    done, podman = really("rl", "--build-arg", "EXTRAS=vllm")
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, calls = podman.calls_in(tmp_path / "cache" / "containers" / "it.oci.tar")
+    assert "uv sync --locked --no-cache --extra vllm" in calls
+
+
+@needs_podman
+def test_podman_builds_nothing_of_a_branch(really, tmp_path):
+    done, _ = really("sft", "--build-arg", "MEGATRON_BRIDGE_REF=main")
+    assert done.returncode != 0
+    assert "MEGATRON_BRIDGE_REF must be a whole commit, not main" in done.stdout + done.stderr
+    assert list((tmp_path / "cache" / "containers").iterdir()) == []

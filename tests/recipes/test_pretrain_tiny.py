@@ -161,6 +161,18 @@ def test_two_processes_train_as_one(forty):
     assert largest_difference(one, two) <= CLOSE
 
 
+@pytest.mark.parametrize("batch", [8, 2])
+def test_any_number_of_processes_trains_as_one(run_recipe, tiny_data, tmp_path, batch):
+    """Three of them share eight sequences unevenly, and one of three has none of two."""
+    for processes in (1, 3):
+        config = forty_steps(tmp_path / str(processes), tiny_data, train_iters=6, global_batch_size=batch)
+        done = run_recipe(TRAIN, config, processes=processes)
+        assert done.returncode == 0, done.stderr
+    one, three = (records(tmp_path / name, "loss") for name in ("1", "3"))
+    assert list(one) == [1, 2, 3, 4, 5, 6]
+    assert largest_difference(one, three) <= CLOSE
+
+
 def test_half_a_checkpoint_is_passed_over(forty, recipe_python, tmp_path):
     first, second = forty[1].parts
     for source in (first / "checkpoints" / "step_00000020", second / "checkpoints" / "step_00000040"):

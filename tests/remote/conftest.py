@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lab_docker import docker_engine
+from labs.lepton.fixtures import lepton_lab
+from labs.runai.fixtures import runai_lab
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, slurm_lab
 from remotekit import Cluster, make_cluster
 
-__all__ = ["mended_slurm", "pytest_runtest_makereport", "slurm_lab"]
+__all__ = ["docker_engine", "lepton_lab", "mended_slurm", "pytest_runtest_makereport", "runai_lab", "slurm_lab"]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from labs.podman import Podman, needs_podman
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import standin
@@ -294,6 +295,37 @@ def test_a_build_really_runs(project, nemotron_process: Callable[..., Outcome], 
     for secret in (TOKEN, base64.b64encode(f"$oauthtoken:{TOKEN}".encode()).decode(), OTHER):
         assert secret not in written
     assert set(json.loads(auth.read_text())["auths"]) == {"nvcr.io", "ghcr.io"}
+
+
+@needs_slurm
+@needs_podman
+def test_podman_builds_in_a_job(project, nemotron_process, profile, lab, tmp_path):
+    """Debian's podman in the container that `build_image` names, as the root that Pyxis makes of the job's user."""
+    if not (lab.base / "registry" / "lab+podman+real").exists():
+        lab.image("lab#podman:real", {"/usr/local/bin/enroot": standin("enroot")})
+    project.write("env.toml", project.env_file.read_text().replace("[lab]", '[lab]\nbuild_image = "lab#podman:real"'))
+    (profile / "cache").mkdir()
+    podman = Podman(tmp_path / "podman")
+    podman.base(profile / "cache" / "base.tar")
+    words = ("build_args.BASE='docker-archive:/nemotron-cache/base.tar'", "+run.env.env_vars.STORAGE_DRIVER=vfs")
+    nemotron_process(*BUILD, *words, "save=oci", **lab.environment()).succeeds()
+    name, calls = podman.calls_in(profile / "cache" / "containers" / "omni3-sft.oci.tar")
+    assert name == "localhost/nemotron/omni3-sft:latest"
+    assert calls[-1] == "python -c import av, librosa, soundfile"
+
+
+def test_the_image_that_builds_run_in(project, nemotron, profile):
+    text = project.env_file.read_text()
+    project.write("env.toml", text.replace("[lab]", '[lab]\nbuild_image = "mine#podman:5"'))
+    assert plan_of(nemotron(*BUILD, "--dry-run", "--json"))["target"]["container_image"] == "mine#podman:5"
+    given = quoted("run.env.container_image", "other#podman:6")
+    assert plan_of(nemotron(*BUILD, given, "--dry-run", "--json"))["target"]["container_image"] == "other#podman:6"
+    squash = nemotron("kit", "slurm", "squash", "lab", "nvcr.io/nvidia/nemo:25.09", "--dry-run").succeeds().out
+    assert "mine#podman:5" not in squash.partition("chosen for slurm")[2].partition("config")[0]
+    text = text.replace('run_command = "exit 8"\n', "").replace('packager = "git"\n', "")
+    project.write("env.toml", text.replace("[lab]", '[lab]\nbuild_image = "mine#podman:5"'))
+    plan = plan_of(nemotron("nano3", "pretrain", "-c", "tiny", "--run", "lab", "--dry-run", "--json"))
+    assert plan["target"]["container_image"] == "nvcr.io/nvidia/nemo:25.09"
 
 
 @needs_slurm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from labs.podman import Podman, needs_podman
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import STANDINS
@@ -63,12 +65,28 @@ def test_every_spelling_is_one_image(text, canonical, uri):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "docker://", "nvcr.io/", "a b", "a:b:c", "a@sha256:12", "nvcr.io/A:1", "dockerd://a", "podman://a", "a;b",
+    ["", "docker://", "nvcr.io/", "a b", "a:b:c", "a@sha256:12", "nvcr.io/A:1", "dockerd://a", "podman://a b", "a;b",
+     "docker-archive://relative.tar", "oci-archive:///a b", "docker-archive://", "podman://",
      "me@nvcr.io#nvidia/nemo:1", "--output=/x", "nvcr.io/nvidia/nemo:25.09\nx"],
 )  # fmt: skip
 def test_what_is_no_reference(text):
     with pytest.raises(UserError):
         parse_image(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("docker-archive:///lustre/me/it.tar", "it"),
+        ("oci-archive:///lustre/me/omni3-sft.oci.tar", "omni3-sft.oci"),
+        ("podman://localhost/nemotron/omni3-sft:latest", "omni3-sft-latest"),
+    ],
+)
+def test_an_image_of_no_registry(text, name):
+    image = parse_image(text)
+    assert image.uri == text
+    assert re.fullmatch(rf"{name}-[0-9a-f]{{10}}\.sqsh", image.file_name)
+    assert not is_file(text)
 
 
 @pytest.mark.parametrize("path", ["/lustre/a.sqsh", "~/a.sqsh", "$HOME/a", "a.sqsh", "./b"])
@@ -210,6 +228,31 @@ def test_one_that_is_ended_leaves_nothing_for_the_next(bench, number):
     assert not bench.file.exists()
     code, said = bench.run()
     assert (code, bench.files()) == (0, ["nemo.sqsh"]), said
+
+
+@needs_podman
+@pytest.mark.parametrize("kind", ["docker-archive", "oci-archive"])
+def test_an_archive_is_loaded_first(bench, tmp_path, kind):
+    """With Debian's podman, as `save=oci` of a build leaves one; nothing of it stays on the node."""
+    podman = Podman(tmp_path / "podman")
+    archive = podman.base(tmp_path / "it.tar")
+    if kind == "oci-archive":
+        archive = tmp_path / "it.oci.tar"
+        podman.run("tag", "base:1", "nemotron/omni3-sft:latest")
+        podman.run("save", "--format", kind, "--output", str(archive), "nemotron/omni3-sft:latest")
+    (bench.commands / "enroot").symlink_to(STANDINS / "enroot")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**os.environ, **bench.environment(), "TMPDIR": str(scratch)}
+    environment["PATH"] = f"{bench.commands}:{os.environ['PATH']}"
+    words = ["bash", str(squash_recipe().script), f"{kind}://{archive}", str(bench.file)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [made] = json.loads(bench.file.read_bytes().removeprefix(b"hsqs"))
+    name = "localhost/nemotron/omni3-sft:latest" if kind == "oci-archive" else "localhost/base:1"
+    assert name in made["RepoTags"]
+    assert bench.imports()[-1][-1] == f"podman://{name}"
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_node_without_enroot(bench, tmp_path):

@@ -35,6 +35,7 @@ read_arguments() {
     shift 2
   done
   [ -n "$image" ] || fail "--image is missing"
+  tag=localhost/nemotron/$image:latest
   case $save in sqsh | oci | both) ;; *) fail "--save is sqsh, oci or both, not $save" ;; esac
   [ -f "$folder/Dockerfile" ] || fail "there is no Dockerfile in $folder"
 }
@@ -64,7 +65,7 @@ build() {
   if [ -f "$logins" ]; then login=(--authfile "$logins"); fi
   # This is a container already: the steps get no namespaces of their own, which a plain user may not make here.
   podman build --isolation chroot "${login[@]}" "${arguments[@]}" \
-    --tag "localhost/$image:latest" --file "$folder/Dockerfile" "$folder"
+    --tag "$tag" --file "$folder/Dockerfile" "$folder"
 }
 
 need_enroot() {
@@ -88,8 +89,8 @@ leave() {
   made+=("$cache/containers/$name ($(du -h -- "$mounted/containers/$name" | cut -f 1))")
 }
 
-as_sqsh() { enroot import --output "$1" "podman://localhost/$image:latest"; }
-as_oci() { podman save --format oci-archive --output "$1" "localhost/$image:latest"; }
+as_sqsh() { enroot import --output "$1" "podman://$tag"; }
+as_oci() { podman save --format oci-archive --output "$1" "$tag"; }
 
 read_arguments "$@"
 command -v podman > /dev/null || fail "this container has no podman: run.env.container_image names one that has"

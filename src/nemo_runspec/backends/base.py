@@ -6,7 +6,7 @@ backend's fields never imports what talks to its API.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -85,6 +85,10 @@ class Backend:
             far as the plan alone tells (pure).
         place: `module:name` of a `script.places.Place`: how a node finds out which it is. The built-in ones stand in
             `script/places.py`; without one, a job has a single node.
+        inputs: `module:function` of `present(Plan, paths) -> Mapping[path, bool | None]`: whether what a job reads is
+            there, None where that cannot be asked. Without it the plan itself knows.
+        after: `module:function` of `after(target, env, ids) -> target`, for a platform that starts a job once others
+            have succeeded (pure).
         run_dir_key: the profile key that names the directory for jobs; `run_dir_default` where it is not set.
     """
 
@@ -104,6 +108,8 @@ class Backend:
     builds: frozenset[str] | None = None
     lacking: str | None = None
     place: str | None = None
+    inputs: str | None = None
+    after: str | None = None
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
 
@@ -120,6 +126,10 @@ class Backend:
             return str(paths.run_dir())
         folder = str(named or self.run_dir_default)
         return folder if self.remote else str(Path(folder).expanduser().absolute())
+
+    def runs_elsewhere(self, env: Mapping[str, Any]) -> bool:
+        """Whether the job does not see the files of this machine."""
+        return self.remote
 
     def job_dir(self, env: Mapping[str, Any], name: str) -> str:
         """The directory of one job, as the job's own machine names it."""
@@ -148,6 +158,19 @@ class Backend:
     def lacking_in(self, plan: Any) -> tuple[str, ...]:
         """What must be mended before a plan can be submitted, beside what its profile lacks."""
         return tuple(_load(self.lacking)(plan)) if self.lacking else ()
+
+    def present(self, plan: Any, paths: Sequence[str]) -> Mapping[str, bool | None]:
+        """Which paths of a job are there; None where that cannot be known from here. May ask its platform.
+
+        Raises:
+            UserError: the platform does not answer, or refuses.
+        """
+        found: Mapping[str, bool | None] = _load(self.inputs)(plan, paths) if self.inputs else dict.fromkeys(paths)
+        return found
+
+    def target_after(self, target: Any, env: Mapping[str, Any], ids: Sequence[str]) -> Any:
+        """The target of a job that starts once these jobs of its platform have succeeded, and else never."""
+        return _load(self.after)(target, env, ids) if self.after else target
 
     def make_executor(self, plan: Any, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
         """A NeMo-Run executor for existing scripts. Imports NeMo-Run (about three seconds).

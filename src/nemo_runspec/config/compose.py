@@ -26,6 +26,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_hydra, refuse_sweep
+from nemo_runspec.config.problems import message, missing_config, shown, yaml_error
 from nemo_runspec.config.yaml_lines import read_yaml_text
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.layers import flatten
@@ -81,11 +82,11 @@ class Composition:
                 self.cfg, self._pending = loader.compose(parsed)
             self.notes += [str(note.message).partition(" See https")[0] for note in noted]
         except MissingConfigException as error:
-            raise _missing_config(choice, error) from None
+            raise missing_config(choice, error) from None
         except (HydraException, OmegaConfBaseException) as error:
-            raise UserError(f"cannot compose config '{choice.name}': {_message(error)}", where=_shown(choice)) from None
+            raise UserError(f"cannot compose config '{choice.name}': {message(error)}", where=shown(choice)) from None
         except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
-            raise _yaml_error(choice, error) from None
+            raise yaml_error(choice, error) from None
         self.sources.update(loader.sources)
 
     def run_section(self) -> dict[str, Any]:
@@ -213,7 +214,7 @@ class Composition:
         known = self._known_paths()
         exists = OmegaConf.select(self.cfg, key, throw_on_missing=False, throw_on_resolution_failure=False) is not None
         if exists or key in known or override.is_add() or override.is_force_add():
-            return UserError(f"cannot apply '{text}': {_message(error)}", where="command line")
+            return UserError(f"cannot apply '{text}': {message(error)}", where="command line")
         what = f"cannot remove '{key}': it does not exist" if override.is_delete() else f"no key '{key}' in the config"
         near = did_you_mean(key, known)
         add = None if override.is_delete() or key.startswith("run.env") else f"to add it on purpose: +{text}"
@@ -230,7 +231,7 @@ class Composition:
 
     def _resolution_error(self, error: BaseException) -> UserError:
         key = getattr(error, "full_key", None) or ""
-        what = _message(error)
+        what = message(error)
         if isinstance(error, OmegaConfBaseException) and "Missing mandatory value" in str(error):
             return UserError(f"{key} has no value (???)", where=self.place(key), remedy=f"give one: {key}=…")
         return UserError(f"cannot resolve {key or 'the config'}: {what}", where=self.place(key) if key else None)
@@ -312,38 +313,3 @@ def _nearest_line(path: str, lines: Mapping[str, int]) -> int | None:
 
 def _at_or_below(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top}.")
-
-
-def _shown(choice: YamlChoice) -> str:
-    return display_path(choice.folder / f"{choice.name}.yaml")
-
-
-def _missing_config(choice: YamlChoice, error: MissingConfigException) -> UserError:
-    folder = choice.folder
-    names = sorted(f.stem for f in folder.glob("*.yaml"))
-    missing = str(error.missing_cfg_file or choice.name)
-    if missing.removesuffix(".yaml") == choice.name:
-        remedy = did_you_mean(choice.name, names)
-        have = f"configs: {', '.join(names)}" if names else "the folder has no .yaml files"
-        return UserError(
-            f"no config '{choice.name}' in {display_path(folder)}", remedy=f"{remedy}  ({have})" if remedy else have
-        )
-    return UserError(f"config '{choice.name}' asks for '{missing}', which is not there", where=_shown(choice))
-
-
-def _yaml_error(choice: YamlChoice, error: BaseException) -> UserError:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return UserError(f"cannot read config '{choice.name}': {_message(error)}", where=_shown(choice))
-    file = display_path(Path(mark.name)) if Path(mark.name).is_file() else _shown(choice)
-    return UserError(f"not valid YAML: {getattr(error, 'problem', None) or error}", where=f"{file}:{mark.line + 1}")
-
-
-def _message(error: BaseException) -> str:
-    cause: BaseException | None = error
-    text = str(error)
-    while not text and cause is not None and cause.__cause__ is not None:
-        cause = cause.__cause__
-        text = str(cause)
-    lines = [row.strip() for row in text.splitlines() if row.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -22,6 +22,8 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class MountRequests:
     """The resolver of one plan. It asks no network; what it was asked for is in `found`, what was wrong in `problem`.
 
+    `written` has the text of every `${auto_mount:…}`, for messages.
+
     Args:
         job: the job's name, a part of every path, so that no job changes another's files.
         git_dir: called for the folder of all clones when one is needed.
@@ -34,11 +36,14 @@ class MountRequests:
         self.sent_to = sent_to
         self.found: dict[tuple[str, str], AutoMount] = {}
         self.problem: UserError | None = None
+        self.written: list[str] = []
 
     def __call__(self, *words: object) -> str:
         """`git+URL@ref` and a target → `path:target`, as a mount is written."""
+        text = ",".join(map(str, words))
+        self.written.append(f"${{auto_mount:{without_credentials(text)}}}")
         try:
-            mount, written = read_auto_mount(",".join(map(str, words)), self.job, self.git_dir)
+            mount, written = read_auto_mount(text, self.job, self.git_dir)
         except UserError as error:
             self.problem = self.problem or error
             return "/:/"
@@ -47,6 +52,15 @@ class MountRequests:
             mount = replace(mount, there=name)
         self.found[mount.path, mount.target] = mount
         return f"{mount.path if self.sent_to is None else f'{self.sent_to}/{mount.there}'}:{written}"
+
+    def problem_on(self, executor: str, *, possible: bool) -> UserError | None:
+        """What is wrong with what the plan asked for. `possible`: whether the executor mounts repositories at all."""
+        if self.problem is not None or possible or not self.written:
+            return self.problem
+        return UserError(
+            f"{self.written[0]}: executor '{executor}' cannot mount a repository",
+            remedy="have the job clone it: pre_launch_commands = ['git clone …']; or send your own: packager",
+        )
 
 
 def read_auto_mount(text: str, job: str, git_dir: Callable[[], Path]) -> tuple[AutoMount, str]:

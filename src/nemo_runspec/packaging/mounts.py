@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +21,8 @@ from nemo_runspec.packaging.addresses import mirror_folder
 from nemo_runspec.packaging.git import GitError, Repository
 from nemo_runspec.planning.model import AutoMount
 
-_FULL = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_SHORT = re.compile(r"[0-9a-f]{4,63}")
+_FULL = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
+_SHORT = re.compile(r"[0-9a-f]{4,63}", re.IGNORECASE)
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 Say = Callable[[str], None]
@@ -56,8 +56,9 @@ def remove_checkouts(mounts: Iterable[AutoMount], job: str) -> None:
 
 def _provide(mount: AutoMount, say: Say) -> AutoMount:
     folder = mirror_folder(mount)
+    is_new = not (folder / "mirror.git").is_dir()
     try:
-        with _alone(folder, mount, say):
+        with _alone(folder, mount, say), _nothing_left(folder, mount, is_new=is_new):
             mirror = _mirror(folder / "mirror.git", mount.url)
             commit = mount.commit or _commit_of(mirror, mount, say)
             if not _has(mirror, commit):
@@ -80,6 +81,19 @@ def _alone(folder: Path, mount: AutoMount, say: Say) -> Iterator[None]:
             say(f"waiting for another job that fetches {mount.url}")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def _nothing_left(folder: Path, mount: AutoMount, *, is_new: bool) -> Iterator[None]:
+    """Where it fails, what it has made goes again: a checkout's folder, and a mirror that was not there before."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # what another call of the same job has checked out keeps it
+            Path(mount.path).parent.rmdir()
+        if is_new:
+            shutil.rmtree(folder / "mirror.git", ignore_errors=True)
+        raise
 
 
 def _mirror(folder: Path, url: str) -> Repository:
@@ -105,7 +119,7 @@ def _commit_of(mirror: Repository, mount: AutoMount, say: Say) -> str:
     """The commit a ref stands for now."""
     ref = mount.ref
     if _FULL.fullmatch(ref) and _has(mirror, ref):
-        return ref
+        return ref.lower()  # as git prints it, which the checkout is held against
     commits = _remote_refs(mirror, mount)
     if len(commits) > 1:
         raise UserError(
@@ -115,7 +129,7 @@ def _commit_of(mirror: Repository, mount: AutoMount, say: Say) -> str:
     if commits:
         return commits.pop()
     if _FULL.fullmatch(ref):
-        return ref
+        return ref.lower()
     if _SHORT.fullmatch(ref):
         _fetch(mirror, mount, say, *_EVERYTHING)
         found = mirror.ask("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")

@@ -14,9 +14,15 @@ from nemo_runspec.runspec import ArtifactSpec, Runspec
 MAKE = ("if-missing",)
 
 
-def inputs_of(spec: Runspec, run: Mapping[str, Any], root: str, *, local: bool) -> tuple[Artifact, ...]:
-    """The inputs the recipe declares, with the path the job will read."""
-    return tuple(_input(item, run.get(item.name) or {}, root, local=local) for item in spec.consumes)
+def inputs_of(
+    spec: Runspec, run: Mapping[str, Any], root: str, versions: Mapping[str, str], *, local: bool
+) -> tuple[Artifact, ...]:
+    """The inputs the recipe declares, with the path the job will read.
+
+    Args:
+        versions: artifact → the job whose version of it is read, where that is settled.
+    """
+    return tuple(_input(item, run.get(item.name) or {}, root, versions, local=local) for item in spec.consumes)
 
 
 def outputs_of(spec: Runspec, run: Mapping[str, Any], root: str, job: str, *, local: bool) -> tuple[Artifact, ...]:
@@ -24,7 +30,9 @@ def outputs_of(spec: Runspec, run: Mapping[str, Any], root: str, job: str, *, lo
     return tuple(_output(item, run.get(item.name) or {}, root, job, local=local) for item in spec.produces)
 
 
-def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bool) -> Artifact:
+def _input(
+    spec: ArtifactSpec, table: Mapping[str, Any], root: str, versions: Mapping[str, str], *, local: bool
+) -> Artifact:
     named = table.get("path")
     # A path that was named is the user's own: nothing is made in its place.
     artifact, path = None if named else table.get("artifact"), named
@@ -32,6 +40,8 @@ def _input(spec: ArtifactSpec, table: Mapping[str, Any], root: str, *, local: bo
     if path:
         path = _here(path) if local else path
         ready = Path(path).exists() if local else None
+    elif artifact and artifact in versions:
+        path = version_path(root, artifact, versions[artifact])
     elif artifact:
         found = resolve_latest(root, artifact) if local else None
         path = found or latest_path(root, artifact)

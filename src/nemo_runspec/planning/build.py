@@ -23,6 +23,7 @@ from nemo_runspec.packaging.said import left_behind, without_effect
 from nemo_runspec.paths import expanded, home
 from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
+from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
 from nemo_runspec.planning.leaks import refuse_leaks
 from nemo_runspec.planning.limits import check_gpu_hours
@@ -66,6 +67,8 @@ class PlanRequest:
         mode: `run` or `batch`.
         overrides: Hydra overrides without sweeps. `args`: for the script itself.
         folder: the working directory of the call.
+        versions: artifact → the job whose version of it is read.
+        after: ids of jobs of its platform that have to succeed before it starts.
     """
 
     recipe: Recipe
@@ -76,6 +79,8 @@ class PlanRequest:
     overrides: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     folder: Path = field(default_factory=Path.cwd)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,9 @@ class _Builder:
             {"name": self.name, "recipe": self.recipe.path, "env": env, "wandb": wandb}, spec, run_dir, self._inherits()
         )
         variables.update({name: variable.value for name, variable in plain.items()})
-        artifacts = place_artifacts(composition, spec, self.name, run_dir, local=not self.backend.remote)
+        artifacts = place_artifacts(
+            composition, spec, self.name, run_dir, local=not self.backend.remote, versions=self.request.versions
+        )
         self.warnings += artifacts.warnings
         tree = composition.resolved()
         check_plain(composition, tree)
@@ -158,7 +165,10 @@ class _Builder:
         self.warnings += environment.warnings
         sources = {path: _without_secrets(source, environment.values) for path, source in sources.items()}
         plan = self._plan(run, tree, sources, environment, artifacts)
-        plan = replace(plan, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
+        warnings = plan.warnings
+        if self.backend.runs_elsewhere(run["env"]):
+            warnings = (*warnings, *paths_of_here(run, tree, sources, self.request.folder))
+        plan = replace(plan, warnings=warnings, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
         refuse_leaks(plan, environment.values)
         check_gpu_hours(plan)
         return Planned(plan, environment.values)
@@ -281,7 +291,8 @@ class _Builder:
 
     def _require_mounts(self) -> None:
         """Raises what was wrong with an `${auto_mount:…}`, with its place."""
-        problem = self.mounts.problem
+        possible = not self.backend.remote or self.backend.mounts_sent_to is not None
+        problem = self.mounts.problem_on(self.executor, possible=possible)
         if problem is not None:
             where = self.composition.place("run.env.mounts")
             raise UserError(problem.what, where=where, remedy=problem.remedy)
@@ -300,7 +311,8 @@ class _Builder:
             store=self._store(artifacts),
         )
         try:
-            return self.backend.make_target(request)
+            target = self.backend.make_target(request)
+            return self.backend.target_after(target, env, self.request.after) if self.request.after else target
         except Problems as error:
             raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
         except UserError as error:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.planning.model import Launch
+from nemo_runspec.planning.model import Launch, Plan
 from nemo_runspec.profiles.profile import Profile
 from nemo_runspec.runspec import Runspec
 from nemo_runspec.source import Source
@@ -27,7 +28,14 @@ _OPTIONS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "save": (re.compile("sqsh|oci|both"), "sqsh, oci or both"),
 }
 """Keys of a build's config, and what their values may be, also in words."""
+_SCRIPT = "build_image.sh"
+_SAVED = (
+    ("sqsh", ".sqsh", ("enroot", "import", "--output"), "podman://{}"),
+    ("oci", ".oci.tar", ("podman", "save", "--format", "oci-archive", "--output"), "{}"),
+)
+"""What `build_image.sh` leaves: the value of `save`, the end of its name, the command, the image's name in it."""
 _ARGUMENTS = "build_args"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -69,6 +77,34 @@ def with_build_words(launch: Launch, spec: Runspec, config: Mapping[str, Any], c
     return replace(launch, args=(*_words(config), "--cache", cache, *launch.args))
 
 
+@dataclass(frozen=True, slots=True)
+class BuildSteps:
+    """What a build is going to do in its container: `commands`, and `images`, the files it leaves on the cluster."""
+
+    commands: tuple[tuple[str, ...], ...]
+    images: tuple[str, ...]
+
+
+def steps_of(plan: Plan) -> BuildSteps | None:
+    """The steps of a build by `build_image.sh`, for a preview; None for other jobs, and builds with another script."""
+    if not any(file.path.endswith(f"/{_SCRIPT}") for file in plan.bundle.files):
+        return None
+    words = plan.launch.args
+    given = {key: value for key, value in pairwise(words) if key in ("--image", "--save", "--cache")}
+    if len(given) < 3:
+        return None
+    image, tag = given["--image"], f"localhost/nemotron/{given['--image']}:latest"
+    arguments = [text for key, value in pairwise(words) if key == "--build-arg" for text in (key, value)]
+    build = ("podman", "build", "--isolation", "chroot", *arguments, "--tag", tag, "--file", "Dockerfile", ".")
+    saved = [step for step in _SAVED if given["--save"] in (step[0], "both")]
+    commands = [(*command, f"{{}}/{image}{end}", name.format(tag)) for _, end, command, name in saved]
+    folder = f"{given['--cache']}/containers"
+    return BuildSteps(
+        (build, *(tuple(word.replace("{}", folder) for word in words) for words in commands)),
+        tuple(f"{folder}/{image}{end}" for _, end, _, _ in saved),
+    )
+
+
 def _words(config: Mapping[str, Any]) -> Iterator[str]:
     for key, value in config.items():
         if key == _ARGUMENTS:
@@ -88,5 +124,10 @@ def _arguments(given: Any) -> Iterator[str]:
     for name, value in given.items():
         if not _ARGUMENT.fullmatch(str(name)) or isinstance(value, (Mapping, list)):
             raise UserError(f"{_ARGUMENTS}: {name!r} must be the name of an ARG with a plain value")
+        if str(name).endswith("_REF") and value is not None and not _COMMIT.fullmatch(str(value)):
+            raise UserError(
+                f"{_ARGUMENTS}.{name} must be a whole commit, not {value!r}: a branch is another one tomorrow",
+                remedy="ask the repository which it is now: git ls-remote URL NAME",
+            )
         if value is not None:
             yield from ("--build-arg", f"{name}={str(value).lower() if isinstance(value, bool) else value}")

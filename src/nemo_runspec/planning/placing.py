@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from nemo_runspec.config.compose import Composition
@@ -23,11 +25,20 @@ class Placed:
     warnings: tuple[str, ...] = ()
 
 
-def place_artifacts(composition: Composition, spec: Runspec, job: str, run_dir: str, *, local: bool) -> Placed:
+def place_artifacts(
+    composition: Composition,
+    spec: Runspec,
+    job: str,
+    run_dir: str,
+    *,
+    local: bool,
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> Placed:
     """Settles where the artifacts lie, and writes that and `run.output_dir` into the composition.
 
     Args:
         job: the job's name, of which outputs are a version. `run_dir`: what `NEMO_RUN_DIR` is for the job.
+        versions: as `inputs_of`.
         local: whether the job's paths are paths of this machine.
 
     Raises:
@@ -37,7 +48,7 @@ def place_artifacts(composition: Composition, spec: Runspec, job: str, run_dir: 
     run: dict[str, Any] = {
         item.name: composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
     }
-    consumes = inputs_of(spec, run, root, local=local)
+    consumes = inputs_of(spec, run, root, versions, local=local)
     produces = outputs_of(spec, run, root, job, local=local)
     for artifact in (*consumes, *produces):
         _require_make(composition, artifact)

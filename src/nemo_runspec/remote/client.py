@@ -10,12 +10,13 @@ from types import FrameType
 from typing import NoReturn
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.jobs.record import JobRecord, is_over
 from nemo_runspec.jobs.wait import exit_code_of
 from nemo_runspec.remote.control import end_now, stop_all
 from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.job import RemoteJob
+from nemo_runspec.remote.making import only_for
 from nemo_runspec.remote.question import Answer, ask
 from nemo_runspec.supervise.console import StderrConsole, stdout_writer
 from nemo_runspec.supervise.interrupts import EXIT_CODES
@@ -33,8 +34,7 @@ def run(submission: Submission) -> int:
     Raises:
         UserError: it cannot be submitted; its record says why.
     """
-    say = StderrConsole().say
-    job = RemoteJob(submission, say)
+    job = RemoteJob(submission, StderrConsole().say)
     job.record_job()
     try:
         job.submit()
@@ -42,10 +42,32 @@ def run(submission: Submission) -> int:
         return _interrupted(job)
     if submission.plan.mode == "batch":
         print(job.plan.name)  # for scripts: all that stands on standard output
-        say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.handle['id']}")
-        say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
+        _say_submitted(job)
         return 0
     return attach(job)
+
+
+def submit_detached(submission: Submission) -> JobRecord:
+    """Submits a job that another one needs; the record with its id there.
+
+    Raises:
+        UserError: it cannot be submitted; its record says why.
+        KeyboardInterrupt: it was found out whether it was submitted, and ended if so.
+    """
+    job = RemoteJob(submission, StderrConsole().say)
+    job.record_job()
+    try:
+        job.submit()
+    except KeyboardInterrupt:
+        _interrupted(job)
+        raise
+    _say_submitted(job)
+    return job.record
+
+
+def _say_submitted(job: RemoteJob) -> None:
+    job.say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.handle['id']}")
+    job.say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
 
 
 def stage(submission: Submission) -> int:
@@ -150,7 +172,8 @@ class _Attached:
         hard = self.asked_to_stop
         name = self.job.plan.name
         try:
-            stop_all([self.follower.record], "Ctrl-C", hard=hard, store=self.job.store)
+            ending = [self.follower.record, *only_for(self.job.store, [self.follower.record])]
+            stop_all(ending, "Ctrl-C", hard=hard, store=self.job.store)
         except UserError as error:
             self.job.say(f"{name}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
             return

@@ -12,6 +12,7 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.remote.doubt import mark
+from nemo_runspec.remote.making import NEEDS, relate
 from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
@@ -55,8 +56,9 @@ class RemoteJob:
             files={Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()},
             group=given.group,
             retry_of=given.again.name if given.again else None,
-            handle=self.provider.place(self.plan),
+            handle={**self.provider.place(self.plan), **({NEEDS: list(given.needs)} if given.needs else {})},
         )
+        relate(self.store, given.needs, self.plan.name)
         write_bundle(dict(self.parts.contents), Path(JobLayout(str(self.folder)).bundle))
         write_mounts(self.folder, self.parts.mounts)
         if self.parts.archive is not None:

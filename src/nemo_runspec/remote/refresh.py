@@ -231,7 +231,8 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: S
 
 
 def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
-    seen, rest = _in_our_words(record, seen), told_by(record, rest) if seen.state == "failed" else rest
+    seen = _in_our_words(record, _for_want_of_input(store, record, seen))
+    rest = told_by(record, rest) if seen.state == "failed" else rest
     diagnosis = asdict(rest.diagnosis) if rest.diagnosis else {}
     times = (seen.started, seen.ended)
     elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}
@@ -257,6 +258,20 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
         )
     except JobEnded as error:
         return error.record
+
+
+def _for_want_of_input(store: JobStore, record: JobRecord, seen: Seen) -> Seen:
+    """A job that its platform has ended because another one, which makes its input, did not succeed."""
+    if seen.state != "cancelled" or seen.started is not None or record.handle.get("stopped_by"):
+        return seen
+    from nemo_runspec.remote.making import not_made_by
+
+    maker = not_made_by(store, record)
+    if maker is None:
+        return seen
+    why = f"its input was not made: {maker.name} is {maker.state}"
+    state = "cancelled" if maker.state == "cancelled" else "failed"
+    return replace(seen, state=state, reason=why, exit_code=maker.exit_code or 1)
 
 
 def _in_our_words(record: JobRecord, seen: Seen) -> Seen:

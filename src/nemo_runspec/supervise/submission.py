@@ -26,6 +26,7 @@ class Submission:
         secrets: by variable; only the job's own processes get them.
         argv: the command line, to be kept redacted.
         group: the sweep it belongs to. `again`: set for a retry.
+        needs: names of jobs whose outputs it waits for on its platform.
     """
 
     plan: Plan
@@ -34,3 +35,4 @@ class Submission:
     argv: tuple[str, ...] = ()
     group: str | None = None
     again: Again | None = None
+    needs: tuple[str, ...] = ()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.planning.build import Planned
@@ -45,12 +47,13 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
     from nemo_runspec.supervise.pinned import pinned
     from nemo_runspec.supervise.submission import Again
     from nemotron.cli.execute import ready_client, values_of
-    from nemotron.cli.inputs import require_inputs
+    from nemotron.cli.inputs import looked_at, require_inputs
 
     if not record.ended and record.state != "lost":
         raise UserError(
             f"job '{record.name}' is {record.state}", remedy=f"end it first: nemotron jobs cancel {record.name}"
         )
+    _require_made(store, record)
     folder = store.folder(record.name)
     saved = load_plan(folder / "plan.json")
     stored = rename(saved, new_name(saved.recipe.path))
@@ -59,11 +62,25 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
         bundle=_stored_bundle(saved, folder),
         auto_mounts=pinned(stored.auto_mounts, folder),
         consumes=looked_at_again(stored.consumes),
+        target=get_backend(stored.executor).target_after(stored.target, stored.run["env"], ()),
     )
     ready_client(plan)
-    require_inputs(plan)
+    require_inputs(looked_at(plan))
     again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
     return Planned(plan, values_of(plan)), again
+
+
+def _require_made(store: JobStore, record: JobRecord) -> None:
+    """Raises where the job waited for another one to make its input, which has not: its plan reads just that."""
+    from nemo_runspec.remote.making import not_made_by
+
+    maker = not_made_by(store, record)
+    if maker is not None:
+        raise UserError(
+            f"{record.name} reads what {maker.name} was to make, and that is {maker.state}",
+            remedy=f"see why: nemotron jobs diagnose {maker.name}; the command itself makes it anew: "
+            f"{shlex.join(record.argv)}",
+        )
 
 
 def looked_at_again(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:

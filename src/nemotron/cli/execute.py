@@ -53,7 +53,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     if invocation.force_squash:
         request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
     if invocation.dry_run:
-        return _preview(planned, invocation)
+        return _preview(_looked_at_here(planned), invocation)
     return run_request(request, planned, argv=sys.argv, stage=invocation.stage)
 
 
@@ -65,15 +65,17 @@ def run_request(request: PlanRequest, planned: Planned, *, argv: list[str], stag
     Args:
         stage: only send its files to where it would run.
     """
-    from nemotron.cli.inputs import provide_inputs, require_inputs
+    from nemotron.cli.inputs import planned_with, provide_inputs
 
     client = ready_client(planned.plan)
-    if stage:
+    if stage:  # nothing is submitted, so nothing is made
         from nemo_runspec.remote.client import stage as client
-    if provide_inputs(planned.plan, argv, run_request):
-        planned = build_plan(request)
-        require_inputs(planned.plan)
-    return submit(planned, client, argv=argv)
+
+        return submit(planned, client, argv=argv)
+    provided = provide_inputs(planned.plan, argv, run_request)
+    if provided.changed:
+        planned = planned_with(request, provided)
+    return submit(planned, client, argv=argv, needs=tuple(record.name for record in provided.needs))
 
 
 def ready_client(plan: Plan) -> Client:
@@ -87,11 +89,13 @@ def ready_client(plan: Plan) -> Client:
     return client
 
 
-def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | None = None) -> int:
+def submit(
+    planned: Planned, client: Client, *, argv: list[str], again: Again | None = None, needs: tuple[str, ...] = ()
+) -> int:
     """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached.
 
     Args:
-        again: the job that is run once more.
+        again: the job that is run once more. `needs`: names of the jobs that it waits for.
     """
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.supervise.submission import Submission
@@ -100,7 +104,7 @@ def submit(planned: Planned, client: Client, *, argv: list[str], again: Again | 
     for line in planned.plan.warnings:
         print(f"warning: {line}", file=sys.stderr)
     text = plan_to_json(planned.plan)
-    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again))
+    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again, needs=needs))
 
 
 def _check_combination(invocation: Invocation) -> None:
@@ -191,11 +195,18 @@ def detached_sweep(lead: Callable[[Recorded], int]) -> int:
     return 0
 
 
+def _looked_at_here(planned: Planned) -> Planned:
+    """The plan of a job of this machine, with whether its inputs are there; no other machine is asked for a preview."""
+    from nemotron.cli.inputs import looked_at
+
+    return planned if get_backend(planned.plan.executor).remote else replace(planned, plan=looked_at(planned.plan))
+
+
 def _preview(planned: Planned, invocation: Invocation) -> int:
     from nemotron.cli.preview import print_preview
 
     rendering = resolved(planned) if invocation.resolve else None
-    print_preview(planned.plan, as_json=invocation.json, resolved=rendering)
+    print_preview(planned.plan, as_json=invocation.json, resolved=rendering, saved_to=invocation.out)
     _save(planned.plan, invocation.out)
     if invocation.resolve:
         say_if_nothing(planned.plan, rendering)

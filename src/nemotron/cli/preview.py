@@ -16,7 +16,7 @@ from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommi
 from nemo_runspec.planning import kept
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
-from nemo_runspec.planning.model import AutoMount, Package, Plan
+from nemo_runspec.planning.model import Artifact, AutoMount, Package, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemotron.cli.text import clean, count, paint, size, table
@@ -32,18 +32,28 @@ _NOT_CHOICES = frozenset({"warnings", "unfilled"})
 _EMPTY: tuple[Any, ...] = (None, "", False, 0, (), [], {})
 
 
-def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = None) -> None:
+def print_preview(plan: Plan, *, as_json: bool, resolved: Rendering | None = None, saved_to: str | None = None) -> None:
     """Prints one plan and what it would send. Nothing else happens.
 
     Args:
+        saved_to: the file that the caller writes the plan to.
         resolved: what would be sent, as far as its platform has been asked for what only it knows.
     """
     rendering = resolved or get_backend(plan.executor).make_rendering(plan)
     if as_json:
         print(json.dumps(_as_json(plan, rendering), indent=2, ensure_ascii=False))
         return
-    sections = [_title(plan), _run(plan), _chosen(plan), _config(plan), _environment(plan), _artifacts(plan)]
+    sections = [
+        _title(plan),
+        _run(plan),
+        _chosen(plan),
+        _config(plan),
+        _environment(plan),
+        _artifacts(plan),
+        _build(plan),
+    ]
     sections += [_travel(plan), _cost(plan), _warnings(plan), _scripts(plan, rendering)]
+    sections.append([_nothing(plan, saved_to)])
     print("\n\n".join("\n".join(lines) for lines in sections if lines))
 
 
@@ -152,17 +162,38 @@ def _environment(plan: Plan) -> list[str]:
 
 
 def _artifacts(plan: Plan) -> list[str]:
-    words = {True: "there", False: "missing", None: "read on the job's machine"}
     newest = newest_inputs(plan)
-    rows = []
-    for artifact in plan.consumes:
-        state = words[artifact.ready]
-        if artifact.ready is False and artifact.make:
-            state = f"missing: {artifact.recipe} would run first"
-        state = "the newest version when it starts" if artifact.name in newest else state
-        rows.append((f"reads {artifact.name}", artifact.path or "not named", state))
+    rows = [(f"reads {a.name}", a.path or "not named", _input_state(plan, a, a.name in newest)) for a in plan.consumes]
     rows += [(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
     return [paint("inputs and outputs", "bold"), *_aligned(rows)] if rows else []
+
+
+def _build(plan: Plan) -> list[str]:
+    """What a build of a container image does, and where the image will lie."""
+    from nemo_runspec.planning.container_build import steps_of
+
+    steps = steps_of(plan)
+    if steps is None:
+        return []
+    return [
+        paint("build", "bold"),
+        *(f"  {clean(shlex.join(words))}" for words in steps.commands),
+        *(f"  image: {clean(image)}" for image in steps.images),
+    ]
+
+
+def _input_state(plan: Plan, artifact: Artifact, newest: bool) -> str:
+    """Whether an input is there, and what is done about one that is not. Nothing is asked of another machine here."""
+    backend = get_backend(plan.executor)
+    maker = artifact.recipe if artifact.make else None
+    which = "the newest version when it starts; " if newest else ""
+    if artifact.ready is not None:
+        made = f"missing: {maker} would run first" if maker else "missing"
+        return f"{which}there" if artifact.ready else made
+    if maker is None or not backend.remote:
+        return f"{which}looked for when it is submitted, where that can be asked"
+    wait = "this job waits for it (--dependency=afterok:ID)" if backend.after else "this job is submitted after it"
+    return f"{which}looked for when it is submitted; if it is missing, {maker} runs first, and {wait}"
 
 
 def _travel(plan: Plan) -> list[str]:
@@ -218,7 +249,6 @@ def _scripts(plan: Plan, rendering: Rendering | None) -> list[str]:
     if rendering is None:
         return [
             f"The exact payload for '{plan.executor}' is not shown: its renderer is not built in this release.",
-            _nothing(plan),
         ]
     lines: list[str] = []
     for file in rendering.files:
@@ -227,12 +257,13 @@ def _scripts(plan: Plan, rendering: Rendering | None) -> list[str]:
     lines.append(shlex.join(rendering.command))
     if rendering.holes:
         lines += ["", "known only on the platform:", *(f"  {hole}" for hole in rendering.holes)]
-    return [*lines, "", _nothing(plan)]
+    return lines
 
 
-def _nothing(plan: Plan) -> str:
+def _nothing(plan: Plan, saved_to: str | None = None) -> str:
     verb = "submitted" if get_backend(plan.executor).remote else "run"
-    return paint(f"Dry run: nothing was written and nothing was {verb}.", "green")
+    written = f"only the plan is written, to {clean(saved_to)}," if saved_to else "nothing was written"
+    return paint(f"Dry run: {written} and nothing was {verb}.", "green")
 
 
 def _values(

@@ -22,7 +22,14 @@ class PassthroughCommand(TyperCommand):
             cut = args.index("--")
             args, after = args[:cut], args[cut + 1 :]
         ctx.meta[ARGS] = tuple(after)
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, [word for text in args for word in self._apart(text)])
+
+    def _apart(self, text: str) -> list[str]:
+        """`-c=NAME` as it looks: Click takes the `=` for a part of the value."""
+        option, equals, value = text.partition("=")
+        takes = {name for each in self.params for name in each.opts if not getattr(each, "is_flag", True)}
+        is_short = len(option) == 2 and option[0] == "-" and option in takes
+        return [option, value] if equals and is_short else [text]
 
 
 class RecipeCommand(PassthroughCommand):

@@ -87,6 +87,7 @@ class _Session(SweepLife):
     def __init__(self, request: PlanRequest, argv: Sequence[str], run_member: RunMember, recorded: Recorded) -> None:
         super().__init__(Sweep(new_group(request.recipe.path), request.recipe.path, now()), argv, run_member, recorded)
         self.request = request
+        self.is_changed = False
 
     def grid(self) -> int:
         """Every combination of values, all planned before the first is run."""
@@ -97,8 +98,8 @@ class _Session(SweepLife):
         members = [member_of(index, each.plan) for index, each in enumerate(planned)]
         with self.led(planned, self._at_first(planned, members)):
             with self.interrupts.raised():
-                if self._provide_inputs(planned):
-                    planned = plan_each(self.request, runs)
+                self._provide_inputs(planned)
+                planned = self._planned_anew(planned, runs)
             with self.watched(planned, varying_keys(self.sweep.members), len(planned)) as crew:
                 self._run(Runner(crew, self.sweep.options), planned, 0)
         return self.sweep.exit_code or 0
@@ -110,8 +111,9 @@ class _Session(SweepLife):
         example = [build_plan(request)]
         with self.led(example, self._at_first(example, [], search)):
             with self.interrupts.raised():
-                if self._provide_inputs(example):
-                    example = [build_plan(request)]
+                self._provide_inputs(example)
+                if self.is_changed:
+                    example = [build_plan(replace(self.request, overrides=request.overrides))]
             with self.watched(example, list(search.space), search.trials) as crew, suppress(Stopped):
                 self._ask(search, Runner(crew, self.sweep.options))
         return self.sweep.exit_code or 0
@@ -124,11 +126,11 @@ class _Session(SweepLife):
             error.exit_code = exit_code(self.sweep.members) or error.exit_code
             raise
 
-    def _grid_elsewhere(self, planned: Sequence[Planned], runs: Sequence[tuple[str, ...]]) -> int:
+    def _grid_elsewhere(self, planned: list[Planned], runs: Sequence[tuple[str, ...]]) -> int:
         from nemotron.cli.sweep_remote import run_sweep_elsewhere
 
-        if self._provide_inputs(planned):
-            planned = plan_each(self.request, runs)
+        self._provide_inputs(planned)
+        planned = self._planned_anew(planned, runs)
         return run_sweep_elsewhere(self.sweep, planned, self.argv)
 
     def _at_first(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> Sweep:
@@ -177,17 +179,25 @@ class _Session(SweepLife):
         self.sweep = replace(self.sweep, options=replace(self.sweep.options, metric=metric))
         return Trial(value) if math.isfinite(value) else Trial(problem=f"{member.name}: {metric} is {value}")
 
-    def _provide_inputs(self, planned: Sequence[Planned]) -> bool:
-        """Makes what the runs read and is not there yet, once for all of them. True where something was made."""
+    def _provide_inputs(self, planned: Sequence[Planned]) -> None:
+        """Makes what the runs read and is not there yet, once for all of them; their request then says which it is."""
         from nemotron.cli.execute import run_request
         from nemotron.cli.inputs import provide_inputs
 
-        made: set[tuple[object, ...]] = set()
+        looked: set[tuple[object, ...]] = set()
         for each in planned:
-            missing = tuple((a.artifact, a.path, a.recipe) for a in each.plan.consumes if a.ready is False)
-            if missing not in made and provide_inputs(each.plan, self.argv, run_request):
-                made.add(missing)
-        return bool(made)
+            inputs = tuple((a.artifact, a.path, a.recipe) for a in each.plan.consumes)
+            if inputs in looked:
+                continue
+            looked.add(inputs)
+            provided = provide_inputs(each.plan, self.argv, run_request)
+            if provided.changed:
+                self.is_changed = True
+                self.request = provided.request(self.request)
+
+    def _planned_anew(self, planned: list[Planned], runs: Sequence[tuple[str, ...]]) -> list[Planned]:
+        """The same runs, with the inputs that were made."""
+        return plan_each(self.request, runs) if self.is_changed else planned
 
 
 def _how_to_run(request: PlanRequest) -> RunMember:

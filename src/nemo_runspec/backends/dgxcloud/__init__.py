@@ -15,6 +15,7 @@ BACKEND = Backend(
     render="nemo_runspec.backends.dgxcloud.render:render",
     provider="nemo_runspec.backends.dgxcloud.client:DgxCloudProvider",
     preflight="nemo_runspec.backends.dgxcloud.preflight:checks",
+    inputs="nemo_runspec.cloud.inputs:present",
     lacking="nemo_runspec.backends.dgxcloud.fields:without_a_way",
     run_dir_key="pvc_nemo_run_dir",
 )

@@ -15,5 +15,6 @@ BACKEND = Backend(
     render="nemo_runspec.backends.docker.render:render",
     executor="nemo_runspec.backends.docker.executor:make_executor",
     preflight="nemo_runspec.backends.docker.preflight:checks",
+    inputs="nemo_runspec.backends.docker.inputs:present",
     worker="nemo_runspec.backends.docker.worker:DockerWorker",
 )

@@ -15,6 +15,7 @@ BACKEND = Backend(
     executor="nemo_runspec.backends.lepton.executor:make_executor",
     provider="nemo_runspec.backends.lepton.client:LeptonProvider",
     preflight="nemo_runspec.backends.lepton.preflight:checks",
+    inputs="nemo_runspec.cloud.inputs:present",
     lacking="nemo_runspec.cloud.code.transports:lacking",
     run_dir_key="nemo_run_dir",
 )

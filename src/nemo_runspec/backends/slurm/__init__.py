@@ -18,6 +18,10 @@ class SlurmBackend(Backend):
         """`remote_job_dir`, or its default there; `HOME` stands for a home directory not known from here."""
         return run_dir(env)
 
+    def runs_elsewhere(self, env: Mapping[str, Any]) -> bool:
+        """A login node shares its files with the nodes."""
+        return env.get("tunnel") == "ssh"
+
 
 BACKEND = SlurmBackend(
     name="slurm",
@@ -29,6 +33,8 @@ BACKEND = SlurmBackend(
     executor="nemo_runspec.backends.slurm.executor:make_executor",
     provider="nemo_runspec.backends.slurm.client:SlurmProvider",
     preflight="nemo_runspec.backends.slurm.preflight:checks",
+    inputs="nemo_runspec.backends.slurm.cluster.inputs:present",
+    after="nemo_runspec.backends.slurm.target:after",
     builds=NOT_OF_BUILDS,
     mounts_sent_to="/$nemo_run",
     run_dir_key="remote_job_dir",

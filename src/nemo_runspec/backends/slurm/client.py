@@ -45,7 +45,7 @@ class SlurmProvider:
 
     def check(self, plan: Plan) -> None:
         """As `Provider.check`."""
-        host_of(_connection(plan.target))
+        host_of(connection_of(plan.target))
 
     def place(self, plan: Plan) -> Handle:
         """As `Provider.place`. `job_dir` may begin with the hole `HOME`."""
@@ -53,7 +53,7 @@ class SlurmProvider:
         many = {"tasks": array_size(plan.target.array), **_versions(plan)} if plan.target.array is not None else {}
         return {
             **many,
-            **_connection(plan.target),
+            **connection_of(plan.target),
             "name": job_name(plan),
             "job_dir": plan.job_dir,
             "nodes": plan.resources.nodes,
@@ -73,7 +73,7 @@ class SlurmProvider:
         from nemo_runspec.supervise.layout import job_files
 
         comparison = Comparison(submission.plan)
-        host, archive = host_of(_connection(submission.plan.target)), parts.archive
+        host, archive = host_of(connection_of(submission.plan.target)), parts.archive
         digest = digest_of(archive)
         found = ask(host, submission.plan.job_dir, digest)
         plan = fill(submission.plan, found.cluster.home)
@@ -243,7 +243,8 @@ def _srun_in(handle: Handle) -> tuple[str, ...]:
     return ("bash", "-c", f'{number} && exec srun --jobid="$number" "$@"', id)
 
 
-def _connection(target: SlurmTarget) -> dict[str, Any]:
+def connection_of(target: SlurmTarget) -> dict[str, Any]:
+    """The keys of a handle that say which machine a job is submitted from."""
     if target.tunnel != "ssh":
         return {"tunnel": "local"}
     found = {name: getattr(target, name, None) for name in _CONNECTION}

@@ -194,6 +194,11 @@ _BUILD = (
     Field("build_partition", "str", "Partition of container builds; by default the job's partition."),
     Field("build_time", "int|str", "Time limit of container builds; by default time."),
     Field(
+        "build_image",
+        "str",
+        "Image that container builds run in, with podman; by default the one that the recipe of the build names.",
+    ),
+    Field(
         "build_cache_dir",
         "str",
         "Directory on the cluster where container builds and squash files are left, which every node sees; ~ is your "

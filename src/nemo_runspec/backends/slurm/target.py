@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.base import TargetRequest
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _JOB_DIR = "/$nemo_run"
 """What NeMo-Run replaces by the job's directory at the front of a mount's source."""
+
+_END_IF_NEVER = "kill_on_invalid_dep"
+"""Has Slurm end a job that waits for one that has failed; else it stays in the queue for ever (sbatch(1))."""
 
 STALLS = 3
 """How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
@@ -178,6 +181,26 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         **_counts(env, "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "segment", "port"),
         **texts(env, *(key for key in TEXTS if key != "signal")),
     )
+
+
+def after(target: SlurmTarget, env: Mapping[str, Any], ids: Sequence[str]) -> SlurmTarget:
+    """The target of a job that also waits for these jobs. Slurm ends it where one of them does not succeed.
+
+    Without any, the target is as its profile says, whatever it waited for before.
+
+    Raises:
+        UserError: its own dependencies are of another type, which NeMo-Run cannot join with `afterok`.
+    """
+    own, kind = tuple(job_id(text) for text in env.get("dependencies") or ()), env.get("dependency_type") or "afterok"
+    if not ids:
+        return replace(target, dependencies=own, dependency_type=kind, additional_parameters=_additional(env))
+    if own and kind != "afterok":
+        raise UserError(
+            f'dependency_type = "{kind}": this job has to wait for the end of {", ".join(ids)} too, as afterok',
+            remedy="make its inputs first, or leave dependencies out",
+        )
+    given = {_END_IF_NEVER: "yes", **_additional(env)}
+    return replace(target, dependencies=(*own, *ids), dependency_type="afterok", additional_parameters=given)
 
 
 def _restarts(env: Mapping[str, Any], time: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def make(help_text: str) -> Command:
 
 
 def _call(plan: str, dry_run: bool, resolve: bool) -> int:
+    from nemo_runspec.backends import get_backend
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import expanded, jobs_dir
     from nemo_runspec.planning.build import Planned
@@ -34,7 +35,7 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
     from nemo_runspec.planning.rename import rename
     from nemotron.cli.again import looked_at_again
     from nemotron.cli.execute import ready_client, run_request, submit, values_of
-    from nemotron.cli.inputs import provide_inputs
+    from nemotron.cli.inputs import looked_at, provide_inputs, require_inputs
     from nemotron.cli.resolve import check_resolve
 
     check_resolve(resolve, dry_run)
@@ -49,7 +50,10 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
     saved = dataclasses.replace(saved, consumes=looked_at_again(saved.consumes))
     client = ready_client(saved)
     values = values_of(saved)
-    provide_inputs(saved, sys.argv, run_request)
+    if get_backend(saved.executor).remote:
+        require_inputs(looked_at(saved))  # the plan that was shown is the one that is sent: nothing is made for it
+    else:
+        provide_inputs(saved, sys.argv, run_request)
     return submit(Planned(saved, values), client, argv=sys.argv)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from nemo_runspec.catalog import STEPS, Recipe, find_recipe, find_recipes
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.container_build import KIND
 from nemo_runspec.source import display_path
 from nemotron.cli.click import Command, Context, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
@@ -64,8 +65,9 @@ def _build(recipe: tuple[str, ...], tag: str | None, build_arg: Iterable[str], n
 
 
 def default_tag(recipe: Recipe) -> str:
-    """`nemotron/nano3-pretrain:latest`; Docker's names are in small letters."""
-    return f"nemotron/{recipe.path.replace('/', '-').lower()}:latest"
+    """`nemotron/nano3-pretrain:latest`, of `omni3/build/sft` `nemotron/omni3-sft:latest`, in small letters."""
+    path = recipe.path.replace("/build/", "/") if recipe.spec.kind == KIND else recipe.path
+    return f"nemotron/{path.replace('/', '-').lower()}:latest"
 
 
 def _find(path: str) -> Recipe:

@@ -54,12 +54,17 @@ def read_corpus(folder: Path) -> Corpus:
 
 def training_batch(
     tokens: npt.NDArray[np.int64], step: int, seed: int, batch_size: int, length: int, ranks: Ranks
-) -> torch.Tensor:
-    """This process's share of the batch of `step`, counted from 0: rows of `length + 1` tokens."""
+) -> tuple[torch.Tensor, float]:
+    """This process's rows of the batch of `step`, counted from 0, each of `length + 1` tokens; and their share of it.
+
+    Any number of processes may share a batch. One that is left without a row has one all the same, whose share is 0:
+    the others wait for its gradients.
+    """
     per_epoch = (len(tokens) - length - 1) // length
-    numbers = range(step * batch_size + ranks.rank, (step + 1) * batch_size, ranks.world_size)
-    rows = [_window(tokens, divmod(number, per_epoch), per_epoch, seed, length) for number in numbers]
-    return torch.from_numpy(np.stack(rows))
+    first = step * batch_size
+    mine = range(first + ranks.rank, first + batch_size, ranks.world_size)
+    rows = [_window(tokens, divmod(number, per_epoch), per_epoch, seed, length) for number in mine or (first,)]
+    return torch.from_numpy(np.stack(rows)), len(mine) / batch_size
 
 
 def validation_batches(

@@ -48,11 +48,6 @@ class Trainer:
 
     def __post_init__(self) -> None:
         train = self.settings.train
-        if train.global_batch_size % self.ranks.world_size:
-            raise SettingsError(
-                f"train.global_batch_size={train.global_batch_size} does not divide among "
-                f"{self.ranks.world_size} processes"
-            )
         self.corpus: Corpus = read_corpus(self.settings.data_dir)
         check_length(self.corpus, self.settings.dataset.seq_length)
         self.model: NemotronHForCausalLM = make_model(self.settings, self.corpus)
@@ -104,7 +99,7 @@ class Trainer:
     def _train_step(self) -> tuple[float, float, bool]:
         """One step; returns the loss over all processes, the gradient's norm and whether any process must stop."""
         settings = self.settings
-        rows = training_batch(
+        rows, share = training_batch(
             self.corpus.train,
             self.step,
             settings.rng.seed,
@@ -115,7 +110,8 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, settings)
         self.trained.train()
-        loss = next_token_loss(self.trained, rows)
+        # DistributedDataParallel takes the mean of the gradients, whatever each process has had to do.
+        loss = next_token_loss(self.trained, rows) * (share * self.ranks.world_size)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.optimizer.clip_grad)
         total, stops = self.ranks.sum([loss.item(), float(self._is_stopping)])

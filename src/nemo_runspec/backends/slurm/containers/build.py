@@ -56,9 +56,11 @@ def registries(env: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def for_build(request: TargetRequest) -> TargetRequest:
-    """The request of a build: in its container it is root."""
+    """The request of a build: the profile says which image it runs in, the command line before it; there it is root."""
     env = dict(request.env)
-    if env.get("container_image"):
+    if env.get("container_image"):  # a squash file is made on the node itself
+        if env.get("build_image") and "container_image" not in request.given:
+            env["container_image"] = env["build_image"]
         given = list(env.get("srun_args") or ())
         env["srun_args"] = [*(option for option in ROOT_OPTIONS if option not in given), *given]
     return replace(request, env=env)

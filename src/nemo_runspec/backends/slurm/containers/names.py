@@ -20,6 +20,10 @@ _REPOSITORY = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_ARCHIVES = ("docker-archive", "oci-archive")
+_PATH = re.compile(r"/[A-Za-z0-9_@+=./-]+")
+_PODMAN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?")
+_ARCHIVE_REMEDY = "such as oci-archive:///lustre/me/cache/containers/mine.oci.tar, which save=oci leaves"
 _READABLE = 120
 """Characters of a reference that its file's name keeps; the rest of the name tells references apart."""
 _REMEDY = "write it as nvcr.io/nvidia/nemo:25.09, docker://nvcr.io#nvidia/nemo:25.09 or NAME@sha256:…"
@@ -60,23 +64,73 @@ class ImageReference:
         return f"{readable}-{sha256(whole.encode()).hexdigest()[:10]}.sqsh"
 
 
+@dataclass(frozen=True, slots=True)
+class LocalImage:
+    """An image that is in no registry: an archive on the cluster, or one that podman has on the node of the job.
+
+    Args:
+        scheme: `docker-archive`, `oci-archive` or `podman`. `name`: the archive's path, or podman's name of the image.
+    """
+
+    scheme: str
+    name: str
+
+    @property
+    def is_digest(self) -> bool:
+        """As of a registry's image: what it names may change."""
+        return False
+
+    def __str__(self) -> str:
+        return self.uri
+
+    @property
+    def uri(self) -> str:
+        """What the job's script takes: enroot itself knows `podman` alone."""
+        return f"{self.scheme}://{self.name}"
+
+    @property
+    def file_name(self) -> str:
+        """As of a registry's image: `mine.oci-<10 digits>.sqsh`."""
+        last = self.name.rpartition("/")[2].removesuffix(".tar")
+        readable = re.sub("[^A-Za-z0-9._]+", "-", last)[:_READABLE]
+        return f"{readable}-{sha256(self.uri.encode()).hexdigest()[:10]}.sqsh"
+
+
 def is_file(image: str) -> bool:
     """True for an image that is a file on the cluster already."""
     return image.startswith(("/", "~", "./", "../", "$")) or image.lower().endswith((".sqsh", ".squashfs"))
 
 
-def parse_image(text: str) -> ImageReference:
-    """An image's reference in any of the three spellings.
+def parse_image(text: str) -> ImageReference | LocalImage:
+    """An image's reference in any of the three spellings, or one that is in no registry.
 
     Raises:
-        UserError: it is none, or not of a registry (`dockerd://`, `podman://`).
+        UserError: it is none, or one that a job cannot have (`dockerd://`).
     """
+    local = _local(text.strip())
+    if local is not None:
+        return local
     rest = _without_scheme(text.strip())
     name, version = _version(rest, text)
     registry, repository = _registry(name)
     if not _REGISTRY.fullmatch(registry) or not _REPOSITORY.fullmatch(repository):
         raise UserError(f"{text!r} is no reference of a container image", remedy=_REMEDY)
     return ImageReference(registry, repository, version)
+
+
+def _local(text: str) -> LocalImage | None:
+    found = _SCHEME.match(text)
+    scheme = found[1].lower() if found else ""
+    name = text[found.end() :] if found else ""
+    if scheme in _ARCHIVES:
+        if not _PATH.fullmatch(name):
+            raise UserError(f"{text!r}: an archive is named by its path on the cluster", remedy=_ARCHIVE_REMEDY)
+        return LocalImage(scheme, name)
+    if scheme == "podman":
+        if not _PODMAN.fullmatch(name):
+            raise UserError(f"{text!r} is no name of an image of podman's", remedy="such as podman://localhost/me:1")
+        return LocalImage(scheme, name)
+    return None
 
 
 def _without_scheme(text: str) -> str:

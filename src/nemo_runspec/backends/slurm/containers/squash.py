@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.slurm.containers.build import IMAGES, cache_dir
-from nemo_runspec.backends.slurm.containers.names import ImageReference, is_file, parse_image
+from nemo_runspec.backends.slurm.containers.names import ImageReference, LocalImage, is_file, parse_image
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.source import Layer, Source
@@ -24,7 +24,7 @@ OVERRIDES = ("run.env.mounts=[]", "run.env.packager=none")
 class Squash:
     """One squash file. `path`: on the cluster; may begin with the hole `HOME`."""
 
-    image: ImageReference
+    image: ImageReference | LocalImage
     path: str
 
     def arguments(self, force: bool) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     overview = Overview(store)
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
-    records = [store.by_name(entry.name) for entry in overview.with_members(meant)]
+    records = _with_makers(store, [store.by_name(entry.name) for entry in overview.with_members(meant)])
     for each in sweeps:
         running = [store.folder(record.name) for record in records if record.group == each.name and not record.over]
         stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"), running)
@@ -110,6 +110,20 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     _raise_first([result for result in done if isinstance(result, UserError)])
     over = all(record.over for record in ended) and all(each.status.over for each in sweeps_now)
     return 0 if over and whole else 2
+
+
+def _with_makers(store: JobStore, records: list[JobRecord]) -> list[JobRecord]:
+    """The jobs, and those that only make inputs for them. Jobs that read what they make are named: they never start."""
+    from nemo_runspec.remote.making import only_for, waits_for
+
+    makers = only_for(store, records)
+    for maker in makers:
+        say(f"{maker.name} only makes an input for what is ended: it is ended too")
+    ending = [*records, *makers]
+    for record in waits_for(store, (each for each in ending if not each.over)):
+        if record.name not in {each.name for each in ending}:
+            say(f"{record.name} waits for what is ended, and will not start: its platform ends it")
+    return ending
 
 
 def retry(job: str) -> int:

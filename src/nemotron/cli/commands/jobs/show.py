@@ -66,6 +66,8 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
         ("sweep", record.group or ""),
         ("overrides", shlex.join(record.overrides)),
         ("retry of", record.retry_of or ""),
+        ("needs", ", ".join(record.handle.get("needs") or ())),
+        ("made for", ", ".join(record.handle.get("made_for") or ())),
         ("code", _package(record.package)),
         ("commit", record.commit or "none"),
         ("container", record.container or ""),

@@ -61,12 +61,28 @@ fi
 # What jobs that were killed have left; nobody else writes while the lock is held.
 if [ -n "$lock" ]; then rm -rf -- "$folder/.$name".*.part; fi
 rm -rf -- "$part"
-trap 'trap "" TERM INT HUP; rm -rf -- "$part"' EXIT # a second signal would end rm
+storage=''
+trap 'trap "" TERM INT HUP; rm -rf -- "$part" ${storage:+"$storage"}' EXIT # a second signal would end rm
 trap 'trap "" TERM INT HUP; kill `jobs -p` 2> /dev/null || :; wait || :; exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
 
 printf 'importing %s\n' "$uri"
+# Enroot reads no archives, but podman's images: an archive is loaded into a storage of this job alone.
+case $uri in docker-archive://* | oci-archive://*)
+  archive=/${uri#*:///}
+  [ -r "$archive" ] || fail "$archive cannot be read on `uname -n`"
+  command -v podman > /dev/null || fail "podman, which reads archives, is not on `uname -n`: build_partition chooses another" 127
+  storage=`mktemp -d "${TMPDIR:-/tmp}/nemotron-squash-XXXXXX"`
+  printf '[storage]\ndriver = "%s"\ngraphroot = "%s/layers"\nrunroot = "%s/run"\n' \
+    "${STORAGE_DRIVER:-vfs}" "$storage" "$storage" > "$storage/storage.conf"
+  export CONTAINERS_STORAGE_CONF=$storage/storage.conf
+  unset STORAGE_DRIVER
+  said=`podman load --input "$archive"` || fail "podman cannot load $archive"
+  uri=podman://`printf '%s\n' "$said" | sed -n 's/^Loaded image[^:]*: //p' | head -n 1`
+  [ "$uri" != podman:// ] || fail "podman load has named no image of $archive"
+  ;;
+esac
 # In the background, so that a signal is heeded at once and enroot hears of it.
 enroot import --output "$part" "$uri" &
 import=$!

@@ -1,0 +1,26 @@
+"""Whether a cloud job's inputs are there: a volume can be asked only where this machine has it mounted too."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.checks import below
+from nemo_runspec.planning.model import Plan
+
+
+def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
+    """Each path of the job → whether it is there; None where that cannot be known from here.
+
+    What the profile's `inputs` brings from S3 is none of it: the job itself fetches that.
+    """
+    here, there = plan.target.run_dir_here, get_backend(plan.executor).run_dir(plan.run["env"])
+    return {path: _is_there(path, there, here) for path in paths}
+
+
+def _is_there(path: str, there: str, here: str) -> bool | None:
+    if not here or not below(path, there):
+        return None
+    return Path(here, posixpath.relpath(path, there)).expanduser().exists()

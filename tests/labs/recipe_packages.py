@@ -1,0 +1,39 @@
+"""What `nano3/pretrain` depends on, as a folder for `PYTHONPATH` of a Python 3.11: what images would hold."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from labs.cache import CACHE
+
+_SCRIPT = Path(__file__).resolve().parents[2] / "recipes" / "nano3" / "pretrain" / "train.py"
+
+
+def recipe_packages() -> Path:
+    """The folder; made once, kept in the tests' cache."""
+    header = _SCRIPT.read_text(encoding="utf-8").partition("# [tool.runspec]")[0]
+    made = CACHE / f"container-packages-{hashlib.sha256(header.encode()).hexdigest()[:12]}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "container-packages.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (made / "done").exists():
+            uv = Path(sys.executable).with_name("uv")
+            words = ["pip", "install", "--quiet", "--python-version=3.11", f"--target={made}", "--requirements"]
+            subprocess.run([uv, *words, _SCRIPT], check=True)
+            (made / "done").touch()
+    return made
+
+
+def linked(source: Path, target: Path) -> Path:
+    """The same files in another folder, such as a volume of a lab: as links to them where the file system has those."""
+    try:
+        shutil.copytree(source, target, copy_function=os.link)
+    except shutil.Error:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    return target

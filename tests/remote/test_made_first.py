@@ -1,0 +1,97 @@
+"""Inputs on a cluster: looked at before anything is submitted, made by a job that the other one waits for."""
+
+from __future__ import annotations
+
+import pytest
+from inputskit import jobs_of, write_recipes
+from labs.slurm.fixtures import needs_slurm
+from remotekit import Cluster
+
+pytestmark = needs_slurm
+
+
+@pytest.fixture
+def site(cluster: Cluster) -> Cluster:
+    write_recipes(cluster.project)
+    return cluster
+
+
+def read(site: Cluster, mode: str, profile: str, *args: str):
+    return site.nemotron("mine", "read", mode, profile, f"run.env.remote_job_dir={site.project.folder}/jobs", *args)
+
+
+def test_a_missing_input_is_made_by_a_job_before(site: Cluster):
+    """Detached: both are submitted at once; the second waits for the first and reads what that one has made."""
+    done = read(site, "--batch", "pair", "-c", "held").succeeds()
+    name = done.out.strip()
+    (maker,) = jobs_of(site.project, "mine-make")
+    assert "'words' is not there yet; mine/make runs first" in done.err
+    assert site.show(name)["handle"]["needs"] == [maker]
+    assert site.show(maker)["handle"]["made_for"] == [name]
+    assert maker in site.nemotron("jobs", "show", name).succeeds().out
+    waiting = site.lab.run("squeue", "--noheader", f"--name={name}", "--format=%E %T").stdout
+    assert waiting.startswith("afterok:") and "PENDING" in waiting
+    # Asked for once more while it is being made, nothing is made twice.
+    again = read(site, "--batch", "there", "-c", "held").succeeds()
+    assert f"{maker} makes it" in again.err
+    (site.remote(maker) / "go").touch()
+    for each in (name, again.out.strip()):
+        assert site.until(each, lambda record: record["over"])["state"] == "succeeded"
+        assert f"read: made by {maker}" in "\n".join(site.logs(each))
+    assert "making on 1" in "\n".join(site.logs(maker)), "the profile's two nodes are not for it"
+    # It is there now.
+    third = read(site, "--run", "there", "-c", "held").succeeds()
+    assert f"made by {maker}" in third.out
+    assert jobs_of(site.project, "mine-make") == [maker]
+
+
+def test_one_that_fails_ends_what_waits_for_it(site: Cluster):
+    done = read(site, "--run", "here", "-c", "failing")
+    (maker,), (name,) = jobs_of(site.project, "mine-make"), jobs_of(site.project, "mine-read")
+    assert done.code != 0
+    record = site.until(name, lambda record: record["over"])
+    assert site.status(maker)["exit_code"] == 5
+    assert (record["state"], record["exit_code"], done.code) == ("failed", 5, 5)
+    assert record["cause"] == f"its input was not made: {maker} is failed"
+    # What it left is not read by a retry either.
+    site.nemotron("jobs", "retry", name).refuses(f"reads what {maker} was to make, and that is failed")
+
+
+def test_cancelled_together(site: Cluster):
+    name = read(site, "--batch", "here", "-c", "held").succeeds().out.strip()
+    (maker,) = jobs_of(site.project, "mine-make")
+    done = site.nemotron("jobs", "cancel", name, "--grace", "1").succeeds()
+    assert f"{maker} only makes an input for what is ended" in done.err
+    assert [site.status(each)["state"] for each in (name, maker)] == ["cancelled", "cancelled"]
+
+
+def test_what_makes_it_is_cancelled(site: Cluster):
+    name = read(site, "--batch", "here", "-c", "held").succeeds().out.strip()
+    (maker,) = jobs_of(site.project, "mine-make")
+    done = site.nemotron("jobs", "cancel", maker, "--grace", "1").succeeds()
+    assert f"{name} waits for what is ended" in done.err
+    assert site.until(name, lambda record: record["over"])["state"] == "cancelled"
+
+
+def test_nothing_that_makes_it(site: Cluster):
+    """Refused before anything is submitted, with the command."""
+    done = read(site, "--batch", "there", "-c", "strict")
+    done.refuses("input 'data' (text) is missing: words", "nemotron mine make -c default --run there")
+    named = site.nemotron("mine", "read", "--batch", "there", "run.data.path=/usr/nowhere/words")
+    named.refuses("is missing: /usr/nowhere/words")
+    assert not jobs_of(site.project, "mine")
+
+
+def test_shown_before(site: Cluster):
+    shown = read(site, "--batch", "there", "--dry-run").succeeds().out
+    assert "if it is missing, mine/make runs first, and this job waits for it (--dependency=afterok:ID)" in shown
+
+
+def test_a_sweep_waits_for_it_too(site: Cluster):
+    """All runs of it read the one that is made once."""
+    done = read(site, "--run", "here", "-m", "+run.env.env_vars.N=1,2").succeeds()
+    (maker,) = jobs_of(site.project, "mine-make")
+    assert done.err.count("runs first") == 1
+    for name in jobs_of(site.project, "mine-read"):
+        assert f"read: made by {maker}" in "\n".join(site.logs(name))
+    assert len(jobs_of(site.project, "mine-read")) == 2

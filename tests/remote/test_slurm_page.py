@@ -1,0 +1,45 @@
+"""The example of docs/slurm.md as it stands: account, login node, user, key, image and /lustre alone are the lab's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from labs.recipe_packages import linked, recipe_packages
+from labs.slurm.fixtures import needs_slurm
+from remotekit import Cluster
+from support import REPOSITORY, make_repository
+
+PAGE = (REPOSITORY / "docs" / "slurm.md").read_text(encoding="utf-8")
+PROFILE = next(body for body in re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S))
+COMMANDS = next(body for body in re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)).splitlines()
+IMAGE = "nvcr.io/nvidia/nemo:25.11"
+SHORT = ("train.train_iters=2", "train.require_below_unigram=false")
+
+
+@needs_slurm
+def test_the_example_runs(cluster: Cluster):
+    lustre = cluster.project.home / "lustre"
+    lustre.mkdir()
+    linked(recipe_packages(), lustre / "packages")
+    cluster.lab.image(IMAGE, environment={"PYTHONPATH": "/lustre/packages", "HF_HUB_OFFLINE": "1"})
+    own = {
+        '"my-account"': '"acme"', '"login.cluster.example.com"': '"lab"', '"me"': '"root"',
+        '"~/.ssh/id_ed25519"': f'"{cluster.lab.ssh.identity}"', '"/lustre:/lustre"': f'"{lustre}:/lustre"',
+    }  # fmt: skip
+    text = PROFILE
+    for before, after in own.items():
+        assert before in text, before
+        text = text.replace(before, after)
+    cluster.project.write("env.toml", text)
+    make_repository(cluster.project.folder)
+    commands = [shlex.split(line, comments=True)[1:] for line in COMMANDS]
+    dry, attached, detached = (words for words in commands if words[:2] == ["nano3", "pretrain"])
+    assert "#SBATCH --nodes=2" in cluster.nemotron(*dry).succeeds().out
+    done = cluster.nemotron(*attached, *SHORT)
+    assert done.code == 0, done.out[-3000:] + done.err[-3000:]
+    assert "2 process(es)" in done.out, "one on each of two nodes, as tiny.yaml has it"
+    assert "nano3/data/prep/pretrain runs first" in done.err
+    name = cluster.nemotron(*detached, *SHORT).succeeds().out.strip()
+    assert cluster.until(name, lambda record: record["over"])["state"] == "succeeded"
+    assert ["jobs", "status"] in commands

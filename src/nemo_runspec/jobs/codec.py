@@ -83,9 +83,18 @@ def _table_in(text: str) -> Any:
     if not text.strip("\0 \t\r\n"):
         raise ValueError(_EMPTY)
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         raise ValueError("it is cut off or damaged" if text.lstrip().startswith("{") else _NOT_A_RECORD) from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)  # NaN and Infinity are no JSON, and could not be written again
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _record(data: Mapping[str, Any]) -> JobRecord:

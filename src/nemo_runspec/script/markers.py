@@ -14,6 +14,11 @@ _STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
 """How the reason begins of a node that ended because of another one (nemotron_heed_failures in functions.sh)."""
 
+from nemo_runspec.regular import read_regular
+
+_MOST = 1 << 20
+"""Bytes of a marker; a real one has some hundred."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeMarker:
@@ -193,6 +198,6 @@ def finite(text: str) -> float:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return read_regular(file, most=_MOST).decode("utf-8", "replace")
     except OSError:
         return ""

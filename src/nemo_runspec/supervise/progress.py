@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_runspec.regular import open_regular
 from nemo_runspec.script.downsample import numbers
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class MetricsTail:
     def new(self) -> list[dict[str, float]]:
         """The numbers of the new whole lines that have some."""
         try:
-            with self._file.open("rb") as handle:
+            with os.fdopen(open_regular(self._file, follow=True), "rb") as handle:
                 handle.seek(self._offset)
                 data = handle.read()
         except OSError:

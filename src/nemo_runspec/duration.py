@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_TIME = re.compile(r"^(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})$")
+_TIME = re.compile(r"^(?:(?P<days>\d{1,9})-)?(?P<rest>\d{1,9}(?::\d{1,9}){0,2})$", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])\s*", re.ASCII)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}

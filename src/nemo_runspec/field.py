@@ -6,6 +6,7 @@ declarations. The declarations themselves stand in `profiles/common.py` and in e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,12 @@ TYPES: Mapping[str, FieldType] = {
     ),
 }
 
+MOST_DIGITS = 18
+"""Digits of the largest number a key may hold; what reads it has 64 bits."""
+
+_LONG_NUMBER = re.compile(r"\d{100}")
+"""In text there may be digests and dates: a hundred digits are none of them."""
+
 OPEN_TYPES = frozenset(name for name in TYPES if name.startswith("table"))
 """Types whose keys are the user's own: new keys may be set on the command line without `+`."""
 
@@ -124,11 +131,20 @@ def problem_with(field: Field, value: Any) -> str | None:
     if value is None:
         return None
     kind = TYPES[field.type]
+    if too_large(value):
+        return f"has a number of more than {MOST_DIGITS} digits"
     if not kind.accepts(value):
         return f"must be {kind.title}{_instead(field, value)}"
     if field.choices and value not in field.choices:
         return f"must be one of {', '.join(field.choices)}, not {value!r}"
     return None
+
+
+def too_large(value: Any) -> bool:
+    """Whether a value is, or as text holds, a number that no platform has: Python's own end at 308 and 4,300 digits."""
+    if isinstance(value, (int, float)):
+        return not isinstance(value, bool) and abs(value) >= 10**MOST_DIGITS
+    return isinstance(value, str) and bool(_LONG_NUMBER.search(value))
 
 
 def _instead(field: Field, value: Any) -> str:

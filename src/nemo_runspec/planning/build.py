@@ -19,7 +19,7 @@ from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.packaging.said import left_behind, without_effect
-from nemo_runspec.paths import expanded, home
+from nemo_runspec.paths import expand_user, home
 from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables
@@ -266,7 +266,7 @@ class _Builder:
         """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""
         file = self.request.env_file
         named = system_section(file, "cache").get("git_dir") if file else None
-        return expanded(str(named)).absolute() if named else home() / "git"
+        return expand_user(str(named), "git_dir").absolute() if named else home() / "git"
 
     def _require_mounts(self) -> None:
         """Raises what was wrong with an `${auto_mount:…}`, with its place."""

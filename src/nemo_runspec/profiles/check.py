@@ -29,6 +29,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
     """Checks strays, system sections and every profile. A problem of a parent is reported once."""
     errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
+    parents = {str(table.get("extends")) for table in env.sections.values()}
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
     errors += [UserError(line, where=env.where("wandb")) for line in left]
     for name in env.profiles:
@@ -43,7 +44,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
         warnings += profile.warnings
         refusals, lacking = _backend_says(env, profile)
         errors += refusals
-        if not _is_parent(env, name):
+        if name not in parents:  # what others extend may leave things for its children to fill in
             known = {line.split(" is ")[0] for line in profile.unfilled()}
             lines = [*profile.unfilled(), *(line for line in lacking if line.split(" is ")[0] not in known)]
             errors += [UserError(f"profile '{name}': {line}", where=env.where(name)) for line in lines]
@@ -95,11 +96,6 @@ def _strays(env: EnvFile) -> list[UserError]:
         )
         for key in env.strays
     ]
-
-
-def _is_parent(env: EnvFile, name: str) -> bool:
-    """A profile that others extend may leave things for its children to fill in."""
-    return any(table.get("extends") == name for table in env.sections.values())
 
 
 def _unique(errors: list[UserError]) -> list[UserError]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from nemo_runspec.regular import read_regular
+
 _STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
 """How the reason begins of a node that ended because of another one (nemotron_heed_failures in functions.sh)."""
-
-from nemo_runspec.regular import read_regular
 
 _MOST = 1 << 20
 """Bytes of a marker; a real one has some hundred."""

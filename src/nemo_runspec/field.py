@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.visible import hidden_in
+
 
 @dataclass(frozen=True)
 class Field:
@@ -131,6 +133,8 @@ def problem_with(field: Field, value: Any) -> str | None:
     if value is None:
         return None
     kind = TYPES[field.type]
+    if hidden := hidden_in(value):
+        return f"holds the control character {hidden}, which no reader sees"
     if too_large(value):
         return f"has a number of more than {MOST_DIGITS} digits"
     if not kind.accepts(value):

@@ -18,6 +18,7 @@ from typing import Any
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Seen
+from nemo_runspec.visible import unfiltered
 
 _PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
 """Seconds between two lines that differ only in the place in the queue, or only in the estimated start."""
@@ -306,7 +307,8 @@ def _width() -> int:
 
 def _write(text: str) -> None:
     try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        stream = unfiltered(sys.stderr)
+        stream.write(text)
+        stream.flush()
     except (AttributeError, OSError, ValueError):  # closed when this process was started, or gone since
         return

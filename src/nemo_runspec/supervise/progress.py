@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.regular import open_regular
 from nemo_runspec.script.downsample import numbers
+from nemo_runspec.visible import unfiltered
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -91,7 +93,7 @@ class MetricsBar:
             BarColumn(bar_width=30),
             TextColumn("{task.fields[text]}", markup=False),
             TimeElapsedColumn(),
-            console=Console(highlight=False),
+            console=Console(file=unfiltered(sys.stdout), highlight=False),
             redirect_stdout=False,
             redirect_stderr=False,
         )

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO, cast
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.visible import VisibleStream
 from nemotron.cli.click import Abort, ClickException, Exit
+from nemotron.cli.text import colour_wanted
 
 PROGRAM = "nemotron"
 
@@ -22,9 +25,18 @@ def run(argv: Sequence[str]) -> int:
 
     1 where the system refused something, such as room for the output; 141 where whoever read it has gone.
     """
+    _prepare_streams()
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_visible, before)
+    try:
+        return _run(argv)
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _run(argv: Sequence[str]) -> int:
     from nemotron.cli.root import make_root
 
-    _prepare_streams()
     try:
         Path.cwd()
     except OSError:
@@ -43,6 +55,7 @@ def run(argv: Sequence[str]) -> int:
         _forget_output()
         return CLOSED_PIPE
     except SystemExit:  # Typer's own answer to a closed pipe
+        _forget_output()
         return CLOSED_PIPE
     except (OSError, UnicodeError) as error:
         # What the system refuses and no room has put in words of its own: a name too long, a full disk.
@@ -77,6 +90,11 @@ def _prepare_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # for the whole process
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _visible(stream: TextIO) -> TextIO:
+    """The stream, on which nothing that is printed drives the terminal."""
+    return cast("TextIO", VisibleStream(stream, colour=colour_wanted(stream)))
 
 
 def _fail(message: str, code: int) -> int:

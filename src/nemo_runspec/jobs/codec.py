@@ -24,6 +24,16 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 """What a record's fields may be, so that whoever shows them need not ask."""
 
+_INSIDE: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "facts": {
+        **dict.fromkeys(("attempt", "attempts", "position", "queued"), (int, _NONE)),
+        **dict.fromkeys(("elapsed", "estimated"), (int, float, _NONE)),
+        "asked": (str, _NONE),
+    },
+    "handle": {**dict.fromkeys(("name", "job_dir"), (str,)), "tried": (list, tuple, _NONE)},
+}
+"""The same of what stands in its tables, where somebody counts with it or asks a platform by it."""
+
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(f.name for f in fields(kind)) for kind in (JobRecord, Transition, Launcher)
 }
@@ -118,11 +128,9 @@ def _transition(data: Mapping[str, Any]) -> Transition:
     step = Transition(**_known(Transition, data))
     if step.state not in STATES:
         raise ValueError(f"it names a state there is not: {step.state!r}")
-    try:
-        known = datetime.fromisoformat(step.time).tzinfo is not None
-    except (TypeError, ValueError):
-        known = False
-    if not known:
+    if not isinstance(step.reason, str):
+        raise ValueError("it holds something else where a text should be")
+    if not _is_moment(step.time):
         raise ValueError(f"it holds a time without its offset from UTC: {step.time!r}")
     return step
 
@@ -134,11 +142,37 @@ def _check(record: JobRecord) -> None:
         value = getattr(record, name)
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise ValueError(f"its {name} cannot be {value!r}")
+    _check_inside(record)
     if not all(type(value) in (int, float) for value in record.metrics.values()):
         raise ValueError("its metrics hold something else than numbers")
     texts = (*record.argv, *record.overrides, *record.outputs, *record.outputs.values(), *record.metrics)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it holds something else where a text should be")
+
+
+def _check_inside(record: JobRecord) -> None:
+    for table, known in _INSIDE.items():
+        for name, kinds in known.items():
+            value = getattr(record, table).get(name)
+            if name in getattr(record, table) and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise ValueError(f"its {table} hold {value!r} as {name}")
+    asked = record.facts.get("asked")
+    if asked and not _is_moment(asked):
+        raise ValueError(f"it holds a time without its offset from UTC: {asked!r}")
+    if not all(isinstance(each, dict) for each in record.handle.get("tried") or ()):
+        raise ValueError("its handle holds an attempt that is none")
+    if record.handle and not record.handle.get("name"):
+        raise ValueError("its handle names no job")
+    for process in (record.launcher, record.process):
+        if process and [type(getattr(process, key)) for key in _FIELDS[Launcher]] != [int, str, str]:
+            raise ValueError("it names a process that is none")
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Tally:
             "date": datetime.now(timezone.utc).date().isoformat(),
             "commit": commit(),
         }
-        name = hashlib.sha256(self._node.encode()).hexdigest()[:16]
+        name = hashlib.sha256(f"{FULL} {self._node}".encode()).hexdigest()[:16]
         (PARTS / f"{name}.json").write_text(json.dumps(part) + "\n", encoding="utf-8")
         assert self.injected, "nothing was injected, so nothing was tested"
         assert not self.found, f"{len(self.found)} of {self.injected} (RELIABILITY_SEED={SEED}):\n" + "\n".join(

@@ -7,9 +7,11 @@ jobs. `open(2)` with `O_NONBLOCK` never waits for a FIFO's writer; `O_NOFOLLOW` 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 MOST = 16 << 20
 """Bytes of one record or note; the largest real ones, plans and sweeps of a thousand runs, have a tenth of that."""
@@ -67,6 +69,14 @@ def read_regular(path: Path, *, most: int = MOST, follow: bool = False) -> bytes
 def read_regular_text(path: Path, *, most: int = MOST) -> str:
     """The same as text; bytes that are not UTF-8 are held as `paths.write_private` takes them."""
     return read_regular(path, most=most).decode("utf-8", "surrogateescape")
+
+
+def read_json(path: Path) -> Any:
+    """What is in a regular file of JSON. Raises `ValueError` for what is none, `OSError` as `read_regular`."""
+    try:
+        return json.loads(read_regular_text(path))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def is_kept(entry: os.DirEntry[str]) -> bool:

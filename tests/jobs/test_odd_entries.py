@@ -63,6 +63,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "it is larger than 16 MiB": huge,
     "it is cut off or damaged": lambda path: path.write_bytes(b"{" + bytes(range(256))),
     "it is empty": Path.touch,
+    "something else": lambda path: path.write_text("[" * 100_000),
     "something else than a job record": lambda path: path.write_text("[1, 2]"),
 }
 

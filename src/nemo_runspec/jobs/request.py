@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.regular import read_regular_text
+from nemo_runspec.regular import read_json
 
 _FILE = "cancel.json"
 
@@ -36,11 +36,11 @@ def write_request(folder: Path, request: CancelRequest) -> None:
 def read_request(folder: Path) -> CancelRequest | None:
     """The wish, if somebody has left one. A file system that fails for a moment wishes nothing."""
     try:
-        data = json.loads(read_regular_text(folder / _FILE))
+        data = read_json(folder / _FILE)
         return CancelRequest(_finite(data["grace"]), str(data["by"]), bool(data.get("announced", True)))
     except OSError:
         return None
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # it is there: somebody wants the end
+    except (ValueError, KeyError, TypeError, OverflowError):  # it is there: somebody wants the end
         return CancelRequest(10.0, "another process", announced=True)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.jobs.lock import locked
-from nemo_runspec.regular import open_regular, read_regular_text
+from nemo_runspec.regular import open_regular, read_json
 from nemo_runspec.remote.provider import Handle, Piece, Provider
 
 LIMIT = 16 << 20
@@ -83,7 +83,7 @@ class Mirror:
 
     def _read(self) -> _Fetched:
         try:
-            stored = json.loads(read_regular_text(self._state))
+            stored = read_json(self._state)
             return _Fetched(int(stored["size"]), {str(k): int(v) for k, v in stored["offsets"].items()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()

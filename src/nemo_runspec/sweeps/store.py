@@ -195,7 +195,10 @@ def from_json(text: str) -> Sweep:
     Raises:
         ValueError: not a sweep, or one of a later schema.
     """
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
         raise ValueError("not a sweep")
     if data["schema"] > SWEEP_SCHEMA:

@@ -6,9 +6,12 @@ declarations. The declarations themselves stand in `profiles/common.py` and in e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from nemo_runspec.visible import hidden_in
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class FieldType:
     schema: Mapping[str, Any]
 
 
-_MOST = 10**15
+MOST_DIGITS = 15
+_MOST = 10**MOST_DIGITS
 """Above it, and below its negative, nothing is counted here; Python itself writes down no number of 5,000 digits."""
 
 
@@ -127,6 +131,8 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "true or false"), (int, "a number"), (float, "a number"), (str, "a string"), (dict, "a table"),
     (list, "a list"),
 )  # fmt: skip
+_LONG_NUMBER = re.compile(r"\d{100}")
+"""In text there may be digests and dates: a hundred digits are none of them."""
 
 OPEN_TYPES = frozenset(name for name in TYPES if name.startswith("table"))
 """Types whose keys are the user's own: new keys may be set on the command line without `+`."""
@@ -137,11 +143,22 @@ def problem_with(field: Field, value: Any) -> str | None:
     if value is None:
         return None
     kind = TYPES[field.type]
+    if hidden := hidden_in(value):
+        return f"holds the control character {hidden}, which no reader sees"
+    if too_large(value):
+        return f"has a number of more than {MOST_DIGITS} digits"
     if not kind.accepts(value):
         return f"must be {kind.title}{_instead(field, value)}"
     if field.choices and value not in field.choices:
         return f"must be one of {', '.join(field.choices)}, not {value!r}"
     return None
+
+
+def too_large(value: Any) -> bool:
+    """Whether a value is, or as text holds, a number that no platform has: Python's own end at 308 and 4,300 digits."""
+    if isinstance(value, (int, float)):
+        return not isinstance(value, bool) and abs(value) >= _MOST
+    return isinstance(value, str) and bool(_LONG_NUMBER.search(value))
 
 
 def _instead(field: Field, value: Any) -> str:
@@ -151,8 +168,6 @@ def _instead(field: Field, value: Any) -> str:
         return f": {odd}"
     if field.secret or isinstance(value, (dict, list)) or field.type.startswith("table"):
         return f", not {_kind(value) if isinstance(value, (dict, list)) else 'a scalar'}"
-    if isinstance(value, (int, float)) and not -_MOST < value < _MOST:
-        return ", and not so large"
     return f", not {value!r}"
 
 

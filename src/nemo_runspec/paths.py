@@ -18,7 +18,7 @@ def home() -> Path:
     """
     named = os.environ.get("NEMOTRON_HOME")
     if not named:
-        return Path.home() / ".nemotron"
+        return user_home() / ".nemotron"
     if not expanded(named).is_absolute():
         raise UserError(
             f"NEMOTRON_HOME = '{named}' must be an absolute path",
@@ -28,8 +28,37 @@ def home() -> Path:
 
 
 def expanded(text: str) -> Path:
-    """A path with `~` replaced. `~name` of a user there is not stays as it is, where `Path.expanduser` would raise."""
+    """A path with `~` replaced. `~name` of a user there is not stays as it is, where `Path.expanduser` would raise.
+
+    For what is read: such a file is not there. What is written goes where `expand_user` says.
+    """
     return Path(os.path.expanduser(text))  # noqa: PTH111
+
+
+def expand_user(text: str, what: str) -> Path:
+    """The same for what will be written, or must be there.
+
+    Args:
+        what: the key that names the path.
+
+    Raises:
+        UserError: the path begins with `~name` of a user there is not.
+    """
+    found = expanded(text)
+    if str(found).startswith("~"):
+        user = text.partition("/")[0]
+        raise UserError(
+            f"{what} = '{text}': this machine has no user '{user[1:]}'"
+            if user != "~"
+            else f"{what} = '{text}': no home",
+            remedy="write the whole path; for a file whose name begins so, ./ before it",
+        )
+    return found
+
+
+def user_home() -> Path:
+    """The user's home; `/` for a user without one, as a container's may be, where `Path.home` would raise."""
+    return Path(os.path.expanduser("~").replace("~", "/", 1) or "/")  # noqa: PTH111
 
 
 def jobs_dir() -> Path:

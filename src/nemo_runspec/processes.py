@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+_MARK = re.compile(r"([0-9a-f]{8})-([0-9]{1,10})-([0-9a-f]{8})(?:-|$)", re.ASCII)
 
 
 def machine() -> str:
@@ -50,6 +54,23 @@ def hide_command_line(words: Sequence[str], values: Iterable[str] = ()) -> None:
         from setproctitle import setproctitle
 
         setproctitle(shlex.join(shown))
+
+
+def mark() -> str:
+    """This process, as a part of a file name: `MACHINE-PID-START`; an id is of one machine, and of one time."""
+    return f"{_short(machine())}-{os.getpid()}-{_short(started(os.getpid()) or '')}"
+
+
+def is_left_over(name: str) -> bool | None:
+    """Whether the process whose mark a name begins with is gone. None where that is not known: of another machine."""
+    found = _MARK.match(name)
+    if found is None or found[1] != _short(machine()):
+        return None
+    return _short(started(int(found[2])) or "") != found[3]
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def user_name() -> str:

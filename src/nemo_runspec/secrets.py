@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from nemo_runspec.cloud.storage.s3_names import KEYS, pair_in
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded, user_home
 from nemo_runspec.planning.model import SecretRef
 from nemo_runspec.redact import is_weak
 from nemo_runspec.secret_names import holds_secret
@@ -123,7 +124,7 @@ def _in_netrc(name: str, host: str) -> tuple[SecretRef, str | None]:
 
 def _netrc_files() -> list[Path]:
     named = os.environ.get("NETRC")
-    return [Path(named).expanduser()] if named else [Path.home() / ".netrc", Path.home() / "_netrc"]
+    return [expanded(named)] if named else [user_home() / ".netrc", user_home() / "_netrc"]
 
 
 def _netrc_password(file: Path, host: str) -> tuple[str | None, str]:
@@ -160,8 +161,8 @@ def _in_token_file(name: str) -> tuple[SecretRef, str | None]:
 
 def _token_files() -> list[Path]:
     named = [os.environ.get("HF_TOKEN_PATH"), _below(os.environ.get("HF_HOME"), "token")]
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return [Path(path).expanduser() for path in (*named, f"{cache}/huggingface/token") if path]
+    cache = os.environ.get("XDG_CACHE_HOME") or str(user_home() / ".cache")
+    return [expanded(path) for path in (*named, f"{cache}/huggingface/token") if path]
 
 
 def _below(folder: str | None, name: str) -> str | None:

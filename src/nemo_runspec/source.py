@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from nemo_runspec.paths import user_home
+
 
 class Layer(str, Enum):
     """The layers of a composed configuration, weakest first. A later layer wins over an earlier one."""
@@ -58,7 +60,7 @@ class Source:
 
 def display_path(path: Path, base: Path | None = None) -> str:
     """A path as a person wants to read it: relative to the working directory if below it, else `~`, else whole."""
-    for root, prefix in ((base or Path.cwd(), ""), (Path.home(), "~/")):
+    for root, prefix in ((base or Path.cwd(), ""), (user_home(), "~/")):
         try:
             return prefix + str(path.relative_to(root))
         except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends.base import RenderedFile
-from nemo_runspec.backends.slurm import verify
+from nemo_runspec.backends.slurm import verified, verify
 from nemo_runspec.backends.slurm.render import render, render_sbatch, submit_command
 from nemo_runspec.errors import UserError
 
@@ -220,3 +221,45 @@ import nemo_runspec.backends.docker, nemo_runspec.backends.lepton, nemo_runspec.
 assert not {"nemo_run", "leptonai", "requests", "docker", "torch", "ray"} & set(sys.modules), "others"
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+RENEW = "uv run python tests/backends/renew_compared.py"
+
+
+def test_the_shipped_comparison_is_that_of_this_code():
+    """Else every first submission of a user would import NeMo-Run, eight seconds of a processor, before it is sent."""
+    shipped = json.loads(verified.SHIPPED.read_text(encoding="utf-8"))
+    assert shipped == verified.renderings(), f"what renders a batch script has changed: {RENEW}"
+
+
+def test_the_shipped_comparison_spares_the_first_submission_one(make_plan, monkeypatch):
+    def compared(plan):
+        raise AssertionError("it was compared again")
+
+    monkeypatch.setattr(verify, "assert_same", compared)
+    monkeypatch.setattr(verified, "_begin_import", compared)
+    plan = make_plan("slurm", {"account": "a", "setup_lines": "module load cuda\nexport A=1", "comment": "é 漢"})
+    verified.Comparison(plan).finish(plan)
+
+
+@pytest.mark.parametrize(
+    "change", [{"ours": "another"}, {"theirs": "another"}, {"nemo_run": "0.12.0"}, None], ids=lambda change: str(change)
+)
+def test_what_the_shipped_comparison_does_not_know_is_compared(make_plan, monkeypatch, tmp_path, change):
+    """Another NeMo-Run, a renderer that was changed, and values that the property test does not try."""
+    monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path))
+    if change is not None:
+        (tmp_path / "compared.json").write_text(json.dumps({**verified.renderings(), **change}))
+        monkeypatch.setattr(verified, "SHIPPED", tmp_path / "compared.json")
+    verified._as_shipped.cache_clear()
+    seen = []
+    monkeypatch.setattr(verify, "assert_same", seen.append)
+    plan = make_plan("slurm", {"account": "a"})
+    if change is None:
+        plan = replace(plan, target=replace(plan.target, comment="two\nlines"))
+    try:
+        for _ in range(2):
+            verified.Comparison(plan).finish(plan)
+    finally:
+        verified._as_shipped.cache_clear()
+    assert seen == [plan], "compared once, then remembered"

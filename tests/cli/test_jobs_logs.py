@@ -104,13 +104,13 @@ def test_a_job_that_has_not_started_is_waited_for(store, logs):
     assert child.returncode == 0
 
 
-def test_a_reader_that_goes_away_is_no_error(store, logs):
+def test_a_reader_that_goes_away_is_told_as_of_any_command(store, logs):
     stored(store, record("job", (*RUNNING, "succeeded"), exit_code=0), log=b"line\n" * 2_000_000)
     child = logs("job")
     child.stdout.read(10)
     child.stdout.close()
     assert child.stderr.read() == b""
-    assert child.wait(timeout=120) == 0
+    assert child.wait(timeout=120) == 141
 
 
 def test_jobs_without_a_log(store, logs):

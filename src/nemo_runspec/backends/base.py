@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import NotBuilt
@@ -120,12 +119,12 @@ class Backend:
     def run_dir(self, env: Mapping[str, Any]) -> str:
         """`NEMO_RUN_DIR` in the job: the directory of the profile under which jobs, outputs and caches lie."""
         named = env.get(self.run_dir_key) if self.run_dir_key else None
-        if not named and not self.remote:
-            from nemo_runspec import paths
+        from nemo_runspec import paths
 
+        if not named and not self.remote:
             return str(paths.run_dir())
         folder = str(named or self.run_dir_default)
-        return folder if self.remote else str(Path(folder).expanduser().absolute())
+        return folder if self.remote else str(paths.expand_user(folder, self.run_dir_key or "job_dir").absolute())
 
     def runs_elsewhere(self, env: Mapping[str, Any]) -> bool:
         """Whether the job does not see the files of this machine."""

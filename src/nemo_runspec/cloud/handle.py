@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from nemo_runspec import paths
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.pod.program import declared_outputs
 from nemo_runspec.planning.model import Plan
@@ -20,7 +20,9 @@ def handle_of(plan: Plan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "job_dir": plan.job_dir,
-        "here": str(Path(target.run_dir_here).expanduser() / "jobs" / plan.name) if target.run_dir_here else "",
+        "here": str(paths.expand_user(target.run_dir_here, "run_dir_here") / "jobs" / plan.name)
+        if target.run_dir_here
+        else "",
         "nodes": plan.resources.nodes,
         "attempt": 0,
         "attempts": target.retries + 1,

@@ -26,8 +26,9 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_hydra, refuse_sweep
-from nemo_runspec.config.problems import message, missing_config, shown, yaml_error
-from nemo_runspec.config.yaml_lines import read_yaml_text
+from nemo_runspec.config.problems import causes_of, message, missing_config, shown, yaml_error
+from nemo_runspec.config.resolvers import bounded_resolution
+from nemo_runspec.config.yaml_lines import read_yaml_text, refuse_bomb
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source, display_path
@@ -105,7 +106,11 @@ class Composition:
             run: the whole section. `sources`: dotted path below `run.` → where it came from.
             open_tables: dotted paths below `run.` whose keys are the user's own.
         """
-        self.cfg["run"] = dict(run)
+        try:
+            self.cfg["run"] = dict(run)
+        except OmegaConfBaseException as error:
+            where = next((s.place() for p, s in sources.items() if f"run.{p}" == _table_of(error)), None)
+            raise UserError(f"cannot read {_table_of(error)}: {message(error)}", where=where) from None
         self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, "run")}
         self.sources.update({f"run.{path}": source for path, source in sources.items()})
         OmegaConf.set_struct(self.cfg, True)
@@ -131,8 +136,9 @@ class Composition:
     def select(self, path: str) -> Any:
         """A resolved value, or None."""
         try:
-            return OmegaConf.select(self.cfg, path, throw_on_resolution_failure=True)
-        except OmegaConfBaseException as error:
+            with bounded_resolution():
+                return OmegaConf.select(self.cfg, path, throw_on_resolution_failure=True)
+        except (OmegaConfBaseException, RecursionError) as error:
             raise self._resolution_error(error) from None
 
     def resolved(self, path: str | None = None) -> dict[str, Any]:
@@ -147,7 +153,8 @@ class Composition:
         if not isinstance(node, DictConfig):
             raise UserError(f"{path} must be a table, not {node!r}", where=self.place(path or ""))
         try:
-            container = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+            with bounded_resolution():
+                container = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
         except (OmegaConfBaseException, RecursionError) as error:
             raise self._resolution_error(error) from None
         return cast("dict[str, Any]", container)
@@ -231,6 +238,9 @@ class Composition:
 
     def _resolution_error(self, error: BaseException) -> UserError:
         key = getattr(error, "full_key", None) or ""
+        ours = next((cause for cause in causes_of(error) if isinstance(cause, UserError)), None)
+        if ours is not None:
+            return UserError(ours.what, where=ours.where or (self.place(key) if key else None), remedy=ours.remedy)
         what = message(error)
         if isinstance(error, OmegaConfBaseException) and "Missing mandatory value" in str(error):
             return UserError(f"{key} has no value (???)", where=self.place(key), remedy=f"give one: {key}=…")
@@ -240,6 +250,17 @@ class Composition:
 def group_loader(choice: YamlChoice) -> ConfigLoaderImpl:
     """A Hydra loader that can list the config groups beside a YAML."""
     return _LayeredLoader(choice)
+
+
+class _BoundedSource(FileConfigSource):  # type: ignore[misc]  # Hydra is not typed
+    """Hydra's reader of files, which looks at what it will have read first."""
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """As Hydra's. Raises `UserError` for a file that stands for too much."""
+        file = Path(self.path, self._normalize_file_name(config_path))
+        if file.is_file():
+            refuse_bomb(file)
+        return super().load_config(config_path)
 
 
 class _LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not typed
@@ -256,6 +277,9 @@ class _LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not ty
                 path.append("recipe", f"file://{extra}")
         path.append("schema", "structured://")
         super().__init__(path)
+        self.repository.sources = [
+            _BoundedSource(s.provider, s.path) if type(s) is FileConfigSource else s for s in self.repository.sources
+        ]
         self._choice = choice
         self.sources: dict[str, Source] = {}
 
@@ -309,6 +333,11 @@ def _nearest_line(path: str, lines: Mapping[str, int]) -> int | None:
             return lines[path]
         path = path.rpartition(".")[0]
     return None
+
+
+def _table_of(error: OmegaConfBaseException) -> str:
+    """The key that an error is about, a list's element standing for the list."""
+    return str(error.full_key or "run").partition("[")[0]
 
 
 def _at_or_below(path: str, top: str) -> bool:

@@ -31,7 +31,7 @@ def parse_override(text: str, loader: Any = None) -> Override:
         raise UserError("an override may not hold a NUL byte", where="command line")
     try:
         override = OverridesParser.create().parse_override(text)
-    except (HydraException, RecursionError) as error:
+    except (HydraException, RecursionError, ValueError) as error:  # ValueError: a number of 5,000 digits
         raise UserError(
             f"cannot read the override {text!r}: {_first_line(error)}",
             where="command line",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,9 +51,19 @@ def yaml_error(choice: YamlChoice, error: BaseException) -> UserError:
     return UserError(f"not valid YAML: {getattr(error, 'problem', None) or error}", where=f"{file}:{mark.line + 1}")
 
 
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what caused it: OmegaConf wraps what a resolver raises once for each value on the way."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
 def message(error: BaseException) -> str:
     """The first line of what an error says, or of its cause; its kind where none says anything."""
     cause: BaseException | None = error
+    if any(isinstance(each, RecursionError) for each in causes_of(error)):
+        return "it is nested too deeply, or refers to itself"
     text = str(error)
     while not text and cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__

@@ -12,9 +12,49 @@ from contextlib import contextmanager
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.base import Container
 from omegaconf.basecontainer import BaseContainer
 
+from nemo_runspec.errors import UserError
+
 _MISSING = "_nemotron_missing_"
+
+MOST_RESOLVED = 10_000
+"""Interpolations that one configuration may need resolved; each is counted as often as it is."""
+
+MOST_TEXT = 64 << 20
+"""Characters that they may come to together."""
+
+
+@contextmanager
+def bounded_resolution() -> Iterator[None]:
+    """While it lasts, a configuration that doubles itself (`a: ${b}${b}`, `b: ${c}${c}`, …) is an error.
+
+    OmegaConf has no limit of its own: thirty such lines fill any memory.
+
+    Raises:
+        UserError: more than `MOST_RESOLVED` interpolations, or `MOST_TEXT` characters.
+    """
+    resolve = Container._resolve_interpolation_from_parse_tree
+    left = {"number": MOST_RESOLVED, "text": MOST_TEXT}
+
+    def counted(self: Container, *args: Any, **kwargs: Any) -> Any:
+        found = resolve(self, *args, **kwargs)
+        value = found._value() if found is not None else None
+        left["number"] -= 1
+        left["text"] -= len(value) if isinstance(value, str) else 0
+        if min(left.values()) < 0:
+            raise UserError(
+                f"its ${{…}} refer to each other more than {MOST_RESOLVED:,} times, or make too much text",
+                remedy="a value that names another twice doubles it, and so on with every step: name it once",
+            )
+        return found
+
+    Container._resolve_interpolation_from_parse_tree = counted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Container._resolve_interpolation_from_parse_tree = resolve  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -6,6 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.errors import UserError
+from nemo_runspec.regular import read_regular
+from nemo_runspec.source import display_path
+
+MOST_VALUES = 100_000
+"""Values of one YAML file with its aliases written out. Nine lines of aliases of aliases can stand for billions."""
+
 _NULL = "tag:yaml.org,2002:null"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -27,16 +34,59 @@ class YamlText:
 
 def read_yaml_text(path: Path) -> YamlText:
     """Lines and texts of a file. Empty for a file that is not valid YAML: the loader reports that."""
+    found = YamlText()
+    try:
+        root = _root(path)
+        if _values_of(root, {}) <= MOST_VALUES:
+            _collect(root, "", found)
+    except (OSError, ValueError, RecursionError):
+        return YamlText()
+    return found
+
+
+def refuse_bomb(path: Path) -> None:
+    """Raises `UserError` for a file that is too large, or whose aliases stand for more than `MOST_VALUES` values.
+
+    What else is wrong with it the loader reports.
+    """
+    try:
+        if b"*" not in read_regular(path, follow=True) or _values_of(_root(path), {}) <= MOST_VALUES:
+            return
+    except OSError as error:
+        raise UserError(f"cannot read the config: {error.strerror}", where=display_path(path)) from None
+    except (ValueError, RecursionError):
+        return
+    raise UserError(
+        f"its aliases (*name) stand for more than {MOST_VALUES:,} values",
+        where=display_path(path),
+        remedy="write a table once, and refer to it with ${path.of.the.table}",
+    )
+
+
+def _root(path: Path) -> Any:
+    """The file's nodes. Raises `ValueError` for what is not valid YAML."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found = YamlText()
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=loader)
-        _collect(root, "", found)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
-        return YamlText()
-    return found
+        return yaml.compose(read_regular(path, follow=True).decode("utf-8"), Loader=loader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+def _values_of(node: Any, known: dict[int, int]) -> int:
+    """How many values a node stands for, its aliases written out; one that holds itself stands for too many.
+
+    Args:
+        known: of nodes that were counted; those being counted are too many.
+    """
+    if node is None or node.id == "scalar":
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES + 1
+        below = [part for pair in node.value for part in pair] if node.id == "mapping" else node.value
+        known[id(node)] = 1 + sum(_values_of(part, known) for part in below)
+    return known[id(node)]
 
 
 def yaml_key_lines(path: Path) -> dict[str, int]:

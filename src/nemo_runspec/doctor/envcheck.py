@@ -30,6 +30,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
     errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
     root = _root(env)
+    parents = {str(table.get("extends")) for table in env.sections.values()}
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
     errors += [UserError(line, where=env.where("wandb")) for line in left]
     for name in env.profiles:
@@ -44,7 +45,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
         warnings += profile.warnings
         trial = try_profile(profile, root, env.source("artifacts", "root") if root else None)
         errors += [_with_place(env, profile, error) for error in trial.refused]
-        if not _is_parent(env, name):
+        if name not in parents:  # what others extend may leave things for its children to fill in
             errors += [_of_profile(env, profile, error) for error in _lacking(profile, trial)]
     return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
 
@@ -103,11 +104,6 @@ def _strays(env: EnvFile) -> list[UserError]:
         )
         for key in env.strays
     ]
-
-
-def _is_parent(env: EnvFile, name: str) -> bool:
-    """A profile that others extend may leave things for its children to fill in."""
-    return any(table.get("extends") == name for table in env.sections.values())
 
 
 def _unique(errors: list[UserError]) -> list[UserError]:

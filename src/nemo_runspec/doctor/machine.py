@@ -178,7 +178,7 @@ def _home() -> Path:
     try:
         return paths.home()
     except UserError:
-        return Path.home()
+        return paths.user_home()
 
 
 def _nearest(path: Path) -> Path:

@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields
 from datetime import datetime
 from typing import Any
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import RECORD_SCHEMA, STATES, JobRecord, Launcher, Transition
 
 _NONE = type(None)
@@ -24,6 +25,16 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 """What a record's fields may be, so that whoever shows them need not ask."""
 
+_INSIDE: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "facts": {
+        **dict.fromkeys(("attempt", "attempts", "position", "queued"), (int, _NONE)),
+        **dict.fromkeys(("elapsed", "estimated"), (int, float, _NONE)),
+        "asked": (str, _NONE),
+    },
+    "handle": {**dict.fromkeys(("name", "job_dir"), (str,)), "tried": (list, tuple, _NONE)},
+}
+"""The same of what stands in its tables, where somebody counts with it or asks a platform by it."""
+
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(f.name for f in fields(kind)) for kind in (JobRecord, Transition, Launcher)
 }
@@ -32,6 +43,16 @@ _NOT_IN_JSON = ("nan", "inf", "-inf")
 _EMPTY = "it is empty"
 _DAMAGED = "it is damaged: a part of it is not what it should be"
 _NOT_A_RECORD = "it holds something else than a job record"
+
+
+class _Handle(dict[str, Any]):
+    """A stored handle. What a damaged one lacks is an error for the person, wherever it is asked for."""
+
+    def __missing__(self, key: str) -> Any:
+        raise UserError(
+            f"the job's record is damaged: its handle lacks '{key}', by which its platform is asked",
+            remedy="nemotron jobs rm --force takes the record away; the job itself, its platform's own tools end",
+        )
 
 
 def to_json(record: JobRecord) -> str:
@@ -83,9 +104,18 @@ def _table_in(text: str) -> Any:
     if not text.strip("\0 \t\r\n"):
         raise ValueError(_EMPTY)
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         raise ValueError("it is cut off or damaged" if text.lstrip().startswith("{") else _NOT_A_RECORD) from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)  # NaN and Infinity are no JSON, and could not be written again
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _record(data: Mapping[str, Any]) -> JobRecord:
@@ -93,6 +123,8 @@ def _record(data: Mapping[str, Any]) -> JobRecord:
     values["argv"] = tuple(data["argv"])
     values["states"] = tuple(_transition(step) for step in data["states"])
     values["overrides"] = tuple(data.get("overrides") or ())
+    handle = data.get("handle", {})
+    values["handle"] = _Handle(handle) if isinstance(handle, dict) else handle
     values["metrics"] = {name: _number(value) for name, value in (data.get("metrics") or {}).items()}
     for key in ("launcher", "process"):
         values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
@@ -109,11 +141,9 @@ def _transition(data: Mapping[str, Any]) -> Transition:
     step = Transition(**_known(Transition, data))
     if step.state not in STATES:
         raise ValueError(f"it names a state there is not: {step.state!r}")
-    try:
-        known = datetime.fromisoformat(step.time).tzinfo is not None
-    except (TypeError, ValueError):
-        known = False
-    if not known:
+    if not isinstance(step.reason, str):
+        raise ValueError("it holds something else where a text should be")
+    if not _is_moment(step.time):
         raise ValueError(f"it holds a time without its offset from UTC: {step.time!r}")
     return step
 
@@ -125,6 +155,7 @@ def _check(record: JobRecord) -> None:
         value = getattr(record, name)
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise ValueError(f"its {name} cannot be {value!r}")
+    _check_inside(record)
     if not all(type(value) in (int, float) for value in record.metrics.values()):
         raise ValueError("its metrics hold something else than numbers")
     texts = (
@@ -138,6 +169,29 @@ def _check(record: JobRecord) -> None:
     )
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it holds something else where a text should be")
+
+
+def _check_inside(record: JobRecord) -> None:
+    for table, known in _INSIDE.items():
+        for name, kinds in known.items():
+            value = getattr(record, table).get(name)
+            if name in getattr(record, table) and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise ValueError(f"its {table} hold {value!r} as {name}")
+    asked = record.facts.get("asked")
+    if asked and not _is_moment(asked):
+        raise ValueError(f"it holds a time without its offset from UTC: {asked!r}")
+    if not all(isinstance(each, dict) for each in record.handle.get("tried") or ()):
+        raise ValueError("its handle holds an attempt that is none")
+    for process in (record.launcher, record.process):
+        if process and [type(getattr(process, key)) for key in _FIELDS[Launcher]] != [int, str, str]:
+            raise ValueError("it names a process that is none")
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:

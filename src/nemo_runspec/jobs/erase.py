@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from nemo_runspec.processes import started
+from nemo_runspec.processes import is_left_over, mark, started
 
 NEW, OLD = ".new-", ".rm-"
 """How folders begin that are being made, and that are being taken away."""
 
 _LEFT_OVER = 3600.0
 """Seconds after which such a folder is what a killed process left."""
+
+_PID = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def erase(path: Path) -> None:
@@ -37,19 +40,29 @@ def erase(path: Path) -> None:
         shutil.rmtree(path)
 
 
+def hidden(prefix: str, name: str) -> str:
+    """What a folder is called while this process makes (`NEW`) or removes (`OLD`) it: `.new-MARK-NAME`."""
+    return f"{prefix}{mark()}-{name}"
+
+
 def erase_if_left_over(path: Path) -> None:
-    """Removes what a killed process left of a job: what was being removed once that process is gone, what was being
-    made once it is old enough, since its process may belong to another machine.
+    """Removes what a killed process left of a job: once that process is known to be gone, else, since it may belong to
+    another machine, once the folder is old enough.
     """
     with suppress(OSError):
-        if _was_being_removed(path.name) or time.time() - path.lstat().st_ctime > _LEFT_OVER:
+        if _is_gone(path.name) or time.time() - path.lstat().st_ctime > _LEFT_OVER:
             erase(path)
 
 
-def _was_being_removed(name: str) -> bool:
-    """True for `.rm-NAME-PID` where no such process runs here. If one does elsewhere, two remove it instead of one."""
+def _is_gone(name: str) -> bool:
+    """Whether the process that gave the folder its name is gone. Older releases wrote `.rm-NAME-PID`: if that process
+    runs elsewhere, two remove the folder instead of one.
+    """
+    known = is_left_over(name.removeprefix(NEW).removeprefix(OLD))
+    if known is not None:
+        return known
     pid = name.rpartition("-")[2]
-    return name.startswith(OLD) and pid.isdigit() and started(int(pid)) is None
+    return name.startswith(OLD) and bool(_PID.fullmatch(pid)) and started(int(pid)) is None
 
 
 def _make_writable(path: Path) -> None:

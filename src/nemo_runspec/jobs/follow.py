@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from nemo_runspec.regular import open_regular
+
 _PIECE = 1 << 20
 _BLOCK = 1 << 16
 _SHORTEST, _LONGEST = 0.002, 0.25
@@ -104,7 +106,7 @@ def _copy(descriptor: int, write: Write) -> int:
 
 
 def _open_at(log: Path, tail: int | None) -> int:
-    descriptor = os.open(log, os.O_RDONLY)
+    descriptor = open_regular(log, follow=True)
     if tail is not None:
         os.lseek(descriptor, _start_of_tail(descriptor, tail), os.SEEK_SET)
     return descriptor

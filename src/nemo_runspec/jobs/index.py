@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_runspec import paths
-from nemo_runspec.jobs.record import JobRecord, Unreadable, is_over
+from nemo_runspec.jobs.record import STATES, JobRecord, Unreadable, is_over
+from nemo_runspec.regular import read_regular
 
 _VERSION = 1
 _SLACK = 1000
 """Lines that stand for no job any more before the file is written anew."""
+
+_MOST = 256 << 20
+"""Bytes of the file that are read: a million jobs."""
 
 
 class Entry(NamedTuple):
@@ -51,6 +55,8 @@ class Entry(NamedTuple):
 
 _TEXTS = 6
 """The first fields of an entry, which are always there."""
+
+_STATE = Entry._fields.index("state")
 
 Stamp = tuple[int, int]
 """Time (nanoseconds) and size (bytes) of a record's file."""
@@ -119,9 +125,10 @@ class Index:
 
     def _load(self) -> dict[str, tuple[Stamp, Entry]]:
         try:
-            lines = [line for line in self._file.read_text(encoding="ascii", errors="replace").split("\n") if line]
+            text = read_regular(self._file, most=_MOST).decode("ascii", "replace")
         except OSError:
             return {}
+        lines = [line for line in text.split("\n") if line]
         self._lines = len(lines)
         return {row[0]: ((row[-2], row[-1]), Entry(*row[:-2])) for row in _rows(lines) if _is_whole(row)}
 
@@ -146,7 +153,8 @@ def _is_whole(row: Any) -> bool:
         return False
     kinds = [type(cell) for cell in row]
     maybe = kinds[_TEXTS:-2]
-    return kinds[:_TEXTS] == [str] * _TEXTS and kinds[-2:] == [int, int] and set(maybe) <= {str, type(None)}
+    whole = kinds[:_TEXTS] == [str] * _TEXTS and kinds[-2:] == [int, int] and set(maybe) <= {str, type(None)}
+    return whole and row[_STATE] in STATES
 
 
 def _text(entries: Iterable[tuple[Stamp, Entry]]) -> str:
@@ -154,7 +162,8 @@ def _text(entries: Iterable[tuple[Stamp, Entry]]) -> str:
 
 
 def _append(file: Path, text: str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW
+    descriptor = os.open(file, flags, 0o600)
     try:
         # A line that a killed process left unfinished must not swallow the next one.
         os.write(descriptor, ("\n" + text).encode("ascii"))

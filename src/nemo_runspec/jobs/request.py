@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.regular import read_json
 
 _FILE = "cancel.json"
 
@@ -34,14 +36,21 @@ def write_request(folder: Path, request: CancelRequest) -> None:
 def read_request(folder: Path) -> CancelRequest | None:
     """The wish, if somebody has left one. A file system that fails for a moment wishes nothing."""
     try:
-        data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return CancelRequest(float(data["grace"]), str(data["by"]), bool(data.get("announced", True)))
+        data = read_json(folder / _FILE)
+        return CancelRequest(_finite(data["grace"]), str(data["by"]), bool(data.get("announced", True)))
     except OSError:
         return None
-    except (ValueError, KeyError, TypeError):  # it is there, so somebody wants the end
+    except (ValueError, KeyError, TypeError, OverflowError):  # it is there: somebody wants the end
         return CancelRequest(10.0, "another process", announced=True)
 
 
 def forget_request(folder: Path) -> None:
     """Takes a wish away that was meant for what has ended. Raises `OSError` where that cannot be done."""
     (folder / _FILE).unlink(missing_ok=True)
+
+
+def _finite(seconds: object) -> float:
+    number = float(str(seconds))
+    if not math.isfinite(number):
+        raise ValueError
+    return number

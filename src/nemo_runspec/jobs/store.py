@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.codec import from_json, to_json
-from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over
+from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over, hidden
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
 from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.jobs.planned import planned_record
@@ -23,6 +23,7 @@ from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
 from nemo_runspec.jobs.step import JobEnded, after, corrected, numbers, replaced
+from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Plan
@@ -77,7 +78,7 @@ class JobStore:
         record = planned_record(
             plan, argv, secret_values, launcher=launcher, group=group, retry_of=retry_of, handle=handle or {}
         )
-        scratch = self.root / f"{NEW}{plan.name}-{os.getpid()}"
+        scratch = self.root / hidden(NEW, plan.name)
         try:
             if self.exists(plan.name):
                 raise FileExistsError
@@ -240,13 +241,13 @@ class JobStore:
             OSError: it cannot be removed; what is left of it then is hidden, and named in the error.
         """
         folder = self.folder(name)
-        hidden = self.root / f"{OLD}{name}-{os.getpid()}"
+        aside = self.root / hidden(OLD, name)
         if not self.exists(name):
             raise unknown_job(name, self._names(), self.root)
-        with locked(folder):
+        with locked(folder) if folder.is_dir() else nullcontext():
             check(self._read(name, keep=False))
-            folder.rename(hidden)
-        erase(hidden)
+            folder.rename(aside)
+        erase(aside)
 
     def _change(
         self,
@@ -300,9 +301,11 @@ class JobStore:
     def _stored(self, name: str) -> JobRecord | Unreadable:
         file = self.folder(name) / RECORD
         try:
-            return from_json(file.read_text(encoding="utf-8", errors="surrogateescape"))
+            return from_json(read_regular_text(file))
         except FileNotFoundError:
-            problem = "it has no record"
+            problem = "it is a link that leads nowhere" if file.parent.is_symlink() else "it has no record"
+        except NotRegular as error:
+            problem = str(error.strerror)
         except OSError as error:
             problem = f"the system refuses it ({error.strerror})"
         except ValueError as error:
@@ -320,13 +323,13 @@ class JobStore:
         """Folders of jobs. What killed processes left beside them is cleaned up on the way."""
         try:
             with os.scandir(self.root) as found:
-                entries = [(entry.name, entry.is_dir()) for entry in found]
+                entries = [(entry.name, is_kept(entry)) for entry in found]
         except (FileNotFoundError, NotADirectoryError):
             return []
         for name, _ in entries:
             if name.startswith((NEW, OLD)):
                 erase_if_left_over(self.root / name)
-        return [name for name, is_dir in entries if is_dir and not name.startswith(".")]
+        return [name for name, is_job in entries if is_job and not name.startswith(".")]
 
     def _entry(self, name: str, index: Index) -> Entry:
         stamp = stamp_of(f"{self.root}/{name}/{RECORD}")
@@ -350,6 +353,6 @@ class JobStore:
 
 def _changed(folder: Path) -> str:
     try:
-        return moment(folder.stat().st_mtime) or ""
+        return moment(folder.lstat().st_mtime) or ""
     except OSError:
         return ""

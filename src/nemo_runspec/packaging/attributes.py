@@ -9,6 +9,7 @@ from pathlib import Path
 from nemo_runspec.packaging.git import GitError, joined, split
 from nemo_runspec.packaging.model import Tree
 from nemo_runspec.packaging.workbench import Workbench
+from nemo_runspec.paths import expanded
 
 _WORDS = (b"export-", b"lfs")
 _ASKED = ("export-ignore", "export-subst", "filter")
@@ -61,7 +62,7 @@ def _mentioned(tree: Tree, paths: Collection[str]) -> bool:
     texts = [_blob(tree, path) for path in named]
     repository = tree.repository
     settings = repository.ask("config", "--path", "--get", "core.attributesFile")
-    files = [repository.path("info/attributes"), Path(settings or "~/.config/git/attributes").expanduser()]
+    files = [repository.path("info/attributes"), expanded(settings or "~/.config/git/attributes")]
     return any(word in text for word in _WORDS for text in (*texts, *map(_file, files)))
 
 

@@ -2,7 +2,7 @@
 
 An archive appears whole or not at all, so whoever is killed while writing leaves nothing that is believed. Jobs hold
 hard links to theirs: an archive with one name only, not asked for in 30 days, is taken away. What is being made lies
-beside the archives, under a hidden name with the mark of its process (`leftovers.py`).
+beside the archives, under a hidden name with the mark of its process (`processes.mark`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.leftovers import is_left_over, mark
+from nemo_runspec.processes import is_left_over, mark
 
 KEPT = 30 * 86400.0
 """Seconds that an archive of no job is kept after it was last asked for."""

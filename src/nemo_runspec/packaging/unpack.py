@@ -38,7 +38,7 @@ def unpack(archive: Path, folder: Path) -> None:
             raise
     except OSError as error:
         raise UserError(f"the package cannot be unpacked: {error.strerror or error}", where=str(folder)) from None
-    except (tarfile.TarError, zlib.error, EOFError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
         raise UserError(f"the package is damaged: {error}", where=str(archive)) from None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.artifacts.store import latest_path, resolve_latest, version_path
-from nemo_runspec.paths import expanded
+from nemo_runspec.paths import expand_user
 from nemo_runspec.planning.model import Artifact
 from nemo_runspec.runspec import ArtifactSpec, Runspec
 
@@ -69,4 +69,4 @@ def _output(spec: ArtifactSpec, table: Mapping[str, Any], root: str, job: str, *
 
 def _here(path: str) -> str:
     """A path of this machine, whole."""
-    return str(expanded(path).absolute())
+    return str(expand_user(path, "path").absolute())

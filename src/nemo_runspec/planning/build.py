@@ -20,7 +20,7 @@ from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.places import places_in_package
 from nemo_runspec.packaging.said import left_behind, without_effect
-from nemo_runspec.paths import expanded, home
+from nemo_runspec.paths import expand_user, home
 from nemo_runspec.planning.choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.elsewhere import paths_of_here
@@ -54,6 +54,7 @@ from nemo_runspec.profiles.profile import (
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
+from nemo_runspec.visible import hidden_in
 
 
 @dataclass(frozen=True)
@@ -287,7 +288,7 @@ class _Builder:
         """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""
         file = self.request.env_file
         named = system_section(file, "cache").get("git_dir") if file else None
-        return expanded(str(named)).absolute() if named else home() / "git"
+        return expand_user(str(named), "git_dir").absolute() if named else home() / "git"
 
     def _require_mounts(self) -> None:
         """Raises what was wrong with an `${auto_mount:…}`, with its place."""
@@ -340,6 +341,12 @@ class _Builder:
 
     def _launch(self, env: Mapping[str, Any], package: Package) -> Launch:
         spec = self.recipe.spec
+        if hidden := hidden_in(self.request.args):
+            raise UserError(
+                f"an argument after -- holds the control character {hidden}, which no reader sees",
+                where="command line",
+                remedy="leave it out, or let the script make it of its name",
+            )
         return Launch(
             kind=spec.launch,
             script=script_in_bundle(self.recipe),

@@ -13,6 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import PLAN_SCHEMA, Plan
+from nemo_runspec.planning.validate import check_plan
+from nemo_runspec.regular import MOST
 from nemo_runspec.source import Source, display_path
 
 
@@ -57,10 +59,22 @@ def plan_from_json(text: str, shown: str) -> Plan:
 
 
 def load_plan(path: Path) -> Plan:
-    """Reads a plan file. Raises `UserError` as `plan_from_json`, and where the file cannot be read."""
+    """Reads a plan file, which anybody may have edited.
+
+    Raises:
+        UserError: as `plan_from_json` and `validate.check_plan`, and where the file cannot be read.
+    """
     shown = display_path(path)
     try:
-        return plan_from_json(path.read_text(encoding="utf-8"), shown)
+        with path.open("rb") as file:  # a pipe too: `nemotron apply <(…)`
+            content = file.read(MOST + 1)
+        if len(content) > MOST:
+            raise UserError(
+                f"{shown} is larger than {MOST >> 20} MiB", where=shown, remedy="it is no plan of nemotron's"
+            )
+        plan = plan_from_json(content.decode("utf-8"), shown)
+        check_plan(plan, shown)
+        return plan
     except OSError as error:
         raise UserError(f"cannot read {shown}: {error.strerror}", where=shown) from None
     except UnicodeDecodeError:

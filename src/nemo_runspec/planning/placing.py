@@ -9,7 +9,7 @@ from typing import Any
 
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expanded
+from nemo_runspec.paths import expand_user
 from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
 from nemo_runspec.planning.model import Artifact
 from nemo_runspec.planning.run_section import AUTO
@@ -64,7 +64,7 @@ def _root(composition: Composition, run_dir: str, *, local: bool) -> str:
     named = composition.select("run.artifacts.root")
     root = str(named or f"{run_dir}/artifacts")
     if local:
-        root = str(expanded(root).absolute())
+        root = str(expand_user(root, "[artifacts] root").absolute())
     if root != named:
         source = composition.source_of("run.artifacts.root") if named else None
         composition.put("run.artifacts.root", root, source or AUTO)

@@ -14,6 +14,20 @@ from nemo_runspec.toml import KeyPath, key_lines, read_toml
 
 
 @dataclass(frozen=True)
+class Merged:
+    """One profile with what it inherits, for one executor: by canonical key, references to the environment as written.
+
+    Args:
+        problems, warnings: of the section itself, not of those it inherits from.
+    """
+
+    values: dict[str, Any]
+    sources: dict[str, Source]
+    problems: tuple[UserError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class EnvFile:
     """A parsed env file.
 
@@ -21,6 +35,7 @@ class EnvFile:
         path: the file; `shown`: how it is named to the user.
         sections: section name → table, system sections included; `strays`: top-level keys outside any section.
         lines: key path → 1-based line.
+        merged: executor and section → what `profile.resolve_profile` has made of it, for those that extend it.
     """
 
     path: Path
@@ -28,6 +43,7 @@ class EnvFile:
     sections: Mapping[str, dict[str, Any]]
     strays: tuple[str, ...]
     lines: Mapping[KeyPath, int]
+    merged: dict[tuple[str, str], Merged] = field(default_factory=dict, compare=False, repr=False)
     _chains: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

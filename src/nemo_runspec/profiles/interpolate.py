@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nemo_runspec.field import too_large
+
 _VARIABLE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:,((?:[^{}]|\{[^{}]*\})*))?\}")
 _AUTO_MOUNT = re.compile(r"\$\{auto_mount:[^{}]*,([^{},]*)\}")
 _LITERALS = {"true": True, "false": False}
@@ -46,6 +48,8 @@ def retype(value: Any, field_type: str) -> Any:
         return value
     if field_type.startswith("bool"):
         return _LITERALS.get(value.lower(), value)
+    if too_large(value):
+        return value
     if field_type == "int|str":
         return int(value) if value.isdecimal() and str(int(value)) == value else value
     for kind in (int, float):
@@ -102,6 +106,13 @@ def _some_place(match: re.Match[str]) -> str:
     return f"/auto_mount:{match.group(1).strip()}"
 
 
+def _quoted(part: str, keep: str) -> str:
+    """`auto_mount:git+URL@a=b,/t}` with quotes around the argument: OmegaConf reads no `=` or `ü` without."""
+    inside, brace, rest = part[len(keep) :].partition("}")
+    plain = bool(brace) and not set("\"'\\{") & set(inside) and bool(inside.strip())
+    return f'{keep}"{inside}"}}{rest}' if plain else part
+
+
 def _escape_text(text: str, keep: str | None) -> str:
     if "${" not in text:
         return text
@@ -109,7 +120,7 @@ def _escape_text(text: str, keep: str | None) -> str:
     escaped = parts[0]
     for part in parts[1:]:
         if keep is not None and part.startswith(keep) and not escaped.endswith("\\"):
-            escaped += "${" + part
+            escaped += "${" + _quoted(part, keep)
             continue
         slashes = len(escaped) - len(escaped.rstrip("\\"))
         escaped = escaped + "\\" * slashes + "\\${" + part

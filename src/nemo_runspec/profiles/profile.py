@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from nemo_runspec.backends import BUILTIN
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
-from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.envfile import EnvFile, Merged
 from nemo_runspec.profiles.executor import executor_of
 from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
@@ -68,23 +68,33 @@ def resolve_profile(env: EnvFile, name: str) -> Profile:
     chain = env.chain(name)
     executor = executor_of(env, chain)
     fields = fields_of(executor)
-    problems: list[UserError] = []
-    warnings: list[str] = []
-    values: dict[str, Any] = {}
-    sources: dict[str, Source] = {}
-    for section in reversed(chain):
-        layer, found, notes = read_section(env, section, fields)
-        problems += found
-        warnings += notes
-        for key in layer:
-            _drop_sources(sources, key, keep=isinstance(values.get(key), dict) and isinstance(layer[key], dict))
-        sources.update(_sources(env, section, layer, fields, inherited=section != name))
-        values = extend(values, layer)
-    values, missing = _resolve(values, sources, fields, name)
+    joined = _joined(env, chain, fields)
+    problems = [problem for section in reversed(chain) for problem in env.merged[executor, section].problems]
+    warnings = [note for section in reversed(chain) for note in env.merged[executor, section].warnings]
+    sources = dict(joined.sources)
+    values, missing = _resolve(joined.values, sources, fields, name)
     problems += missing or _type_problems(values, sources, fields)
     if problems:
         raise one_or_all(f"profile '{name}' of {env.shown} has", problems)
     return Profile(name, env.path, env.shown, chain, executor, values, sources, tuple(warnings))
+
+
+def _joined(env: EnvFile, chain: tuple[str, ...], fields: FieldSet) -> Merged:
+    """The first section of a chain with what it inherits. Each section is read once, however many extend it."""
+    known = next((at for at, section in enumerate(chain) if (fields.executor, section) in env.merged), len(chain))
+    above = env.merged[fields.executor, chain[known]] if known < len(chain) else Merged({}, {})
+    for section in reversed(chain[:known]):
+        above = env.merged[fields.executor, section] = _extended(env, section, above, fields)
+    return above
+
+
+def _extended(env: EnvFile, section: str, parent: Merged, fields: FieldSet) -> Merged:
+    layer, problems, warnings = read_section(env, section, fields)
+    sources = {path: replace(source, inherited=True) for path, source in parent.sources.items()}
+    for key in layer:
+        _drop_sources(sources, key, keep=isinstance(parent.values.get(key), dict) and isinstance(layer[key], dict))
+    sources.update(_sources(env, section, layer, fields))
+    return Merged(extend(parent.values, layer), sources, tuple(problems), tuple(warnings))
 
 
 def system_section(env: EnvFile, name: str) -> dict[str, Any]:
@@ -217,17 +227,15 @@ def _twice(env: EnvFile, section: str, key: str, name: str) -> UserError:
     )  # fmt: skip
 
 
-def _sources(
-    env: EnvFile, section: str, layer: Mapping[str, Any], fields: FieldSet, *, inherited: bool
-) -> dict[str, Source]:
+def _sources(env: EnvFile, section: str, layer: Mapping[str, Any], fields: FieldSet) -> dict[str, Source]:
     written = {fields.canonical(key): key for key in env.sections[section]}
     found = {}
     for name, value in layer.items():
         key = written.get(name) or name
-        found[name] = env.source(section, key, inherited=inherited)
+        found[name] = env.source(section, key)
         if isinstance(value, dict):
             for sub in value:
-                found[f"{name}.{sub}"] = env.source(section, key, sub, inherited=inherited)
+                found[f"{name}.{sub}"] = env.source(section, key, sub)
     return found
 
 

@@ -19,6 +19,7 @@ from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import code_and_why, is_over
 from nemo_runspec.remote.diagnosis import rows_of
 from nemo_runspec.remote.provider import Seen
+from nemo_runspec.visible import unfiltered
 
 _PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
 """Seconds between two lines that differ only in the place in the queue, or only in the estimated start."""
@@ -316,7 +317,8 @@ def _width() -> int:
 
 def _write(text: str) -> None:
     try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        stream = unfiltered(sys.stderr)
+        stream.write(text)
+        stream.flush()
     except (AttributeError, OSError, ValueError):  # closed when this process was started, or gone since
         return

@@ -15,6 +15,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.jobs.lock import locked
+from nemo_runspec.regular import open_regular, read_json
 from nemo_runspec.remote.provider import Handle, Piece, Provider
 
 LIMIT = 16 << 20
@@ -74,7 +75,7 @@ class Mirror:
     def end(self, size: int) -> bytes:
         """The last bytes of what is here."""
         try:
-            with self.log.open("rb") as file:
+            with os.fdopen(open_regular(self.log, follow=True), "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - size))
                 return file.read()
         except FileNotFoundError:
@@ -82,7 +83,7 @@ class Mirror:
 
     def _read(self) -> _Fetched:
         try:
-            stored = json.loads(self._state.read_text(encoding="utf-8"))
+            stored = read_json(self._state)
             return _Fetched(int(stored["size"]), {str(k): int(v) for k, v in stored["offsets"].items()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()

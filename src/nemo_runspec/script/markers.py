@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from nemo_runspec.regular import read_regular
+
 _STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
 """How the reason begins of a node that ended because of another one (nemotron_heed_failures in functions.sh)."""
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 _MOST = 10**15
+_MOST_BYTES = 1 << 20
+"""Bytes of a marker; a real one has some hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,6 @@ def finite(text: str) -> float:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return read_regular(file, most=_MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.regular import open_regular
 from nemo_runspec.script.downsample import numbers
 
 _BOOKKEEPING = frozenset({"total_steps"})
@@ -37,7 +39,7 @@ def keep_history(folder: Path, history: bytes) -> None:
 def last_metrics(file: Path) -> dict[str, float]:
     """Metric → its last value, numbers only; empty where nothing was written. Works for files of any size."""
     try:
-        with file.open("rb") as lines:
+        with os.fdopen(open_regular(file, follow=True), "rb") as lines:
             return last_values(lines)
     except OSError:
         return {}

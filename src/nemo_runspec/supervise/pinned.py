@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.regular import read_json
 
 _FILE = "mounts.json"
 
@@ -22,7 +23,7 @@ def write_mounts(folder: Path, mounts: Sequence[AutoMount]) -> None:
 def read_mounts(folder: Path) -> tuple[AutoMount, ...]:
     """What was mounted into the job in `folder`; nothing where nothing was, or it cannot be read."""
     try:
-        stored = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        stored = read_json(folder / _FILE)
         return tuple(AutoMount(**mount) for mount in stored)
     except (OSError, ValueError, TypeError):
         return ()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_runspec.regular import open_regular
 from nemo_runspec.script.downsample import numbers
+from nemo_runspec.visible import unfiltered
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -24,7 +28,7 @@ class MetricsTail:
     def new(self) -> list[dict[str, float]]:
         """The numbers of the new whole lines that have some."""
         try:
-            with self._file.open("rb") as handle:
+            with os.fdopen(open_regular(self._file, follow=True), "rb") as handle:
                 handle.seek(self._offset)
                 data = handle.read()
         except OSError:
@@ -89,7 +93,7 @@ class MetricsBar:
             BarColumn(bar_width=30),
             TextColumn("{task.fields[text]}", markup=False),
             TimeElapsedColumn(),
-            console=Console(highlight=False),
+            console=Console(file=unfiltered(sys.stdout), highlight=False),
             redirect_stdout=False,
             redirect_stderr=False,
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.regular import open_regular
 from nemo_runspec.script.downsample import numbers
 
 POINTS = 1000
@@ -27,7 +29,7 @@ def read_series(file: Path, metric: str) -> Series:
     points: list[tuple[float, float]] = []
     step = -1.0
     try:
-        with file.open("rb") as lines:
+        with os.fdopen(open_regular(file, follow=True), "rb") as lines:
             for line in lines:
                 record = numbers(line)
                 step = record.get("step", step + 1)

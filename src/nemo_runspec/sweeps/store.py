@@ -19,6 +19,7 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
 from nemo_runspec.jobs.record import STATES, Launcher, Unreadable, moment
+from nemo_runspec.regular import is_kept, read_regular_text
 from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep
 from nemo_runspec.sweeps.status import status_of
@@ -57,7 +58,7 @@ class SweepStore:
         """The sweeps there are, in no order."""
         try:
             with os.scandir(self.root) as found:
-                return [entry.name for entry in found if entry.is_dir() and not entry.name.startswith(".")]
+                return [entry.name for entry in found if is_kept(entry) and not entry.name.startswith(".")]
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -122,7 +123,7 @@ class SweepStore:
         return ended
 
     def _stored(self, group: str) -> Sweep:
-        return from_json((self.folder(group) / _FILE).read_text(encoding="utf-8", errors="surrogateescape"))
+        return from_json(read_regular_text(self.folder(group) / _FILE))
 
     def _whole(self, name: str) -> str:
         names = self.names()
@@ -194,7 +195,10 @@ def from_json(text: str) -> Sweep:
     Raises:
         ValueError: not a sweep, or one of a later schema.
     """
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
         raise ValueError("not a sweep")
     if data["schema"] > SWEEP_SCHEMA:

@@ -5,27 +5,45 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO, cast
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.visible import VisibleStream
 from nemotron.cli.click import Abort, ClickException, Exit
 from nemotron.cli.masked import mask_streams
+from nemotron.cli.text import colour_wanted
 
 PROGRAM = "nemotron"
 
+CLOSED_PIPE = 141
+"""128 + SIGPIPE: what a shell says of a command whose reader has gone (`| head -1`), as of `cat`."""
+
 
 def run(argv: Sequence[str]) -> int:
-    """The exit code of `nemotron ARGV…`: 0, a job's own, 2 for a mistake of the user's, 130 after Ctrl-C."""
+    """The exit code of `nemotron ARGV…`: 0, a job's own, 2 for a mistake of the user's, 130 after Ctrl-C.
+
+    1 where the system refused something, such as room for the output; 141 where whoever read it has gone.
+    """
+    _prepare_streams()
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_visible, before)
+    try:
+        return _run(argv)
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _run(argv: Sequence[str]) -> int:
     from nemotron.cli.root import make_root
 
-    _prepare_streams()
     try:
         Path.cwd()
     except OSError:
         return _fail("the working directory is gone\n  fix: cd somewhere else", 2)
     try:
-        result = make_root().main(args=list(argv), prog_name=PROGRAM, standalone_mode=False)
-        sys.stdout.flush()
+        return _said_all(make_root().main(args=list(argv), prog_name=PROGRAM, standalone_mode=False))
     except UserError as error:
         return _fail(str(error), error.exit_code)
     except ClickException as error:
@@ -35,13 +53,34 @@ def run(argv: Sequence[str]) -> int:
     except (Abort, KeyboardInterrupt):
         return _fail("interrupted; nothing more was done", 130)
     except BrokenPipeError:
-        # The reader is gone (`| head`). Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        _forget_output()
+        return CLOSED_PIPE
+    except SystemExit:  # Typer's own answer to a closed pipe
+        _forget_output()
+        return CLOSED_PIPE
     except (OSError, UnicodeError) as error:
         # What the system refuses and no room has put in words of its own: a name too long, a full disk.
         return _fail(_system_message(error), 1)
-    return result if isinstance(result, int) else 0
+
+
+def _said_all(result: object) -> int:
+    """A command's exit code, once all that it printed is written. A job's failure is said even if nobody reads it."""
+    code = result if isinstance(result, int) else 0
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        return code or CLOSED_PIPE
+    except OSError as error:
+        _forget_output()
+        return _fail(_system_message(error), code or 1)
+    return code
+
+
+def _forget_output() -> None:
+    """Python would try once more to write what is left when it ends, and complain."""
+    with suppress(OSError, ValueError, AttributeError):  # ValueError: it has no descriptor, as in a test
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _prepare_streams() -> None:
@@ -53,6 +92,11 @@ def _prepare_streams() -> None:
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     mask_streams()
+
+
+def _visible(stream: TextIO) -> TextIO:
+    """The stream, on which nothing that is printed drives the terminal."""
+    return cast("TextIO", VisibleStream(stream, colour=colour_wanted(stream)))
 
 
 def _fail(message: str, code: int) -> int:

@@ -15,6 +15,7 @@ from nemo_runspec.source import display_path
 from nemo_runspec.supervise.progress import MetricsTail, describe
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.table import PREFERRED, label, short_names
+from nemo_runspec.visible import unfiltered
 from nemotron.cli.text import clean, count, paint
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class LiveDisplay(Display):
 
         self._began = time.monotonic()
         self._drawn = 0.0
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or Console(file=unfiltered(sys.stderr), highlight=False)
         self._live: Live = Live(
             console=self._console,
             get_renderable=self.render,

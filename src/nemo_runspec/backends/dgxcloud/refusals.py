@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, require_encryption
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Say
 
@@ -24,7 +23,7 @@ def check(plan: Plan) -> None:
     for key, url in (("base_url", target.base_url), ("kube_apiserver_url", target.kube_apiserver_url)):
         if url or key == "base_url":
             require_encryption(key, url)
-    if target.run_dir_here and not mounted(Path(target.run_dir_here).expanduser()):
+    if target.run_dir_here and not mounted(expanded(target.run_dir_here)):
         raise UserError(
             f"run_dir_here {target.run_dir_here!r} is no directory of this machine",
             remedy="mount the claim's storage there, or take the key out of the profile",

@@ -18,6 +18,7 @@ from nemo_runspec.backends.docker.networks import drop_network
 from nemo_runspec.backends.docker.owner import hand_over
 from nemo_runspec.backends.docker.render import LABEL_JOB, LABEL_JOB_DIR
 from nemo_runspec.errors import UserError
+from nemo_runspec.regular import read_json
 
 _FILE = "docker.json"
 _TICK = 0.1
@@ -42,7 +43,7 @@ def note_place(folder: Path, container: str) -> None:
 def noted_place(folder: Path) -> Place | None:
     """What `note_place` wrote, None where the job came to no container."""
     try:
-        data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        data = read_json(folder / _FILE)
         return Place(str(data["host"]), str(data["container"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -220,7 +220,11 @@ def _here(mount: Mount, problems: list[UserError]) -> Mount:
     """The mount with its source as Docker wants it: absolute, or the name of a volume."""
     if mount.source.startswith(_JOB_DIR) or _VOLUME.fullmatch(mount.source):
         return mount
-    source = str(Path(os.path.expandvars(mount.source)).expanduser())
+    try:
+        source = str(paths.expand_user(os.path.expandvars(mount.source), "mounts"))
+    except UserError as error:
+        problems.append(error)
+        return mount
     unset = _UNSET.search(source)
     if unset:
         problems.append(

@@ -17,7 +17,7 @@ HEALTH: Mapping[str, str] = {
 
 def health_body(check: Mapping[str, Any]) -> dict[str, Any]:
     """What the engine gets; a test written as one string runs in a shell, as docker-py has it."""
-    body = {HEALTH[key]: value for key, value in check.items()}
+    body = {HEALTH[key]: value for key, value in check.items() if key in HEALTH}  # `fields.py` refuses others
     if isinstance(body.get("Test"), str):
         body["Test"] = ["CMD-SHELL", body["Test"]]
     return body

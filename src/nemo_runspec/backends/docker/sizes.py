@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>[bkmgt]?)b?", re.IGNORECASE)
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]{1,18})?)(?P<unit>[bkmgt]?)b?", re.IGNORECASE)
 _POWERS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 

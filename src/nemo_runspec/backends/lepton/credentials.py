@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import user_home
 from nemo_runspec.transport.loopback import require_tls
 
 GATEWAY = "https://gateway.dgxc-lepton.nvidia.com/api/v2/workspaces"
@@ -56,7 +57,7 @@ def find_login(handle: Mapping[str, Any] | None = None) -> Login:
 def record_file() -> Path:
     """The login file of Lepton's own client."""
     folder = os.environ.get("LEPTON_CACHE_DIR")
-    return (Path(folder) if folder else Path.home() / ".cache" / "lepton") / "workspace_info.yaml"
+    return (Path(folder) if folder else user_home() / ".cache" / "lepton") / "workspace_info.yaml"
 
 
 def _token(workspace: str, inline: str, stored: Mapping[str, Any], *, ours: bool) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.doctor import machine
@@ -18,7 +17,7 @@ def checks(question: Question) -> Iterator[Check]:
     yield machine.program(machine.UV)
     yield machine.own_folder()
     named = question.env.get("job_dir")
-    where = Path(str(named)).expanduser().absolute() if named else paths.run_dir()
+    where = paths.expand_user(str(named), "job_dir").absolute() if named else paths.run_dir()
     yield machine.folder("job_dir", where, "set job_dir to a directory you may write to")
     yield machine.room("room", where, _ROOM)
     yield machine.gpus(question.env)

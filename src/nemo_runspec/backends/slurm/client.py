@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec import paths
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
@@ -213,7 +214,7 @@ class SlurmProvider:
             return step
         from nemo_runspec.transport.connection import Address
 
-        identity = Path(str(handle["identity"])).expanduser() if handle.get("identity") else None
+        identity = paths.expanded(str(handle["identity"])) if handle.get("identity") else None
         address = Address(str(handle["host"]), handle.get("user"), handle.get("port"), identity)
         return ("ssh", "-t", *address.words(), "--", address.host, f"bash -lc {shlex.quote(shlex.join(step))}")
 

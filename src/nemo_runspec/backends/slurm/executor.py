@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, shell_environment
@@ -12,6 +11,7 @@ from nemo_runspec.backends.slurm.arguments import executor_arguments, job_name
 from nemo_runspec.backends.slurm.places import HOST_REMEDY
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
 
 _UNREAD_PREFIX = "nemotron."
@@ -58,6 +58,6 @@ def _tunnel(target: SlurmTarget, run: Any) -> Any:
         host=target.host,
         user=target.user or getpass.getuser(),
         port=target.port,
-        identity=str(Path(target.identity).expanduser()) if target.identity else None,
+        identity=str(expanded(target.identity)) if target.identity else None,
         job_dir=target.remote_job_dir,
     )

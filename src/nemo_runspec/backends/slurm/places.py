@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec import paths
@@ -26,4 +25,4 @@ def run_dir(env: Mapping[str, Any]) -> str:
     named = str(env.get("remote_job_dir") or "").rstrip("/")
     if env.get("tunnel") == "ssh":
         return re.sub(r"^~(?=/|$)", HOME, named) or f"{HOME}/.nemotron/run"
-    return str(Path(named).expanduser() if named else paths.run_dir())
+    return str(paths.expand_user(named, "remote_job_dir") if named else paths.run_dir())

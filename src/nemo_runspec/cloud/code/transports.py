@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from nemo_runspec import paths
 from nemo_runspec.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.layout import PACKAGES
@@ -227,7 +228,7 @@ def _exactly_a_tree(package: Package) -> bool:
 
 
 def _volume(target: CloudTarget, why_not: dict[Way, str]) -> Path | None:
-    folder = Path(target.run_dir_here).expanduser() if target.run_dir_here else None
+    folder = paths.expand_user(target.run_dir_here, "run_dir_here") if target.run_dir_here else None
     if folder is None or folder.is_dir():
         return folder
     why_not["volume"] = f"run_dir_here {str(folder)!r} is no directory of this machine"

@@ -6,9 +6,11 @@ no key travels. It is deleted then; the copy stays.
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +28,9 @@ from nemo_runspec.transport.web import Refused, Web
 
 if TYPE_CHECKING:
     from nemo_runspec.cloud.storage.bucket import Bucket
+
+_MOST = 4 << 30
+"""Bytes of all logs of a job together that are read."""
 
 _HOLDS = 3600
 """Seconds that the helper's address, and the one the copy is read from, hold."""
@@ -81,11 +86,11 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
             _make(api, handle, bucket)
         _tidy(api, handle)
         return _pieces(handle, _content(handle, bucket), offsets, limit)
-    except (UserError, tarfile.TarError) as error:
-        if isinstance(error, UserError) and error.transient:
+    except UserError as error:
+        if error.transient:
             raise
         _FAILED.add(_copy(handle))
-        why, where = getattr(error, "what", error), f"they are in {handle['job_dir']}/logs on the claim"
+        why, where = error.what, f"they are in {handle['job_dir']}/logs on the claim"
         return _told(offsets, _WHY, f"the logs could not be fetched ({why}); {where}")
 
 
@@ -121,10 +126,25 @@ def _copy(handle: Handle) -> str:
 
 def _content(handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
     web = Web("", "the S3 service", headers=dict)
-    body = web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True, secret=True).body
-    with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as tar:
-        files = {member.name: tar.extractfile(member) for member in tar if member.name.endswith(".log")}
-        return {name: file.read() for name, file in sorted(files.items()) if file is not None}
+    return logs_in(web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True, secret=True).body)
+
+
+def logs_in(archive: bytes) -> Mapping[str, bytes]:
+    """The logs of a copy by their names, sorted.
+
+    Raises:
+        UserError: it is cut off or damaged, or stands for more than `_MOST` bytes.
+    """
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(archive)) as stream:
+            plain = stream.read(_MOST + 1)  # all of it: what follows the last file holds the checksum
+        if len(plain) > _MOST:
+            raise UserError(f"the copy of the logs is larger than {_MOST >> 30} GiB")
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as tar:
+            files = {member.name: tar.extractfile(member) for member in tar if member.name.endswith(".log")}
+            return {name: file.read() for name, file in sorted(files.items()) if file is not None}
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, KeyError, OverflowError) as error:
+        raise UserError(f"the copy of the logs is cut off or damaged: {error}") from None
 
 
 def _make(api: RunaiApi, handle: Handle, bucket: Bucket) -> None:

@@ -14,7 +14,7 @@ from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, READ, make_auth
 from nemo_runspec.backends.slurm.places import HOME, run_dir
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expanded
+from nemo_runspec.paths import expand_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,9 @@ def cache_dir(env: Mapping[str, Any]) -> str:
         return f"{run_dir(env)}/cache"
     if not named.startswith("~"):
         return named
-    return re.sub(r"^~(?=/|$)", HOME, named) if env.get("tunnel") == "ssh" else str(expanded(named))
+    return (
+        re.sub(r"^~(?=/|$)", HOME, named) if env.get("tunnel") == "ssh" else str(expand_user(named, "build_cache_dir"))
+    )
 
 
 def registries(env: Mapping[str, Any]) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
@@ -18,14 +16,6 @@ if TYPE_CHECKING:
 
 def call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
     """Writes the log to standard output, byte for byte."""
-    try:
-        return _call(job, follow, tail, platform)
-    except BrokenPipeError:  # the reader has seen enough (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-
-
-def _call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.follow import log_of, show
     from nemo_runspec.sweeps.overview import find_job

@@ -59,7 +59,7 @@ def test_what_cannot_be_resolved(project, nemotron):
 def test_a_plan_that_is_saved_is_written(project, nemotron):
     project.recipe("mine/saved")
     shown = nemotron("mine", "saved", "--dry-run", "--out", "plan.json").succeeds()
-    assert "Dry run: only the plan is written, to plan.json, and nothing was run." in shown.out
+    assert "Dry run: the plan goes to plan.json, and nothing was run." in shown.out
     assert "nothing was written" not in shown.out + shown.err
     assert "nothing was written" in nemotron("mine", "saved", "--dry-run").succeeds().out
 

@@ -29,10 +29,13 @@ def latest_path(root: str, artifact: str) -> str:
 
 
 def resolve_latest(root: str, artifact: str) -> str | None:
-    """On this machine: the newest whole version, or None."""
+    """On this machine: the newest whole version, or None. Its path begins as `root` does: that is what is mounted."""
     link = Path(latest_path(root, artifact))
     try:
-        return str(link.resolve()) if link.is_symlink() and link.is_dir() else None
+        if not link.is_symlink() or not link.is_dir():
+            return None
+        name = str(link.readlink())
+        return f"{root}/{artifact}/{name}" if "/" not in name else str(link.resolve())
     except OSError:
         return None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.checks import below
+from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
 
 
@@ -23,4 +23,4 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
 def _is_there(path: str, there: str, here: str) -> bool | None:
     if not here or not below(path, there):
         return None
-    return Path(here, posixpath.relpath(path, there)).expanduser().exists()
+    return expanded(posixpath.join(here, posixpath.relpath(path, there))).exists()

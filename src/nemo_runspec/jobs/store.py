@@ -178,12 +178,12 @@ class JobStore:
             self._write(changed)
         return changed
 
-    def correct(self, record: JobRecord, **values: Any) -> JobRecord:
-        """Writes down of a job that has ended what could not be read then; its state stays. Raises as `note`."""
+    def correct(self, record: JobRecord, state: str, **values: Any) -> JobRecord:
+        """Writes down of a job that has ended what could not be read then, and how it ended. Raises as `note`."""
         with locked(self.folder(record.name)):
             stored = self._stored(record.name)
             if isinstance(stored, JobRecord) and stored.unread:
-                stored = corrected(stored, values)
+                stored = corrected(stored, state, values)
                 self._write(stored)
         return stored if isinstance(stored, JobRecord) else record
 

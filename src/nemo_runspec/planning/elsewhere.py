@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.paths import user_home
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Source
 
@@ -21,7 +22,7 @@ def paths_of_here(
     Args:
         folder: the working directory of the call.
     """
-    places = [place for place in (folder, Path.home()) if len(place.parts) > 1]
+    places = [place for place in (folder, user_home()) if len(place.parts) > 1]
     for path, value in (*flatten(run, "run.").items(), *flatten(config).items()):
         if path.startswith(_OF_HERE):
             continue

@@ -18,7 +18,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.remote.deadlines import timed_out
-from nemo_runspec.remote.doubt import look
+from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.mirror import fetch_all
 from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Replica, Seen, changes
 
@@ -141,7 +141,7 @@ def _taken_back(store: JobStore, provider: CloudProvider, record: JobRecord) -> 
     if seen.gone:
         store.note(record, handle={AGAIN: None})
         return None
-    return _begun(store, provider, record, {**handle, "id": seen.facts["id"]})
+    return _begun(store, provider, record, {**handle, "id": id_in(seen)})
 
 
 def _begun(store: JobStore, provider: CloudProvider, record: JobRecord, found: Handle) -> Found:

@@ -11,7 +11,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.processes import user_name
-from nemo_runspec.remote.doubt import look
+from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
 from nemo_runspec.remote.provider import Provider
 from nemo_runspec.remote.refresh import refresh
@@ -69,7 +69,7 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         ended = _write_cancelled(store, record, by)
         provider.remove(record.handle)
         return ended
-    handle = {"id": seen.facts["id"], "sent": None, "stopped_by": by}
+    handle = {"id": id_in(seen), "sent": None, "stopped_by": by}
     found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
     provider.stop([found.handle], by, hard=True)
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]

@@ -71,7 +71,8 @@ def timed(record: JobRecord, seen: Seen, now: float) -> Seen:
     phase = seen.facts.get("phase")
     if is_over(seen.state) or "deadlines" not in record.handle:
         return seen
-    if phase is None and seen.state == record.state and seen.state in _WAITING:
+    same = record.state in (seen.state, "unknown", "lost")
+    if phase is None and same and seen.state in _WAITING:
         return replace(seen, facts={**seen.facts, **_phase_before(record)})
     if phase not in PHASES:
         return seen
@@ -101,7 +102,7 @@ def enforce(
     told = zip(late, problems, strict=True)
     now = {pair[0].name: _not_stopped(store, *pair, problem) for pair, problem in told if problem is not None}
     now |= _ended(provider, [pair for pair in late if pair[0].name not in now], sleep)
-    return [_judged(*now.get(record.name, (record, seen))) for record, seen in pairs]
+    return [as_timed_out(*now.get(record.name, (record, seen))) for record, seen in pairs]
 
 
 def told_by(record: JobRecord, rest: Rest) -> Rest:
@@ -144,7 +145,7 @@ def _key_of(late: Sequence[Pair]) -> str:
     return PHASES[_phase_of(late[0][1])].key if late else ""
 
 
-def _judged(record: JobRecord, seen: Seen) -> Pair:
+def as_timed_out(record: JobRecord, seen: Seen) -> Pair:
     """A job that was stopped as its time was up has failed, unless it came to a good end meanwhile."""
     told = record.handle.get("timed_out")
     if not told or not is_over(seen.state) or seen.state == "succeeded":

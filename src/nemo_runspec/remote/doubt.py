@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nemo_runspec.remote.provider import Handle, Provider, Seen
+from nemo_runspec.transport.base import Unreachable
 
 PAUSES: Sequence[float] = (1.0, 2.0, 3.0, 4.0)
 """Seconds before each further look for a job that may still come to be."""
@@ -28,6 +29,18 @@ def may_come(handle: Handle) -> bool:
     """Whether a job that is not there may still come to be."""
     sent = handle.get("sent")
     return not handle.get("id") and isinstance(sent, (int, float)) and time.time() - sent < _FRESH
+
+
+def id_in(seen: Seen) -> str:
+    """The id of a job that was looked for by its name.
+
+    Raises:
+        Unreachable: its platform's answer does not say whether there is such a job.
+    """
+    id = seen.facts.get("id")
+    if not id:
+        raise Unreachable(seen.reason or "whether the job is there is not known", remedy="try again")
+    return str(id)
 
 
 def look(

@@ -13,15 +13,16 @@ from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.model import Artifact, Plan
 from nemo_runspec.remote.refresh import refresh
 
-NEEDS, MADE_FOR = "needs", "made_for"
-"""Keys of a handle: the jobs whose outputs a job waits for; the jobs that an output is made for."""
+NEEDS, MADE_FOR, MADE = "needs", "made_for", "made"
+"""Keys of a handle: the jobs whose outputs a job waits for; the jobs that an output is made for; whether the job was
+submitted for one of these."""
 
 
 def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None:
     """The newest job that makes the artifact where the plan reads it, or has made it; None where there is none.
 
     Raises:
-        UserError: its platform cannot be asked how it is.
+        UserError: its platform cannot be asked how it is, or does not know it now.
     """
     folder = posixpath.dirname(artifact.path or "")
     for entry in store.entries():
@@ -30,6 +31,11 @@ def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None
         record = store.read(entry)
         if isinstance(record, JobRecord) and _may_give(record) and _writes(store, record, plan, folder):
             now = refresh(store, [record])[0][0]
+            if now.state == "unknown":
+                raise UserError(
+                    f"it cannot be known now whether {now.name} still makes '{artifact.artifact}': {now.reason}",
+                    remedy=f"try again later; or nemotron jobs cancel {now.name}",
+                )
             if _may_give(now) and (not now.over or _is_there(plan, f"{folder}/{now.name}")):
                 return now
     return None
@@ -41,12 +47,21 @@ def relate(store: JobStore, needs: Sequence[str], name: str) -> None:
         store.note(maker, handle={MADE_FOR: [*maker.handle.get(MADE_FOR, ()), name]})
 
 
+def submitted_for_another(store: JobStore, maker: JobRecord) -> JobRecord:
+    """Writes down that a job was submitted because another one needs what it makes: it ends with that one."""
+    return store.note(maker, handle={MADE: True})
+
+
 def only_for(store: JobStore, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """Jobs that are not over and make inputs of these jobs alone: once these are not to run, nobody waits for them."""
+    """Jobs that were submitted to make inputs of these jobs alone, and are not over: nobody waits for them any more.
+
+    One that its user submitted himself, and that was only found, is not among them.
+    """
     ending = {record.name for record in records}
     names = dict.fromkeys(name for record in records for name in record.handle.get(NEEDS, ()))
     found = _known(store, (name for name in names if name not in ending))
-    return [maker for maker in found if not maker.over and not (_waiting(store, maker) - ending)]
+    ours = [maker for maker in found if maker.handle.get(MADE) and not maker.over]
+    return [maker for maker in ours if not (_waiting(store, maker) - ending)]
 
 
 def waits_for(store: JobStore, records: Iterable[JobRecord]) -> list[JobRecord]:
@@ -80,7 +95,7 @@ def _known(store: JobStore, names: Iterable[str]) -> list[JobRecord]:
 
 
 def _may_give(record: JobRecord) -> bool:
-    return record.state == "succeeded" or (not record.over and record.state != "unknown" and record.submitted)
+    return record.state == "succeeded" or (not record.over and record.submitted)
 
 
 def _writes(store: JobStore, record: JobRecord, plan: Plan, folder: str) -> bool:

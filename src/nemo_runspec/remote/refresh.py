@@ -167,7 +167,8 @@ def _as_begun(record: JobRecord, seen: Seen) -> Seen:
     """A job all of whose nodes have run does not start again where one of them is not ready for a while."""
     if not seen.facts.get("begun"):
         return seen
-    ran = record.state == "running"
+    doubted = record.state in ("unknown", "lost") and record.running_since is not None
+    ran = record.state == "running" or doubted
     hidden = ("begun", "phase", "failing", "waiting") if ran else ("begun",)
     facts = {name: value for name, value in seen.facts.items() if name not in hidden}
     return replace(seen, state="running" if ran else seen.state, facts=facts)

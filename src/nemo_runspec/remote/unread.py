@@ -1,6 +1,7 @@
 """Jobs that have ended and of which not all could be read then: the exit code, outputs, metrics. Read by a later look.
 
-Such a record has `unread` among its facts: why. Its state stands; the rest is written once the platform tells it.
+Such a record has `unread` among its facts: why. Its state stands, but that a success may turn out as the failure that
+its own nodes tell of; the rest is written once the platform tells it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over, now
+from nemo_runspec.remote.deadlines import as_timed_out, told_by
 from nemo_runspec.remote.provider import Rest, Seen
 from nemo_runspec.script.markers import with_loss
 from nemo_runspec.supervise.metrics import keep_history, last_values
@@ -47,12 +49,16 @@ def _is_end(seen: Seen) -> bool:
 
 
 def _corrected(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
-    if seen.state != record.state or seen.facts.get("unread"):
+    record, seen = as_timed_out(record, seen)
+    unlike = seen.state != record.state and (record.state, seen.state) != ("succeeded", "failed")
+    if unlike or seen.facts.get("unread"):
         return record
+    rest = told_by(record, rest) if seen.state == "failed" else rest
     with suppress(OSError):  # a curve is no reason not to say how the job ended
         keep_history(store.folder(record.name), rest.history)
     return store.correct(
         record,
+        seen.state,
         exit_code=seen.exit_code,
         signal=seen.signal,
         cause=with_loss(seen.reason, rest.lost_lines) or record.cause,

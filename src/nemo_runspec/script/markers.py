@@ -60,8 +60,8 @@ def parse_marker(text: str) -> NodeMarker | None:
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         return NodeMarker(
-            node=_whole(values["node"], 10**6),
-            exit_code=_whole(values["exit_code"], 255),
+            node=whole_number(values["node"], 10**6),
+            exit_code=whole_number(values["exit_code"], 255),
             phase=values["phase"],
             host=values["host"],
             signal=_number(values["signal"]),
@@ -72,8 +72,8 @@ def parse_marker(text: str) -> NodeMarker | None:
             reason=values["reason"],
             started=finite(values["started"]),
             ended=finite(values["ended"]),
-            lines=_whole(values.get("lines") or "0", _MOST),
-            size=_whole(values.get("size") or "0", _MOST),
+            lines=whole_number(values.get("lines") or "0", _MOST),
+            size=whole_number(values.get("size") or "0", _MOST),
         )
     except (KeyError, ValueError):
         return None
@@ -184,10 +184,10 @@ def _as_after(exit_code: int) -> str:
 
 
 def _number(text: str) -> int | None:
-    return _whole(text, 10**6) if text else None
+    return whole_number(text, 10**6) if text else None
 
 
-def _whole(text: str, most: int) -> int:
+def whole_number(text: str, most: int) -> int:
     """Raises `ValueError` for what is none, as of a file that was damaged."""
     if not _DIGITS.fullmatch(text) or int(text) > most:
         raise ValueError(text)

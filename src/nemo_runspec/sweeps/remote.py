@@ -20,7 +20,7 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.control import stop_all
-from nemo_runspec.remote.doubt import look
+from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.group import GroupProvider, RemoteGroup
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
@@ -246,7 +246,7 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
         if found.gone:
             store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
             continue
-        handle = {"id": found.facts["id"], "sent": None}
+        handle = {"id": id_in(found), "sent": None}
         there.append(store.transition(record, "queued", handle=handle, facts=dict(found.facts)))
     stop_all(there, by, hard=True)
     for record, found in zip(open_ones, seen, strict=True):

@@ -138,8 +138,10 @@ def _submitted(plan: Plan, artifact: Artifact, argv: list[str]) -> JobRecord:
     Raises:
         UserError: it cannot be submitted; nothing of the job that needs it has happened then.
     """
+    from nemo_runspec.jobs import JobStore
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.remote.client import submit_detached
+    from nemo_runspec.remote.making import submitted_for_another
     from nemo_runspec.supervise.submission import Submission
 
     request = replace(_request(plan, artifact), mode="batch")
@@ -149,7 +151,8 @@ def _submitted(plan: Plan, artifact: Artifact, argv: list[str]) -> JobRecord:
     why = "is not there yet" if artifact.ready is False else "cannot be looked for from here"
     print(f"{artifact.name}: '{artifact.artifact}' {why}; {request.recipe.path} runs first", file=sys.stderr)
     names = tuple(record.name for record in inputs.needs)
-    return submit_detached(Submission(made.plan, plan_to_json(made.plan), made.secret_values, tuple(argv), needs=names))
+    given = Submission(made.plan, plan_to_json(made.plan), made.secret_values, tuple(argv), needs=names)
+    return submitted_for_another(JobStore(), submit_detached(given))
 
 
 def _never(*_: object, **__: object) -> int:

@@ -30,9 +30,11 @@ def run(argv: Sequence[str]) -> int:
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_visible, before)
     try:
-        return _run(argv)
+        code = _run(argv)
     finally:
         sys.stdout, sys.stderr = before
+    # Of an exit code the system keeps its lowest 8 bits: a job's 256 would end as 0.
+    return code if 0 <= code < 256 else 1
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -262,7 +262,7 @@ def _scripts(plan: Plan, rendering: Rendering | None) -> list[str]:
 
 def _nothing(plan: Plan, saved_to: str | None = None) -> str:
     verb = "submitted" if get_backend(plan.executor).remote else "run"
-    written = f"only the plan is written, to {clean(saved_to)}," if saved_to else "nothing was written"
+    written = f"the plan goes to {clean(saved_to)}," if saved_to else "nothing was written"
     return paint(f"Dry run: {written} and nothing was {verb}.", "green")
 
 

@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("nemotron.cli.commands.list:make", "Every recipe and step there is."),
     "run": ("nemotron.cli.commands.run:make", "Run a script of your own on a profile."),
     "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run."),
-    "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, example, fields, schema."),
+    "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, example, fields, schema, trust."),
     "jobs": (
         "nemotron.cli.commands.jobs:make",
         "Jobs of this user: list, show, status, logs, diagnose, stop, retry, …",

@@ -12,6 +12,7 @@ from typing import Any
 
 from nemo_runspec.backends.storage import READ_ONLY, StorageMount, mounts_of_words, tables
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.secret_names import holds_secret
 
 _OURS = "nemotron reads the container's output and end, and removes it then"
 REFUSED: Mapping[str, tuple[str, str]] = {
@@ -39,6 +40,7 @@ def wrong_arguments(given: Mapping[str, Any]) -> list[UserError]:
         for key in given
         if key in REFUSED
     ]
+    found += _secrets(given.get("environment"))
     if found or not given:
         return found
     known = _known()
@@ -50,6 +52,18 @@ def wrong_arguments(given: Mapping[str, Any]) -> list[UserError]:
     except _docker_errors() as error:
         return [UserError(f"additional_kwargs: {_words(error)}", remedy="the arguments of docker-py's containers.run")]
     return []
+
+
+def _secrets(environment: Any) -> list[UserError]:
+    """Variables that a plan, a preview and the engine would show to everybody."""
+    return [
+        UserError(
+            f"additional_kwargs.environment: {name} holds a secret, which everyone who sees the container would see",
+            remedy=f'put it into env_vars, or export it and list it: secrets = ["{name}"]',
+        )
+        for name, value in _table(environment).items()
+        if holds_secret(str(name), value)
+    ]
 
 
 def further_mounts(given: Mapping[str, Any]) -> tuple[StorageMount, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.diagnosis import lines_of
 from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+
+_SNIPPETS = 64 << 10
+"""Bytes of log snippets that are kept as they came."""
 
 ADVICE = Advice(
     "Lepton",
@@ -95,7 +99,7 @@ def analysis_of(found: Mapping[str, Any]) -> Analysis:
         if isinstance(event, Mapping)
     )
     kind, suggestion = str(found.get("err_class") or ""), str(found.get("suggestion") or "")
-    return Analysis(kind, suggestion, words, found.get("log_streams"))
+    return Analysis(kind, suggestion, words, _bounded(found.get("log_streams")))
 
 
 def _node_of(event: Mapping[str, Any]) -> str:
@@ -108,3 +112,10 @@ def _said(thing: Any, *keys: str) -> str:
     if not isinstance(thing, Mapping):
         return str(thing or "").strip()
     return ": ".join(dict.fromkeys(str(thing[key]).strip() for key in keys if thing.get(key)))
+
+
+def _bounded(streams: Any) -> Any:
+    """Log snippets as they came, or the last of their lines where they are too long to be kept in a job's record."""
+    if len(json.dumps(streams)) <= _SNIPPETS:
+        return streams
+    return "\n".join(list(lines_of(streams))[-200:])[-_SNIPPETS:]

@@ -31,7 +31,7 @@ _KEPT = 200
 
 SHIPPED = Path(__file__).with_name("compared.json")
 
-_RENDERERS = ("arguments.py", "executor.py", "render.py", "verify.py")
+_RENDERERS = ("arguments.py", "executor.py", "render.py", "verify.py", "words.py")
 """What makes a batch script, or NeMo-Run's executor, of a plan's arguments."""
 
 _THEIRS = ("core/execution/slurm.py", "core/execution/templates/slurm.sh.j2", "run/torchx_backend/packaging.py")

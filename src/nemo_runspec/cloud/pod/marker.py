@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.script.markers import NodeMarker, finite
+from nemo_runspec.script.markers import NodeMarker, finite, whole_number
 
 _PART = re.compile(rb"z:(\d{1,3})/(\d{1,3}):([A-Za-z0-9+/=]+)")
 _MOST = 8 << 20
@@ -105,7 +105,7 @@ def _end(rest: bytes) -> End | None:
     try:
         return End(
             node=int(values["node"]),
-            exit_code=int(values["exit_code"]),
+            exit_code=whole_number(values["exit_code"], 255),
             attempt=int(values.get("attempt") or 0),
             signal=_number(values.get("signal")),
             rank=_number(values.get("rank")),

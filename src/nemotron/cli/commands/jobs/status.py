@@ -55,7 +55,8 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
 
     def trouble(text: str, unasked: Sequence[JobRecord]) -> None:
         say(f"{text}; of its jobs this is what was last known")
-        stale.update({each.name: Stale(known_since(each, store.folder(each.name)) or "", text) for each in unasked})
+        open_ones = [each for each in unasked if not each.ended]  # how one has ended does not get old
+        stale.update({each.name: Stale(known_since(each, store.folder(each.name)) or "", text) for each in open_ones})
 
     with said_when_slow(record for record in meant if not record.ended):
         meant = [_here(store, record, trouble) for record in meant]

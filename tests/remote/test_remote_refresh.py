@@ -239,7 +239,7 @@ def test_a_late_answer_does_not_wake_the_dead(store, platform):
 
 
 def test_what_was_known_of_a_job_that_cannot_be_seen_is_kept(store, platform):
-    known = {"id": "1", "nodes": "n1", "phase": "queue", "phase_since": 7.0, "asked": "before"}
+    known = {"id": "1", "nodes": "n1", "phase": "queue", "phase_since": 7.0, "asked": "2026-11-22T08:00:00.000+00:00"}
     away = job(store, "job", "running", facts=known)
     platform.says["job"] = Seen("unknown", "gone", facts={"id": "1"}, absent=True)
     ((now, _),) = refresh(store, [away])

@@ -127,11 +127,11 @@ def decisive(ends: Iterable[E]) -> E | None:
     return min((end for end in found if int(end.attempt or 0) == last), key=_rank, default=None)
 
 
-def _rank(end: NodeEnd) -> tuple[bool, bool, bool, float, int]:
+def _rank(end: NodeEnd) -> tuple[bool, bool, bool, float, int, int]:
     elsewhere = _ELSEWHERE.match(end.reason)
     follows = elsewhere is not None and int(elsewhere[1]) != end.node
     was_stopped = bool(end.received) and end.exit_code in _STOPPED
-    return (end.exit_code == 0, was_stopped, follows, end.ended, end.node)
+    return (end.exit_code == 0, was_stopped, follows, end.ended, end.node, end.exit_code)
 
 
 def command_ran(markers: Iterable[NodeMarker], nodes: int = 1) -> bool:

@@ -1,0 +1,117 @@
+"""Jobs of which one answer was odd: no deadline begins anew for that, and what was read too early is corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recordkit import record, stored
+
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.wait import exit_code_of
+from nemo_runspec.remote import making, unread
+from nemo_runspec.remote.deadlines import timed
+from nemo_runspec.remote.doubt import id_in
+from nemo_runspec.remote.making import MADE, MADE_FOR, NEEDS, only_for
+from nemo_runspec.remote.provider import Handle, Rest, Seen
+from nemo_runspec.remote.refresh import _as_begun
+from nemo_runspec.remote.unread import read_again
+from nemo_runspec.transport.base import Unreachable
+from nemotron.cli import main
+
+HALF = Seen("starting", facts={"begun": True, "phase": "start", "waiting": "1 of 2 ready"})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    return JobStore(tmp_path / "jobs")
+
+
+def job(store: JobStore, *states: str, name: str = "job", **values: Any) -> JobRecord:
+    handle = {"name": name, "id": "j-1", "deadlines": {"start": 60, "pull": 60}, **values.pop("handle", {})}
+    return stored(store, record(name, ("planned", "submitting", *states), executor="cloud", handle=handle, **values))
+
+
+@pytest.mark.parametrize("doubt", [(), ("unknown",), ("lost",), ("unknown", "lost")])
+def test_a_job_that_ran_does_not_start_again_after_a_doubt(store, doubt):
+    seen = _as_begun(job(store, "queued", "running", *doubt), HALF)
+    assert (seen.state, "phase" in seen.facts) == ("running", False)
+    assert _as_begun(job(store, "queued", *doubt, name="young"), HALF).state == "starting"
+
+
+def test_a_deadline_goes_on_over_a_doubt(store):
+    waiting = job(store, "queued", "starting", "unknown", facts={"phase": "pull", "phase_since": 100.0})
+    seen = timed(waiting, Seen("starting", facts={}), 130.0)
+    assert (seen.facts["phase"], seen.facts["phase_since"]) == ("pull", 100.0)
+
+
+class Platform:
+    """A platform that says of every job the same."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+        return [self.seen for _ in handles]
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+        return [Rest() for _ in handles]
+
+
+def told(monkeypatch: pytest.MonkeyPatch, module: Any, seen: Seen) -> None:
+    monkeypatch.setattr(module, "get_backend", lambda _: SimpleNamespace(load_provider=lambda: Platform(seen)))
+
+
+def test_a_success_may_turn_out_as_the_failure_that_its_nodes_tell_of(store, monkeypatch):
+    ended = job(store, "running", "succeeded", exit_code=0, facts={"unread": "its log could not be read"})
+    told(monkeypatch, unread, Seen("failed", "rank 1 ended with exit code 3", exit_code=3))
+    (now,) = read_again(store, [ended])
+    assert (now.state, now.exit_code, exit_code_of(now), now.unread) == ("failed", 3, 3, "")
+    assert store.by_name("job").state == "failed"
+
+
+def test_a_failure_stays_one(store, monkeypatch):
+    ended = job(store, "running", "failed", exit_code=None, facts={"unread": "its log could not be read"})
+    told(monkeypatch, unread, Seen("succeeded", exit_code=0))
+    assert read_again(store, [ended])[0].state == "failed"
+
+
+def test_the_verdict_of_a_deadline_stays(store, monkeypatch):
+    told_why = {"cause": "pull_timeout: too long", "diagnosis": {"kind": "image", "what": "it was pulled for ever"}}
+    ended = job(store, "starting", "failed", exit_code=124, facts={"unread": "no"}, handle={"timed_out": told_why})
+    told(monkeypatch, unread, Seen("failed", "exit code 143", exit_code=143))
+    (now,) = read_again(store, [ended])
+    assert (now.exit_code, now.diagnosis["kind"], now.unread) == (124, "image", "")
+
+
+@pytest.mark.parametrize(("code", "ends"), [(256, 1), (512, 1), (-1, 1), (255, 255), (0, 0), (3, 3)])
+def test_no_failure_ends_as_a_success_for_want_of_bits(monkeypatch, code, ends):
+    monkeypatch.setattr(main, "_run", lambda argv: code)
+    assert main.run([]) == ends
+
+
+def test_an_answer_without_an_id_is_no_crash():
+    assert id_in(Seen("queued", facts={"id": 7})) == "7"
+    with pytest.raises(Unreachable, match="an HTML page"):
+        id_in(Seen("unknown", "an HTML page"))
+
+
+def test_a_job_that_its_user_submitted_does_not_end_with_another(store, monkeypatch):
+    relation = {MADE_FOR: ["reader"]}
+    job(store, "running", name="own", handle=relation)
+    job(store, "running", name="made", handle={**relation, MADE: True})
+    reader = job(store, "queued", name="reader", handle={NEEDS: ["own", "made"]})
+    assert [maker.name for maker in only_for(store, [reader])] == ["made"]
+
+
+def test_a_maker_of_which_nothing_is_known_now_is_not_doubled(store, monkeypatch):
+    doubted = job(store, "running", "unknown", name="maker")
+    monkeypatch.setattr(making, "refresh", lambda store, records: [(doubted, None)])
+    monkeypatch.setattr(making, "_writes", lambda *_: True)
+    plan = SimpleNamespace(executor="cloud")
+    artifact = SimpleNamespace(path="/run/data/latest", recipe=doubted.recipe, artifact="data")
+    with pytest.raises(making.UserError, match="cannot be known now whether maker still makes 'data'"):
+        making.made_by(store, plan, artifact)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from enum import Enum
 from typing import Any
 
 from nemo_runspec.backends.slurm.places import HOME
@@ -17,7 +18,7 @@ def fill(plan: Plan, home: str) -> Plan:
 
 def _replaced(value: Any, old: str, new: str) -> Any:
     if isinstance(value, str):
-        return value.replace(old, new)
+        return value if isinstance(value, Enum) else value.replace(old, new)  # a `Source`'s layer is a text too
     if isinstance(value, dict):
         return {_replaced(key, old, new): _replaced(item, old, new) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -79,7 +79,7 @@ def test_a_run_of_all_of_it_must_show_what_is_committed(finished, tmp_path, monk
     (docs / "make_behaviours.py").write_bytes((REPOSITORY / "docs" / "make_behaviours.py").read_bytes())
     monkeypatch.setattr(results, "_DOCS", docs)
     code, table = finished(*whole())
-    assert (code, "failed" in json.dumps(table), "not run" in json.dumps(table)) == (1, False, False)
+    assert (code, '"failed"' in json.dumps(table), '"not run"' in json.dumps(table)) == (1, False, False)
     (docs / "behaviours.md").write_text(page(table), encoding="utf-8")
     assert finished(*whole())[0] == 0
     (docs / "behaviours.md").write_text(page(table).replace("passed |", "not run here |", 1), encoding="utf-8")

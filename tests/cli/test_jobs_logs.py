@@ -56,7 +56,7 @@ def test_bytes_stay_as_they_are(store, logs):
     assert run(logs, "last") == (0, BINARY, "")
     code, out, err = run(logs, "job", "-f")
     assert (code, out) == (0, BINARY)
-    assert err == "job: failed, exit code 3: exit code 3\n"
+    assert err == "job: failed, exit code 3\n"
     assert run(logs, "job", "--tail", "1")[1] == BINARY[BINARY.rindex(b"\n") + 1 :]
 
 

@@ -38,7 +38,7 @@ def test_as_it_was_made(plan):
     [
         ("run.env.nodse", 1, "unknown key 'run.env.nodse'"),
         ("run.env.nodes", "x", "run.env.nodes must be a whole number"),
-        ("run.env.nodes", 10**30, "more than 18 digits"),
+        ("run.env.nodes", 10**30, "more than 15 digits"),
         ("run.env.account", "a\u202eb", "control character U+202E"),
         ("run.env", [], "run.env must be a table"),
         ("run.wandb", "x", "run.wandb must be a table"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nemo_runspec.profiles.check import check_env_file
 
+from nemo_runspec.doctor.envcheck import check_env_file
 from nemo_runspec.profiles import profile
 from nemo_runspec.profiles.envfile import load_env_file
 from nemo_runspec.profiles.profile import resolve_profile

@@ -32,7 +32,7 @@ def _defaults(name: str, folders: Sequence[Path]) -> list[Any]:
     file = next((folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None)
     try:
         read = yaml.safe_load(file.read_text(encoding="utf-8")) if file else None
-    except (OSError, ValueError, yaml.YAMLError):
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return []
     found = read.get("defaults") if isinstance(read, dict) else None
     return found if isinstance(found, list) else []

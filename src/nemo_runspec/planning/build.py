@@ -54,7 +54,6 @@ from nemo_runspec.profiles.profile import (
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.source import Layer, Source
-from nemo_runspec.visible import hidden_in
 
 
 @dataclass(frozen=True)
@@ -341,12 +340,6 @@ class _Builder:
 
     def _launch(self, env: Mapping[str, Any], package: Package) -> Launch:
         spec = self.recipe.spec
-        if hidden := hidden_in(self.request.args):
-            raise UserError(
-                f"an argument after -- holds the control character {hidden}, which no reader sees",
-                where="command line",
-                remedy="leave it out, or let the script make it of its name",
-            )
         return Launch(
             kind=spec.launch,
             script=script_in_bundle(self.recipe),

@@ -89,10 +89,9 @@ def _paths(plan: Plan) -> Iterator[str]:
 
 
 def _hidden(plan: Plan) -> Iterator[str]:
-    """What is sent holds no control characters. The config is the user's own text."""
+    """What nemotron acts on holds no control characters. The config and the arguments are the user's own text."""
     texts = {
         "job_dir": plan.job_dir,
-        "launch.args": plan.launch.args,
         "launch.setup": plan.launch.setup,
         "bundle.files": [file.path for file in plan.bundle.files],
         "env": [variable.name for variable in plan.env],

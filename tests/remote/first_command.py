@@ -99,7 +99,16 @@ def filled(profile: Table) -> Table:
     return {key: value for key, value in done.items() if value is not None}
 
 
-def cases() -> Iterator[Any]:
+def cases(wanted: Callable[[str, int], bool]) -> list[Any]:
+    """The parameters of a test: those of the specification's profiles that a file of tests wants.
+
+    Args:
+        wanted: given a profile's executor and the number of its block. The files share them out: each takes minutes.
+    """
+    return [case for case, executor, block in _all() if wanted(executor, block)]
+
+
+def _all() -> Iterator[tuple[Any, str, int]]:
     seen: set[str] = set()
     whole: set[str] = set()
     for block in SEED_BLOCKS:
@@ -113,7 +122,8 @@ def cases() -> Iterator[Any]:
             executor = profile.get("executor", "local")
             words = SHORT if executor in whole else ()
             whole.add(executor)
-            yield pytest.param(name, profile, words, id=f"{block.stem}-{name}", marks=LABS.get(executor, []))
+            case = pytest.param(name, profile, words, id=f"{block.stem}-{name}", marks=LABS.get(executor, []))
+            yield case, executor, int(re.match(r"\d+", block.stem)[0])
 
 
 def toml(value: Any) -> str:
@@ -186,8 +196,10 @@ def logs_of(project: Project) -> str:
     return "\n".join(f"{name}:\n{process(project, 'jobs', 'logs', name).out[-2000:]}" for name in jobs)
 
 
-@pytest.mark.parametrize(("name", "profile", "words"), list(cases()))
-def test_the_first_command(request, tmp_path, name, profile, words):
+def run_the_first_command(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, profile: Table, words: tuple[str, ...]
+) -> None:
+    """The data is made, and the recipe trains on it."""
     for project, known, packages in SITES[profile.get("executor", "local")](request, tmp_path):
         profile = with_values(profile, known)
         variables = {**profile.get("env_vars", {}), **({"PYTHONPATH": packages} if packages else {})}

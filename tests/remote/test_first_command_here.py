@@ -1,0 +1,13 @@
+"""The specification's first command on its profiles of this machine; see first_command.py."""
+
+from __future__ import annotations
+
+import pytest
+from first_command import cases, run_the_first_command
+
+CASES = cases(lambda executor, block: executor in ("local", "docker"))
+
+
+@pytest.mark.parametrize(("name", "profile", "words"), CASES)
+def test_the_first_command(request, tmp_path, name, profile, words):
+    run_the_first_command(request, tmp_path, name, profile, words)

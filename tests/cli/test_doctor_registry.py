@@ -96,7 +96,8 @@ def from_here(image: Image) -> str:
 
 def by_curl(image: Image) -> str:
     done = LocalHost().run(Asked("/tmp", (), (), image).script(), timeout=120)
-    return answer_of(done.text)["image"].said
+    section = answer_of(done.text)["image"]
+    return section.said or section.reason
 
 
 @pytest.mark.parametrize("ask", [from_here, by_curl])

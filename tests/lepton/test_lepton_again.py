@@ -10,6 +10,7 @@ from labs.lepton import routes_jobs
 from leptonkit import api_of, body_of, handle_of, new_name, planted
 from waiting import until
 
+from nemo_runspec.backends.lepton import submit
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.submit import submit_once
@@ -62,14 +63,22 @@ def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
     assert [each.id for each in lepton_lab.jobs] == [handle["id"], second["id"]]
 
 
-def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(lepton_lab, provider, job):
-    """One list that lacks it is no reason to have two of it: the younger one is taken back as soon as both are seen."""
+@pytest.mark.parametrize(("lists", "made"), [(1, 1), (3, 1), (4, 2)])
+def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
+    lepton_lab, provider, job, monkeypatch, lists, made
+):
+    """A stray list that lacks it is no reason to make it again; where all of them do, the younger one is taken back as
+    soon as both are seen."""
+    monkeypatch.setattr(submit, "_DOUBTS", (0.0, 0.0, 0.0))
     handle, folder = job
     second = provider.again(handle, FAILED, [], folder)
-    lepton_lab.fault("GET /jobs", "emptied")
+    time.sleep(0.01)  # Lepton tells milliseconds, in one of which both may have been made
+    lepton_lab.fault("GET /jobs", "emptied", times=lists)
     found = provider.again({**handle, "again": {"resumed": True}}, FAILED, [], folder)
     assert found["id"] == second["id"]
-    assert [each.id for each in lepton_lab.jobs if not each.deleted][1:] == [second["id"]]
+    ours = lepton_lab.jobs[1:]
+    assert len(ours) == made
+    assert [each.id for each in ours if each.wish != "delete"] == [second["id"]]
 
 
 def test_too_few_nodes_are_left(lepton_lab, provider, job):

@@ -91,7 +91,7 @@ def test_why_a_pod_waits(reason, message, problem, phase):
         ("401 Unauthorized", True),
         ("manifest unknown: not found", True),
         ("x509: certificate signed by unknown authority", True),
-        ("dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host", False),
+        ("dial tcp: lookup nvcr.io on 10.96.0.10:53: no such host", True),
         ("dial tcp: lookup nvcr.io on 10.96.0.10:53: server misbehaving", False),
         ("dial tcp: lookup nvcr.io: Temporary failure in name resolution", False),
         ("connect: network is unreachable", False),
@@ -103,7 +103,7 @@ def test_why_a_pod_waits(reason, message, problem, phase):
 )
 @pytest.mark.parametrize("reason", ["Failed", "InProgress"])
 def test_a_pull_that_fails(reason, said, failing):
-    """Each is a pull that failed; only what the registry, or its certificate, will say again is worth giving up for."""
+    """Each is a pull that failed; what registry, certificate or name server will say again is worth giving up for."""
     read = read_replica(replica(0, reason, f'Failed to pull image "nvcr.io/nvidia/nemo:25.11": {said}'), JOB)
     assert read.problem == "the image cannot be pulled"
     assert is_failing([read]) is failing

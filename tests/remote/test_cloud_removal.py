@@ -87,24 +87,25 @@ class Platform:
 
 
 @pytest.fixture
-def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sequence[str]]:
-    """What is said to be deleted of a job of two attempts."""
+def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Sequence[str], bool]]:
+    """What is said to be deleted of a job of two attempts, and whether that is all."""
 
-    def forget(*refused: str) -> Sequence[str]:
+    def forget(*refused: str) -> tuple[Sequence[str], bool]:
         platform, store = Platform(), JobStore(tmp_path / "jobs")
         platform.refused = set(refused)
         monkeypatch.setattr(backends, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: platform))
         handle = {"name": "job", "id": "j-1", "workload": "job-r1", "attempt": 1, "tried": [{"id": "j-0"}]}
         made = stored(store, record("job", ("planned", "cancelled"), executor="cloud", handle=handle))
-        return cloud.forget(store, [made])["job"]
+        deleted, whole = cloud.forget(store, [made])
+        return deleted["job"], whole
 
     return forget
 
 
 def test_each_attempt_is_named_as_its_platform_knows_it(forgotten):
-    assert forgotten() == ["workload job (j-0)", "workload job-r1 (j-1)"]
+    assert forgotten() == (["workload job (j-0)", "workload job-r1 (j-1)"], True)
 
 
 def test_what_was_deleted_is_said_where_the_rest_was_not(forgotten, capsys):
-    assert forgotten("j-1") == ["workload job (j-0)"]
+    assert forgotten("j-1") == (["workload job (j-0)"], False)
     assert "what its platform keeps of it was not deleted whole: no permission" in capsys.readouterr().err

@@ -238,14 +238,14 @@ class RunaiApi:
 
     def _checked(self, web: Web, method: str, path: str, **more: Any) -> Reply:
         """One request; again with a new token where the old one is not taken, or one that was taken is refused."""
+        again = (web in self._taken and more.get("repeatable")) or web is self.kube
 
         def ask() -> Reply:
-            reply = self._once(web, method, path, **more)
+            reply = web.reply(method, path, **more) if again else self._once(web, method, path, **more)
             self._taken.add(web)
             return reply
 
         try:
-            again = (web in self._taken and more.get("repeatable")) or web is self.kube
             return with_fresh_credentials(ask, self._renew) if again else ask()
         except Refused as error:
             raise _in_words(error, web, method, path) from None

@@ -31,12 +31,14 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
 
     Args:
         sent: whether a request may have been made before, by a process that was cut off: a list that lacks its job may
-            be a stray one.
+            be a stray one, so it is looked for some seconds before another one is sent.
 
     Raises:
         Refused: Lepton does not take it. Unreachable: it is not there as far as can be seen, or that is not known.
     """
     job, doubt = _surely(api, handle), False
+    if job is None and sent:
+        job = _looked_for(api, handle)
     for number in range(_TRIES):
         if job is not None:
             break

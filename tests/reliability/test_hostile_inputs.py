@@ -59,7 +59,7 @@ def edited(tree: Any, dice: random.Random) -> Any:
         if dice.random() < 0.15:
             del spot[last]
         else:
-            spot[last] = dice.choice(JUNK)
+            spot[last] = copy.deepcopy(dice.choice(JUNK))
     return made
 
 

@@ -86,6 +86,12 @@ class Composition:
             raise missing_config(choice, error) from None
         except (HydraException, OmegaConfBaseException) as error:
             raise UserError(f"cannot compose config '{choice.name}': {message(error)}", where=shown(choice)) from None
+        except AssertionError:  # what Hydra 1.3 makes of a group without a name
+            raise UserError(
+                f"config '{choice.name}': an entry of its defaults, or an override, names no config",
+                where=shown(choice),
+                remedy="write them as Hydra reads them: group: choice, or group=choice",
+            ) from None
         except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
             raise yaml_error(choice, error) from None
         self.sources.update(loader.sources)
@@ -121,7 +127,10 @@ class Composition:
 
     def put(self, path: str, value: Any, source: Source) -> None:
         """Sets one value from inside, existing or not."""
-        OmegaConf.update(self.cfg, path, value, merge=False, force_add=True)
+        try:
+            OmegaConf.update(self.cfg, path, value, merge=False, force_add=True)
+        except OmegaConfBaseException as error:  # such as text with half an interpolation, of a variable
+            raise UserError(f"{path} = {value!r} cannot be read: {message(error)}", where=source.place()) from None
         self._own(path, source)
 
     def apply_overrides(self) -> None:

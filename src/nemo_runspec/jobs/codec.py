@@ -9,7 +9,6 @@ from dataclasses import MISSING, fields
 from datetime import datetime
 from typing import Any
 
-from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import RECORD_SCHEMA, STATES, JobRecord, Launcher, Transition
 
 _NONE = type(None)
@@ -43,16 +42,6 @@ _NOT_IN_JSON = ("nan", "inf", "-inf")
 _EMPTY = "it is empty"
 _DAMAGED = "it is damaged: a part of it is not what it should be"
 _NOT_A_RECORD = "it holds something else than a job record"
-
-
-class _Handle(dict[str, Any]):
-    """A stored handle. What a damaged one lacks is an error for the person, wherever it is asked for."""
-
-    def __missing__(self, key: str) -> Any:
-        raise UserError(
-            f"the job's record is damaged: its handle lacks '{key}', by which its platform is asked",
-            remedy="nemotron jobs rm --force takes the record away; the job itself, its platform's own tools end",
-        )
 
 
 def to_json(record: JobRecord) -> str:
@@ -123,8 +112,6 @@ def _record(data: Mapping[str, Any]) -> JobRecord:
     values["argv"] = tuple(data["argv"])
     values["states"] = tuple(_transition(step) for step in data["states"])
     values["overrides"] = tuple(data.get("overrides") or ())
-    handle = data.get("handle", {})
-    values["handle"] = _Handle(handle) if isinstance(handle, dict) else handle
     values["metrics"] = {name: _number(value) for name, value in (data.get("metrics") or {}).items()}
     for key in ("launcher", "process"):
         values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None

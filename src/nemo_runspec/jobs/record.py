@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from nemo_runspec.errors import UserError
+
 RECORD_SCHEMA = 1
 
 
@@ -64,6 +66,16 @@ class Launcher:
     machine: str
 
 
+class StoredHandle(dict[str, Any]):
+    """A stored handle. What a damaged one lacks is an error for the person, wherever it is asked for."""
+
+    def __missing__(self, key: str) -> Any:
+        raise UserError(
+            f"the job's record is damaged: its handle lacks '{key}', by which its platform is asked",
+            remedy="nemotron jobs rm --force takes the record away; the job itself, its platform's own tools end",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """One job.
@@ -118,6 +130,10 @@ class JobRecord:
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     schema: int = RECORD_SCHEMA
+
+    def __post_init__(self) -> None:
+        if isinstance(self.handle, dict) and not isinstance(self.handle, StoredHandle):
+            object.__setattr__(self, "handle", StoredHandle(self.handle))
 
     @property
     def state(self) -> str:

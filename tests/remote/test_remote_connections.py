@@ -73,13 +73,14 @@ def test_requeued(cluster):
     text = "import os; print('attempt', os.environ['NEMOTRON_ATTEMPT'], flush=True)\n"
     text += "import time\nif os.environ['NEMOTRON_ATTEMPT'] == '0': time.sleep(600)\n"
     process = cluster.started("run", cluster.script(text), "--run", "there")
-    assert process.stdout.readline() == "[rank0] attempt 0\n"
+    seen, told = Reader(process.stdout), Reader(process.stderr)
+    seen.has("[rank0] attempt 0")
     ((number, name, _),) = cluster.queued()
     cluster.lab.run("scontrol", "requeue", number)
-    done = finish(process)
-    assert (done.code, ranks(done.out.splitlines())[-1]) == (0, "[rank0] attempt 1"), (done.out, done.err)
+    code = process.wait(300)
+    assert (code, ranks(seen.all())[-1:]) == (0, ["[rank0] attempt 1"]), (seen.lines, told.all())
     assert cluster.logs(name) == ["[rank0] attempt 0", "[rank0] attempt 1"]
-    assert "attempt 2" in done.err
+    assert "attempt 2" in "\n".join(told.all())
     shown = cluster.show(name)
     assert (shown["facts"]["attempt"], shown["handle"]["slurm"]) == (1, "lab")
 

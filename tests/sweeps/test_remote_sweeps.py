@@ -96,7 +96,7 @@ def test_the_batch_script_of_an_array_is_nemo_runs(plans, profile):
 
 def test_every_task_has_its_own_script_and_shares_the_rest(plans):
     array = make_array(GROUP, plans({"health_check": True}, {"health_check": True}), parallel=9)
-    first, second = array.script(0), array.script(1)
+    first, second = array.own(0)[0], array.own(1)[0]
     assert (first.name, second.name) == (f"scripts/{GROUP}.sh",) * 2
     assert f"{array.plan.job_dir}/members/1/status" in second.text
     assert f"{array.plan.job_dir}/members/0/status" not in second.text

@@ -15,7 +15,7 @@ from pathlib import Path
 from nemo_runspec.remote.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
 from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.remote.tracebacks import Frame, Traceback, frames_of, read_tracebacks
-from nemo_runspec.transport.chatter import without_chatter
+from nemo_runspec.transport.chatter import is_chatter, without_chatter
 
 LIMIT = 1 << 20
 """Bytes of a log that are looked at, from its end."""
@@ -92,7 +92,7 @@ def _before(by_rank: Mapping[int | None, Sequence[_Line]], symptom: Symptom, ran
     lines = sorted(by_rank.get(rank, ()) if rank in by_rank else (line for some in by_rank.values() for line in some))
     texts = [text for _, text in lines]
     start = next((n for n, text in enumerate(texts) if LAUNCHER.search(text)), 0)
-    said = [text for text in texts[:start] if text.strip() and not text.lstrip().startswith("nemotron")]
+    said = [text for text in without_chatter(texts[:start]) if not text.lstrip().startswith("nemotron")]
     return replace(symptom, evidence=_shown(said[-1])) if said else symptom
 
 
@@ -166,7 +166,7 @@ def _of_rank(rank: int | None, lines: Sequence[_Line]) -> Iterator[_At]:
     for n in range(first, len(texts)):
         if n in taken:
             continue
-        own = ERROR_LINE.match(texts[n]) if n >= last else None
+        own = ERROR_LINE.match(texts[n]) if n >= last and not is_chatter(texts[n]) else None
         if ANY.search(texts[n]):
             pattern, groups = _match(texts[n])
             yield lines[n][0], _symptom(pattern, groups, rank, texts[n], own=own is not None)
@@ -177,7 +177,7 @@ def _of_rank(rank: int | None, lines: Sequence[_Line]) -> Iterator[_At]:
 def _gave_up_from(texts: Sequence[str]) -> int:
     """The place from which on a rank's lines are its last, before torchrun says that it has ended."""
     end = next((n for n, text in enumerate(texts) if LAUNCHER.search(text)), len(texts))
-    written = [n for n in range(end) if texts[n].strip()]
+    written = [n for n in range(end) if texts[n].strip() and not is_chatter(texts[n])]
     return written[-_NEAR] if len(written) >= _NEAR else 0
 
 

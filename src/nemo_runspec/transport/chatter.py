@@ -16,5 +16,9 @@ _CHATTER = re.compile(
 
 def without_chatter(lines: Sequence[str]) -> list[str]:
     """The lines that may be a reason, or a note for a person. Empty ones are left out."""
-    said = [line for line in lines if line.strip()]
-    return [line for line in said if not _CHATTER.search(line)]
+    return [line for line in lines if line.strip() and not is_chatter(line)]
+
+
+def is_chatter(line: str) -> bool:
+    """True where a line is no reason of anything."""
+    return _CHATTER.search(line) is not None

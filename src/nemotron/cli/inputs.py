@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from nemo_runspec.artifacts.store import known_inputs
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import find_recipe
 from nemo_runspec.config.overrides import quoted
@@ -74,13 +75,20 @@ def provide_inputs(plan: Plan, argv: list[str], run: Runner) -> Provided:
 
 
 def looked_at(plan: Plan) -> Plan:
-    """The plan, with whether its inputs are there, as far as that can be asked now: one question."""
+    """The plan, with whether its inputs are there, as far as that can be asked now: one question.
+
+    Whether there will be a version when the job starts, nobody knows of one that waits for other jobs (`dependencies`).
+    """
     paths = [artifact.path for artifact in plan.consumes if artifact.path]
     backend = get_backend(plan.executor)
     if not paths or backend.inputs is None:
         return plan
     found = backend.present(plan, paths)
-    consumes = tuple(replace(a, ready=found[a.path]) if a.path else a for a in plan.consumes)
+    settled = known_inputs(plan) if plan.run["env"].get("dependencies") else {a.name for a in plan.consumes}
+    consumes = tuple(
+        replace(a, ready=found[a.path] or (found[a.path] if a.name in settled else None)) if a.path else a
+        for a in plan.consumes
+    )
     return replace(plan, consumes=consumes)
 
 

@@ -93,7 +93,7 @@ class Answering:
         return Done(self.code, self.text.encode("utf-8", "surrogateescape"), b"")
 
 
-JOBS = [Asked("2", "/work/me/a", 2), Asked("3", "/work/me/c"), Asked("4", "/work/me/d"), Asked("3_1", "/work/me/c")]
+JOBS = [Asked("2", "/data/me/a", 2), Asked("3", "/data/me/c"), Asked("4", "/data/me/d"), Asked("3_1", "/data/me/c")]
 HANDLES: list[dict[str, Any]] = [
     {"id": job.id, "name": "test", "job_dir": job.job_dir, "nodes": job.nodes, "outputs": {"o": "/x"}} for job in JOBS
 ]
@@ -133,7 +133,7 @@ def test_states(text: str):
 @given(damaged("submit"))
 def test_submissions(text: str):
     """An id, or none: never a word that is not one."""
-    job = Job("test", "/work/me/a", "/work/me/a/x.sh", ("sbatch",))
+    job = Job("test", "/data/me/a", "/data/me/a/x.sh", ("sbatch",))
     for found in (
         allowed(lambda: submit(Answering(text), job, pauses=())),
         allowed(lambda: find(Answering(text), job)),
@@ -145,7 +145,7 @@ def test_submissions(text: str):
 @given(damaged("stop") | damaged("stop_array"))
 def test_stops(text: str):
     allowed(lambda: ask_to_stop(Answering(text), JOBS[2:3], "me"))
-    task = {"id": "3_0", "array": "/work/me/c", "task": 0}
+    task = {"id": "3_0", "array": "/data/me/c", "task": 0}
     allowed(lambda: stop_array(Answering(text), [task], "me", hard=False))
 
 
@@ -154,7 +154,7 @@ def test_stops(text: str):
 def test_what_is_left(text: str, log: str):
     seen = [Seen("failed", "", detail=ClusterJob("2", "failed", exit_code=3))]
     allowed(lambda: rest(Answering(text), HANDLES[:1], seen))
-    for piece in allowed(lambda: tail_many(Answering(log), ["/work/me/*"])) or []:
+    for piece in allowed(lambda: tail_many(Answering(log), ["/data/me/*"])) or []:
         assert piece.start >= 0
         assert piece.size >= 0
 
@@ -162,14 +162,14 @@ def test_what_is_left(text: str, log: str):
 @EXAMPLES
 @given(damaged("ask"), damaged("release"))
 def test_other_errands(asked: str, released: str):
-    allowed(lambda: ask(Answering(asked), "/work/me/a"))
+    allowed(lambda: ask(Answering(asked), "/data/me/a"))
     allowed(lambda: exclude_and_release(Answering(released), JOBS[0]))
 
 
 PROFILE = {
     **{each.name: each.default for each in fields_of("slurm").fields.values()},
     "account": "acme", "partition": "batch", "qos": "normal", "mounts": ["/usr:/usr"], "nodes": 2, "gpus_per_node": 1,
-    "container_image": "/cluster/none.sqsh", "remote_job_dir": "/work/me/run", "time": "00:05:00",
+    "container_image": "/cluster/none.sqsh", "remote_job_dir": "/data/me/run", "time": "00:05:00",
 }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Platform:
         return [self.seen for _ in handles]
 
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
-        return [Rest() for _ in handles]
+        return [Rest(inputs={"data": "/store/data/v1"}) for _ in handles]
 
 
 def told(monkeypatch: pytest.MonkeyPatch, module: Any, seen: Seen) -> None:
@@ -71,6 +71,7 @@ def test_a_success_may_turn_out_as_the_failure_that_its_nodes_tell_of(store, mon
     (now,) = read_again(store, [ended])
     assert (now.state, now.exit_code, exit_code_of(now), now.unread) == ("failed", 3, 3, "")
     assert store.by_name("job").state == "failed"
+    assert store.by_name("job").inputs == {"data": "/store/data/v1"}, "which version it read is known late too"
 
 
 def test_a_failure_stays_one(store, monkeypatch):

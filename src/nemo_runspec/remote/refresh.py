@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timezone
+from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
@@ -16,12 +16,11 @@ from nemo_runspec.jobs.process import Life, life_of
 from nemo_runspec.jobs.record import STATES, now
 from nemo_runspec.remote.absence import ABSENT, judged
 from nemo_runspec.remote.again import AGAIN, resume, submit_again
-from nemo_runspec.remote.deadlines import enforce, timed, told_by
+from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.doubt import look
 from nemo_runspec.remote.provider import Provider, Rest, Seen
+from nemo_runspec.remote.results import collected
 from nemo_runspec.remote.unread import read_again
-from nemo_runspec.script.markers import with_loss
-from nemo_runspec.supervise.metrics import keep_history, last_values
 
 NEVER = "it was never submitted: nemotron ended before it did"
 _VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
@@ -233,28 +232,19 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: S
 
 def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
     seen = _in_our_words(record, _for_want_of_input(store, record, seen))
-    rest = told_by(record, rest) if seen.state == "failed" else rest
-    diagnosis = asdict(rest.diagnosis) if rest.diagnosis else {}
-    times = (seen.started, seen.ended)
-    elapsed = {"elapsed": max(0.0, times[1] - times[0])} if times[0] is not None and times[1] is not None else {}
+    elapsed: dict[str, Any] = {}
+    if seen.started is not None and seen.ended is not None:
+        elapsed = {"elapsed": max(0.0, seen.ended - seen.started)}
     try:
         if seen.state == "lost":
             facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
             return store.saw(record, "lost", seen.reason, facts=facts)
-        with suppress(OSError):  # a curve is no reason not to say how the job ended
-            keep_history(store.folder(record.name), rest.history)
         return store.finish(
             record,
             seen.state,
-            exit_code=seen.exit_code,
-            signal=seen.signal,
-            cause=with_loss(seen.reason, rest.lost_lines),
-            outputs=rest.outputs,
-            inputs={**record.inputs, **rest.inputs},
-            metrics=last_values(rest.history.splitlines()),
             facts={**seen.facts, "asked": now()},
             handle=_new_id(record, seen),
-            diagnosis=diagnosis,
+            **collected(store, record, seen, rest),
             **elapsed,
         )
     except JobEnded as error:

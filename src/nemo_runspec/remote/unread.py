@@ -7,17 +7,14 @@ its own nodes tell of; the rest is written once the platform tells it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import asdict
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over, now
-from nemo_runspec.remote.deadlines import as_timed_out, told_by
+from nemo_runspec.remote.deadlines import as_timed_out
 from nemo_runspec.remote.provider import Rest, Seen
-from nemo_runspec.script.markers import with_loss
-from nemo_runspec.supervise.metrics import keep_history, last_values
+from nemo_runspec.remote.results import collected
 
 Trouble = Callable[[str, Sequence[JobRecord]], object]
 
@@ -53,17 +50,5 @@ def _corrected(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> Jo
     unlike = seen.state != record.state and (record.state, seen.state) != ("succeeded", "failed")
     if unlike or seen.facts.get("unread"):
         return record
-    rest = told_by(record, rest) if seen.state == "failed" else rest
-    with suppress(OSError):  # a curve is no reason not to say how the job ended
-        keep_history(store.folder(record.name), rest.history)
-    return store.correct(
-        record,
-        seen.state,
-        exit_code=seen.exit_code,
-        signal=seen.signal,
-        cause=with_loss(seen.reason, rest.lost_lines) or record.cause,
-        outputs={**record.outputs, **rest.outputs},
-        metrics={**record.metrics, **last_values(rest.history.splitlines())},
-        diagnosis=asdict(rest.diagnosis) if rest.diagnosis else record.diagnosis,
-        facts={**record.facts, "unread": None, "unanswered": None, **seen.facts, "asked": now()},
-    )
+    facts = {**record.facts, "unread": None, "unanswered": None, **seen.facts, "asked": now()}
+    return store.correct(record, seen.state, facts=facts, **collected(store, record, seen, rest))

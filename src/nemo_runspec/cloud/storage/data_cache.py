@@ -139,8 +139,7 @@ def link(spot: Spot, found: Object, file: Path) -> None:
     scratch = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     scratch.symlink_to(file)
     scratch.replace(place)
-    there = file.stat()
-    _write(sidecar, {"key": found.key, "etag": found.etag, "size": there.st_size, "modified": int(there.st_mtime)})
+    _write(sidecar, _stamp(found, file.stat()))
 
 
 def _linked(spot: Spot, found: Object, file: "Path | None") -> bool:
@@ -160,8 +159,12 @@ def is_whole(spot: Spot, found: Object) -> bool:
         there = spot.file(found.key).stat()
     except (OSError, ValueError):
         return False
-    seen = {"key": found.key, "etag": found.etag, "size": there.st_size, "modified": int(there.st_mtime)}
-    return found.size == there.st_size and bool(known == seen)
+    return found.size == there.st_size and bool(known == _stamp(found, there))
+
+
+def _stamp(found: Object, there: os.stat_result) -> "dict[str, object]":
+    """What a copy is known by. In nanoseconds, else one of the same size written within the second passes for it."""
+    return {"key": found.key, "etag": found.etag, "size": there.st_size, "modified": there.st_mtime_ns}
 
 
 def is_ours(spot: Spot, key: str) -> bool:
@@ -252,8 +255,9 @@ def _fetch_once(s3: S3, spot: Spot, found: Object) -> None:
         os.utime(str(part), (found.modified, found.modified))
         with suppress(FileNotFoundError):  # no sidecar may speak of the copy that comes next
             sidecar.unlink()
+        stamp = _stamp(found, part.stat())  # read back: not every file system keeps what it was told
         part.replace(file)
-        _write(sidecar, {"key": found.key, "etag": found.etag, "size": found.size, "modified": found.modified})
+        _write(sidecar, stamp)
     finally:
         with suppress(OSError):
             part.unlink()

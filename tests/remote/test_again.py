@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from recordkit import record, stored
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lock import locked
-from nemo_runspec.remote import doubt
+from nemo_runspec.remote import again, doubt
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote.provider import Diagnosis, Handle, Piece, Replica, Rest, Seen
 from nemo_runspec.remote.refresh import refresh
@@ -192,18 +193,26 @@ def test_killed_once_it_was_sent(store, platform):
     assert [each["kind"] for each in now.handle["tried"]] == ["eviction"]
 
 
-@pytest.mark.parametrize("sent", [True, False])
-def test_killed_and_stopped(store, platform, sent):
-    """What was sent is ended, and what was not is not sent any more."""
+@pytest.mark.parametrize("hidden", [0, 2, 3])
+def test_killed_and_stopped(store, platform, monkeypatch, hidden):
+    """What was sent is ended, though two answers lack it; what three lack, over a minute, was not sent, and is not."""
+    clock = [time.time()]
+    monkeypatch.setattr(again, "time", SimpleNamespace(time=lambda: clock[0]))
     platform.during_again = _killed
     with pytest.raises(KeyboardInterrupt):
         refresh(store, [job(store)])
-    if not sent:
-        platform.there.clear()
+    there, platform.there = platform.there, {}
     left = store.note(store.by_name("job"), handle={"stopped_by": "me"})
+    clock[0] += 100
+    for _ in range(min(hidden, 2)):
+        ((now, _),) = refresh(store, [left])
+        assert (now.state, "again" in now.handle, platform.stopped) == ("unknown", True, [])
+        assert "attempt 2 may have been submitted" in now.reason
+        clock[0] += 31
+    platform.there = {} if hidden == 3 else there
     ((now, _),) = refresh(store, [left])
-    assert (now.handle["id"], now.state) == (("j-1", "queued") if sent else ("j-0", "failed"))
-    assert platform.stopped == (["j-1"] if sent else [])
+    assert (now.handle["id"], now.state) == (("j-0", "failed") if hidden == 3 else ("j-1", "queued"))
+    assert platform.stopped == ([] if hidden == 3 else ["j-1"])
     assert (len(platform.avoided), "again" in now.handle) == (1, False)
 
 

@@ -47,11 +47,36 @@ def judged(record: JobRecord, seen: Seen, now: float) -> Seen:
         return seen
     if record.state == "lost" or record.handle.get(DELETED):
         return _believed(record, seen, _told(record))
-    told = _counted(record, now)
-    if told["looks"] >= LOOKS and told["last"] - told["first"] >= SPAN:
+    told = counted(_told(record), now, stop=bool(record.handle.get("stopped_by")))
+    if is_believed(told):
         return _believed(record, seen, told)
     why = f"{seen.reason}; {BELIEVED}"
     return replace(seen, state="unknown", reason=why, gone=False, exit_code=None, facts={**seen.facts, ABSENT: told})
+
+
+def counted(before: Mapping[str, Any] | None, now: float, *, stop: bool) -> dict[str, Any]:
+    """The looks so far with this one. A clock that was set back begins anew.
+
+    Args:
+        before: as `looks_in`. `stop`: whether somebody had wanted the job to stop by the first of them.
+    """
+    if before is None or not before["first"] <= before["last"] <= now:
+        return {"looks": 1, "first": now, "last": now, "stop": stop}
+    if now - before["last"] < APART:
+        return dict(before)
+    return {**before, "looks": before["looks"] + 1, "last": now}
+
+
+def is_believed(told: Mapping[str, Any]) -> bool:
+    """Whether these looks are enough."""
+    return bool(told["looks"] >= LOOKS and told["last"] - told["first"] >= SPAN)
+
+
+def looks_in(told: object) -> dict[str, Any] | None:
+    """Looks as `counted` has written them, None where there are none; a record may have been written by anybody."""
+    if not isinstance(told, dict):
+        return None
+    return told if all(type(told.get(key)) in (int, float) for key in ("looks", "first", "last")) else None
 
 
 def _may_have_been_sent(record: JobRecord, seen: Seen) -> bool:
@@ -69,19 +94,5 @@ def _believed(record: JobRecord, seen: Seen, told: Mapping[str, Any] | None) -> 
     return replace(seen, state="lost", facts=facts)
 
 
-def _counted(record: JobRecord, now: float) -> dict[str, Any]:
-    """The looks so far with this one. A clock that was set back begins anew."""
-    before = _told(record)
-    if before is None or not before["first"] <= before["last"] <= now:
-        return {"looks": 1, "first": now, "last": now, "stop": bool(record.handle.get("stopped_by"))}
-    if now - before["last"] < APART:
-        return before
-    return {**before, "looks": before["looks"] + 1, "last": now}
-
-
 def _told(record: JobRecord) -> dict[str, Any] | None:
-    """The looks so far, as `_counted` has written them; a record may have been written by anybody."""
-    told = record.facts.get(ABSENT)
-    if not isinstance(told, dict):
-        return None
-    return told if all(type(told.get(key)) in (int, float) for key in ("looks", "first", "last")) else None
+    return looks_in(record.facts.get(ABSENT))

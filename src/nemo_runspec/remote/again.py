@@ -17,6 +17,7 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.remote.absence import ABSENT, BELIEVED, counted, is_believed, looks_in
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.mirror import fetch_all
@@ -135,13 +136,23 @@ def _send(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found 
 
 
 def _taken_back(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
-    """The attempt that is written down, if it was sent; it is ended then, as somebody wanted the job to stop."""
+    """The attempt that is written down, if it was sent; it is ended then, as somebody wanted the job to stop.
+
+    One that is not there may be hidden by a stray answer: it is `unknown` until that is believed.
+    """
     handle = {**provider.further(record.handle), "sent": record.handle[AGAIN]["sent"]}
     [seen] = look(provider, [handle])
-    if seen.gone:
+    if not seen.gone:
+        return _begun(store, provider, record, {**handle, "id": id_in(seen)})
+    told = counted(looks_in(record.handle[AGAIN].get(ABSENT)), time.time(), stop=True)
+    if is_believed(told):
         store.note(record, handle={AGAIN: None})
         return None
-    return _begun(store, provider, record, {**handle, "id": id_in(seen)})
+    why = f"attempt {handle['attempt'] + 1} may have been submitted, and is not there; {BELIEVED}"
+    try:
+        return store.saw(record, "unknown", why, handle={AGAIN: {**record.handle[AGAIN], ABSENT: told}}), None
+    except JobEnded as error:
+        return error.record, None
 
 
 def _begun(store: JobStore, provider: CloudProvider, record: JobRecord, found: Handle) -> Found:

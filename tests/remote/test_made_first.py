@@ -95,3 +95,48 @@ def test_a_sweep_waits_for_it_too(site: Cluster):
     for name in jobs_of(site.project, "mine-read"):
         assert f"read: made by {maker}" in "\n".join(site.logs(name))
     assert len(jobs_of(site.project, "mine-read")) == 2
+
+
+def swept(site: Cluster, config: str, *args: str) -> tuple[str, str, list[str]]:
+    """A detached sweep of two runs: its name, the job that makes their input, and theirs."""
+    done = read(site, "--batch", "here", "-c", config, "-m", "+run.env.env_vars.N=1,2", *args).succeeds()
+    (maker,) = jobs_of(site.project, "mine-make")
+    return done.out.strip(), maker, jobs_of(site.project, "mine-read")
+
+
+@pytest.mark.parametrize("shape", ["array", "jobs", "alone"])
+def test_a_sweep_is_cancelled_with_what_makes_its_input(site: Cluster, shape: str):
+    """As an array, as jobs by themselves; not with one run of it, nor where a job of another call reads it too."""
+    more = {"array": (), "jobs": ("run.env.time=00:04:00,00:05:00",), "alone": ("run.env.max_parallel=2",)}[shape]
+    group, maker, names = swept(site, "held", *more)
+    assert [site.show(name)["handle"]["needs"] for name in names] == [[maker]] * len(names)
+    assert sorted(site.show(maker)["handle"]["made_for"]) == names
+    assert len(names) == (4 if shape == "jobs" else 2)
+    other = read(site, "--batch", "here", "-c", "held").succeeds().out.strip()
+    site.nemotron("jobs", "cancel", other, "--grace", "1").succeeds()
+    site.nemotron("jobs", "cancel", names[0], "--grace", "1").succeeds()
+    assert site.status(maker)["over"] is False
+    done = site.nemotron("jobs", "cancel", group, "--grace", "1").succeeds()
+    assert f"{maker} only makes an input for what is ended" in done.err
+    assert {site.status(each)["state"] for each in (maker, *names)} == {"cancelled"}
+
+
+def test_what_another_job_reads_too_outlives_a_sweep(site: Cluster):
+    group, maker, names = swept(site, "held")
+    other = read(site, "--batch", "here", "-c", "held").succeeds().out.strip()
+    site.nemotron("jobs", "cancel", group, "--grace", "1").succeeds()
+    assert {site.status(each)["state"] for each in names} == {"cancelled"}
+    (site.remote(maker) / "go").touch()
+    assert site.until(other, lambda record: record["over"])["state"] == "succeeded"
+
+
+def test_a_sweep_whose_input_is_not_made(site: Cluster):
+    """Every run names the job that was to make it, and is not run again without it."""
+    group, maker, names = swept(site, "failing")
+    for name in names:
+        record = site.until(name, lambda record: record["over"])
+        assert (record["state"], record["exit_code"]) == ("failed", 5)
+        assert record["cause"] == f"its input was not made: {maker} is failed"
+    assert site.nemotron("jobs", "wait", group).code == 5
+    for each in (group, names[0]):
+        site.nemotron("jobs", "retry", each).refuses(f"reads what {maker} was to make, and that is failed")

@@ -167,6 +167,10 @@ class JobStore:
     def note(self, record: JobRecord, **values: Any) -> JobRecord:
         """Writes down `facts` or a `handle` of a job whose state stays as it is; of one that has ended, nothing.
 
+        Args:
+            values: a `handle` may be a function of the one that is stored: what several processes add to is added to
+                as it is then.
+
         Raises:
             OSError: it cannot be written, or the job was removed.
         """
@@ -174,6 +178,8 @@ class JobStore:
             stored = self._stored(record.name)
             if not isinstance(stored, JobRecord) or stored.ended:
                 return stored if isinstance(stored, JobRecord) else record
+            if callable(made := values.get("handle")):
+                values["handle"] = made(stored.handle)
             changed = replaced(stored, values)
             self._write(changed)
         return changed

@@ -12,7 +12,7 @@ from typing import NoReturn
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, is_over
 from nemo_runspec.jobs.wait import exit_code_of
-from nemo_runspec.remote.control import end_now, stop_all
+from nemo_runspec.remote.control import end_makers, end_now, stop_all
 from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.job import RemoteJob
@@ -186,6 +186,7 @@ def _interrupted(job: RemoteJob) -> int:
     job.say(f"{job.plan.name}: interrupted; looking whether it was submitted")
     try:
         record = end_now(job.store, job.record, "Ctrl-C")
+        end_makers(job.store, job.submission.needs, [record.name], "Ctrl-C", job.say)
     except (UserError, KeyboardInterrupt) as error:
         why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
         job.say(f"{job.plan.name}: not known{why}; nemotron jobs status {job.plan.name} finds out")

@@ -13,6 +13,7 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
+from nemo_runspec.remote.making import unneeded
 from nemo_runspec.remote.provider import Provider
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.stopping import stop_each
@@ -73,6 +74,24 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
     provider.stop([found.handle], by, hard=True)
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
+
+
+def end_makers(
+    store: JobStore, makers: Sequence[str], ending: Sequence[str], by: str, say: Callable[[str], None]
+) -> None:
+    """Ends jobs that were submitted only to make inputs of jobs that are ended, or will not be submitted.
+
+    Args:
+        makers: names of jobs; one that others need, that is over, or that its user submitted himself is left.
+        ending: names of the jobs that they make inputs for.
+
+    Raises:
+        UserError: as `stop_all`.
+    """
+    left = unneeded(store, makers, ending)
+    stop_all(left, by, hard=True, store=store)
+    for maker in left:
+        say(f"{maker.name} only makes an input for what is ended: it is ended too")
 
 
 def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobStore | None = None) -> None:

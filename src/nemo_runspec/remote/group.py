@@ -15,10 +15,11 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.planning.model import BundleFile, Plan
+from nemo_runspec.remote.making import relate
 from nemo_runspec.remote.provider import Handle, Parts, Piece, Provider, Say, changes
+from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.job import first_line
@@ -118,6 +119,7 @@ class RemoteGroup:
     def record_jobs(self) -> None:
         """Writes all of them down, each with all that a retry needs."""
         handles = self.group.handles()
+        relate(self.store, self.submissions[0].needs, [each.plan.name for each in self.submissions])
         self._record(0, handles[0])
         self.records = at_once(lambda task: self._record(task, handles[task]), range(len(handles)))
 
@@ -148,16 +150,8 @@ class RemoteGroup:
         given = self.submissions[task]
         if self.store.exists(given.plan.name):
             return self.store.by_name(given.plan.name)
-        record = self.store.create(
-            given.plan,
-            plan_text=given.plan_text,
-            argv=given.argv,
-            secret_values=given.secrets.values(),
-            launcher=this_process(),
-            files={Path(name).name: text for name, text in self.group.texts(task).items()},
-            group=given.group,
-            handle=handle,
-        )
+        files = {Path(name).name: text for name, text in self.group.texts(task).items()}
+        record = recorded(self.store, given, handle, files)
         folder = self.store.folder(record.name)
         self._keep_bundle(Path(JobLayout(str(folder)).bundle))
         write_mounts(folder, self.parts.mounts)

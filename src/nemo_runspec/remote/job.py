@@ -9,11 +9,11 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.remote.doubt import mark
-from nemo_runspec.remote.making import NEEDS, relate
+from nemo_runspec.remote.making import relate
 from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
+from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
 from nemo_runspec.supervise.job import first_line
@@ -46,19 +46,9 @@ class RemoteJob:
 
     def record_job(self) -> None:
         """Writes the job down, with all that a retry needs."""
-        given = self.submission
-        self.record = self.store.create(
-            self.plan,
-            plan_text=given.plan_text,
-            argv=given.argv,
-            secret_values=given.secrets.values(),
-            launcher=this_process(),
-            files={Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()},
-            group=given.group,
-            retry_of=given.again.name if given.again else None,
-            handle={**self.provider.place(self.plan), **({NEEDS: list(given.needs)} if given.needs else {})},
-        )
-        relate(self.store, given.needs, self.plan.name)
+        files = {Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()}
+        relate(self.store, self.submission.needs, [self.plan.name])
+        self.record = recorded(self.store, self.submission, self.provider.place(self.plan), files)
         write_bundle(dict(self.parts.contents), Path(JobLayout(str(self.folder)).bundle))
         write_mounts(self.folder, self.parts.mounts)
         if self.parts.archive is not None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.process import is_alive, this_process
+from nemo_runspec.jobs.record import Launcher
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.model import Artifact, Plan
 from nemo_runspec.remote.refresh import refresh
 
-NEEDS, MADE_FOR, MADE = "needs", "made_for", "made"
+NEEDS, MADE_FOR, MADE, AWAITED = "needs", "made_for", "made", "awaited"
 """Keys of a handle: the jobs whose outputs a job waits for; the jobs that an output is made for; whether the job was
-submitted for one of these."""
+submitted for one of these; the processes that wait for its end before they submit theirs."""
 
 
 def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None:
@@ -41,10 +45,23 @@ def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None
     return None
 
 
-def relate(store: JobStore, needs: Sequence[str], name: str) -> None:
-    """Writes down in the records of jobs what they are made for."""
+def relate(store: JobStore, needs: Sequence[str], names: Sequence[str]) -> None:
+    """Writes down in the records of jobs what they are made for: before those are recorded, who have it in `NEEDS`."""
     for maker in _known(store, needs):
-        store.note(maker, handle={MADE_FOR: [*maker.handle.get(MADE_FOR, ()), name]})
+        store.note(maker, handle=_with(MADE_FOR, names))
+
+
+@contextmanager
+def awaited(store: JobStore, maker: JobRecord) -> Iterator[None]:
+    """Inside, this process waits for the job: it is needed, though no record says so yet."""
+    me = asdict(this_process())
+    with suppress(OSError):  # removed meanwhile, or a full disk: it is waited for all the same
+        store.note(maker, handle=_with(AWAITED, [me]))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            store.note(maker, handle=lambda now: {AWAITED: [each for each in _listed(now, AWAITED) if each != me]})
 
 
 def submitted_for_another(store: JobStore, maker: JobRecord) -> JobRecord:
@@ -53,26 +70,38 @@ def submitted_for_another(store: JobStore, maker: JobRecord) -> JobRecord:
 
 
 def only_for(store: JobStore, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """Jobs that were submitted to make inputs of these jobs alone, and are not over: nobody waits for them any more.
+    """As `unneeded`, of the jobs that these need."""
+    needs = [name for record in records for name in _listed(record.handle, NEEDS)]
+    return unneeded(store, needs, [record.name for record in records])
 
-    One that its user submitted himself, and that was only found, is not among them.
+
+def unneeded(store: JobStore, makers: Iterable[str], ending: Iterable[str]) -> list[JobRecord]:
+    """Those of the jobs that were submitted to make an input, and for which nobody waits but jobs that are ended.
+
+    With each goes what makes inputs for it alone. A job that its user submitted himself, and that was only found, is
+    not among them, nor is one that is over.
+
+    Args:
+        ending: names of the jobs that are ended, or will not be submitted.
     """
-    ending = {record.name for record in records}
-    names = dict.fromkeys(name for record in records for name in record.handle.get(NEEDS, ()))
-    found = _known(store, (name for name in names if name not in ending))
-    ours = [maker for maker in found if maker.handle.get(MADE) and not maker.over]
-    return [maker for maker in ours if not (_waiting(store, maker) - ending)]
+    gone, found = set(ending), list[JobRecord]()
+    for maker in _known(store, [name for name in dict.fromkeys(makers) if name not in gone]):
+        if maker.handle.get(MADE) and not maker.over and not _is_awaited(store, maker, gone):
+            further = unneeded(store, _listed(maker.handle, NEEDS), gone := {*gone, maker.name})
+            found += [maker, *further]
+            gone |= {each.name for each in further}
+    return found
 
 
 def waits_for(store: JobStore, records: Iterable[JobRecord]) -> list[JobRecord]:
     """Jobs that are not over and read what these jobs make: without them they never start."""
-    names = dict.fromkeys(name for record in records for name in record.handle.get(MADE_FOR, ()))
+    names = dict.fromkeys(name for record in records for name in _listed(record.handle, MADE_FOR))
     return [record for record in _known(store, names) if not record.over]
 
 
 def not_made_by(store: JobStore, record: JobRecord) -> JobRecord | None:
     """The first job that was to make an input of this one and has ended without; None where there is none."""
-    for maker in _known(store, record.handle.get(NEEDS, ())):
+    for maker in _known(store, _listed(record.handle, NEEDS)):
         with suppress(UserError):
             now = refresh(store, [maker])[0][0]
             if now.over and now.state != "succeeded":
@@ -80,8 +109,32 @@ def not_made_by(store: JobStore, record: JobRecord) -> JobRecord | None:
     return None
 
 
-def _waiting(store: JobStore, maker: JobRecord) -> set[str]:
-    return {record.name for record in waits_for(store, [maker])}
+def _is_awaited(store: JobStore, maker: JobRecord, gone: set[str]) -> bool:
+    """Whether a job other than these reads what it makes, or a process other than this one waits for it."""
+    if {record.name for record in waits_for(store, [maker])} - gone:
+        return True
+    me = asdict(this_process())
+    others = [each for each in _listed(maker.handle, AWAITED) if each != me]
+    return any(_waits(each) for each in others)
+
+
+def _waits(process: Any) -> bool:
+    """Whether that process is there; what cannot be seen from here may be."""
+    try:
+        return is_alive(Launcher(**process)) is not False
+    except TypeError:
+        return False
+
+
+def _with(key: str, more: Sequence[Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What makes a handle's list longer."""
+    return lambda now: {key: [*_listed(now, key), *more]}
+
+
+def _listed(handle: Mapping[str, Any], key: str) -> list[Any]:
+    """A list of a handle; a record may have been written by anybody."""
+    found = handle.get(key)
+    return list(found) if isinstance(found, (list, tuple)) else []
 
 
 def _known(store: JobStore, names: Iterable[str]) -> list[JobRecord]:

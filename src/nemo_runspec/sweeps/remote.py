@@ -111,19 +111,28 @@ class RemoteSweep:
     """The runs of a grid on their way.
 
     Args:
-        argv: the command line, which each job's record keeps redacted.
+        argv: the command line, which each job's record keeps redacted. `needs`: names of jobs that all runs wait for.
 
     Raises:
         UserError: something keeps the runs from being submitted; nothing has happened then.
     """
 
-    def __init__(self, group: str, planned: Sequence[Planned], argv: Sequence[str], options: Options, say: Say) -> None:
+    def __init__(
+        self,
+        group: str,
+        planned: Sequence[Planned],
+        argv: Sequence[str],
+        options: Options,
+        say: Say,
+        *,
+        needs: Sequence[str] = (),
+    ) -> None:
         plans = [each.plan for each in planned]
         self.batches = batches_of(group, plans)
         limit = parallel_of(plans[0])
         self._parts: list[RemoteGroup | RemoteJob] = []
         for batch in self.batches:
-            some = [_submission(planned[index], argv, group) for index in batch.members]
+            some = [_submission(planned[index], argv, group, needs=needs) for index in batch.members]
             get_backend(some[0].plan.executor).load_provider().check(some[0].plan)
             self._parts.append(
                 RemoteJob(some[0], say)
@@ -180,18 +189,19 @@ def run_member(
     interrupts: Interrupts,
     say: Say,
     again: Again | None = None,
+    needs: Sequence[str] = (),
 ) -> JobRecord:
     """Runs one plan of a sweep to its end as an ordinary job, in the calling thread: for a sweeper that waits for it.
 
     Args:
-        again: the job that is run once more.
+        again: the job that is run once more. `needs`: names of jobs that it waits for.
 
     Returns: the record of the job that is over.
 
     Raises:
         UserError: it could not be submitted, or the platform refuses to be asked.
     """
-    job = RemoteJob(_submission(planned, argv, group, again), say)
+    job = RemoteJob(_submission(planned, argv, group, again, needs), say)
     job.record_job()
     record = job.submit()
     wish, pause = _Wish(interrupts, job.folder), _SHORTEST
@@ -258,6 +268,8 @@ def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:
     return part.submissions if isinstance(part, RemoteGroup) else [part.submission]
 
 
-def _submission(planned: Planned, argv: Sequence[str], group: str, again: Again | None = None) -> Submission:
-    plan = planned.plan
-    return Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group, again=again)
+def _submission(
+    planned: Planned, argv: Sequence[str], group: str, again: Again | None = None, needs: Sequence[str] = ()
+) -> Submission:
+    text = plan_to_json(planned.plan)
+    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group, again, tuple(needs))

@@ -19,7 +19,7 @@ from nemo_runspec.redact import HIDDEN
 from nemo_runspec.runspec import Runspec
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.jobs import JobRecord, JobStore
 
 Runner = Callable[..., int]
 """`run(request, planned, *, argv)`: runs a plan with its own inputs; the return value is the exit code."""
@@ -168,26 +168,24 @@ def _never(*_: object, **__: object) -> int:
 
 
 def _wait_for(plan: Plan, artifact: Artifact, record: JobRecord) -> None:
-    """Waits until the job has made its artifact; attached, with its log.
+    """Waits until the job has made its artifact; attached, with its log. With a sweep that is cancelled it is ended.
 
     Raises:
         UserError: it has not, or nobody waits any longer; it goes on then.
     """
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.wait import exit_code_of, wait_for
-    from nemo_runspec.remote.display import make_display
-    from nemo_runspec.remote.follow import Follower
-    from nemo_runspec.supervise.console import stdout_writer
+    from nemo_runspec.jobs.wait import exit_code_of
+    from nemo_runspec.remote.control import end_makers
+    from nemo_runspec.remote.making import awaited
+    from nemo_runspec.supervise.interrupts import Interrupted
 
     store = JobStore()
     try:
-        if plan.mode == "batch":
-            print(f"{record.name}: waiting for its end, before {plan.recipe.path} is submitted", file=sys.stderr)
-            ended = wait_for(store, [record.name])[0]
-        else:
-            display = make_display()
-            ended = Follower(store, record, display, stdout_writer()).run()
-            display.ended(ended)
+        with awaited(store, record):
+            ended = _ended(store, plan, record)
+    except Interrupted:
+        end_makers(store, [record.name], (), "the end of its sweep", _say)
+        raise
     except KeyboardInterrupt:
         left = UserError(
             f"{plan.recipe.path} was not submitted; {record.name} goes on and makes '{artifact.artifact}'",
@@ -197,6 +195,25 @@ def _wait_for(plan: Plan, artifact: Artifact, record: JobRecord) -> None:
         raise left from None
     if ended.state != "succeeded":
         raise _not_made(plan, artifact, exit_code_of(ended), ended.name)
+
+
+def _ended(store: JobStore, plan: Plan, record: JobRecord) -> JobRecord:
+    from nemo_runspec.jobs.wait import wait_for
+    from nemo_runspec.remote.display import make_display
+    from nemo_runspec.remote.follow import Follower
+    from nemo_runspec.supervise.console import stdout_writer
+
+    if plan.mode == "batch":
+        _say(f"{record.name}: waiting for its end, before {plan.recipe.path} is submitted")
+        return wait_for(store, [record.name])[0]
+    display = make_display()
+    ended = Follower(store, record, display, stdout_writer()).run()
+    display.ended(ended)
+    return ended
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _request(plan: Plan, artifact: Artifact) -> PlanRequest:
@@ -234,8 +251,9 @@ def _carried(plan: Plan) -> list[str]:
 
 
 def _not_made(plan: Plan, artifact: Artifact, code: int, job: str) -> UserError:
+    named = "" if job == "last" else f" ({job})"
     failure = UserError(
-        f"making '{artifact.artifact}' has ended with exit code {code}; {plan.recipe.path} was not started",
+        f"making '{artifact.artifact}' has ended with exit code {code}{named}; {plan.recipe.path} was not started",
         remedy=f"see what went wrong: nemotron jobs show {job}, then: {_command(plan, artifact)}",
     )
     failure.exit_code = code  # something has run: this is that job's own end, not a mistake in the call

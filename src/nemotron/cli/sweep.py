@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from nemo_runspec.backends import get_backend
@@ -88,6 +89,7 @@ class _Session(SweepLife):
         super().__init__(Sweep(new_group(request.recipe.path), request.recipe.path, now()), argv, run_member, recorded)
         self.request = request
         self.is_changed = False
+        self.needs: tuple[str, ...] = ()
 
     def grid(self) -> int:
         """Every combination of values, all planned before the first is run."""
@@ -131,7 +133,7 @@ class _Session(SweepLife):
 
         self._provide_inputs(planned)
         planned = self._planned_anew(planned, runs)
-        return run_sweep_elsewhere(self.sweep, planned, self.argv)
+        return run_sweep_elsewhere(self.sweep, planned, self.argv, needs=self.needs)
 
     def _at_first(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> Sweep:
         """The sweep as it is written down first."""
@@ -180,7 +182,10 @@ class _Session(SweepLife):
         return Trial(value) if math.isfinite(value) else Trial(problem=f"{member.name}: {metric} is {value}")
 
     def _provide_inputs(self, planned: Sequence[Planned]) -> None:
-        """Makes what the runs read and is not there yet, once for all of them; their request then says which it is."""
+        """Makes what the runs read and is not there yet, once for all of them; their request then says which it is.
+
+        Where a platform is told to start them after that, all of them wait for all of it.
+        """
         from nemotron.cli.execute import run_request
         from nemotron.cli.inputs import provide_inputs
 
@@ -194,6 +199,11 @@ class _Session(SweepLife):
             if provided.changed:
                 self.is_changed = True
                 self.request = provided.request(self.request)
+                self.needs = tuple(dict.fromkeys((*self.needs, *(record.name for record in provided.needs))))
+        if self.needs:
+            from nemo_runspec.sweeps.remote import run_member
+
+            self.run_member = partial(run_member, needs=self.needs)
 
     def _planned_anew(self, planned: list[Planned], runs: Sequence[tuple[str, ...]]) -> list[Planned]:
         """The same runs, with the inputs that were made."""
@@ -202,9 +212,11 @@ class _Session(SweepLife):
 
 def _how_to_run(request: PlanRequest) -> RunMember:
     if request.profile and get_backend(request.profile.executor).remote:
-        from nemo_runspec.sweeps.remote import run_member
-    else:
-        from nemo_runspec.supervise.member import run_member
+        from nemo_runspec.sweeps.remote import run_member as elsewhere
+
+        return elsewhere
+    from nemo_runspec.supervise.member import run_member
+
     return run_member
 
 

@@ -14,7 +14,8 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
-from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.control import end_makers, stop_all
+from nemo_runspec.remote.making import only_for
 from nemo_runspec.remote.question import Answer, ask
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
@@ -30,8 +31,13 @@ from nemotron.cli.text import count
 _INTERRUPTED = 130
 
 
-def run_sweep_elsewhere(sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str]) -> int:
+def run_sweep_elsewhere(
+    sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str], *, needs: Sequence[str] = ()
+) -> int:
     """Submits the runs of a grid; attached, stays until all are over.
+
+    Args:
+        needs: names of jobs that all runs wait for.
 
     Returns: detached 0, attached as `run_sweep`; 130 where the terminal was given back while it goes on.
 
@@ -42,17 +48,18 @@ def run_sweep_elsewhere(sweep: Sweep, planned: Sequence[Planned], argv: Sequence
         refuse_unfilled(each.plan)
     for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
         _say(f"warning: {line}")
-    return _Elsewhere(sweep, planned, argv).run()
+    return _Elsewhere(sweep, planned, argv, needs).run()
 
 
 class _Elsewhere:
-    def __init__(self, sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str]) -> None:
+    def __init__(self, sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str], needs: Sequence[str]) -> None:
         first = planned[0]
         hide_command_line(argv, first.secret_values.values())
         options = options_of(first.plan)
         self.detached = first.plan.mode == "batch"
+        self.needs = needs
         self.store = SweepStore()
-        self.runs = RemoteSweep(sweep.group, planned, argv, options, _say)
+        self.runs = RemoteSweep(sweep.group, planned, argv, options, _say, needs=needs)
         self.sweep = replace(
             sweep,
             argv=tuple(redact_argv(argv, first.secret_values.values())),
@@ -71,7 +78,7 @@ class _Elsewhere:
         try:
             self._submit()
         except KeyboardInterrupt:
-            return end_interrupted(self.sweep.group, self.runs.names)
+            return end_interrupted(self.sweep.group, self.runs.names, self.needs)
         finally:
             self._leave_alone()
         if self.detached:
@@ -142,7 +149,7 @@ class Stay:
         hard = self.asked_to_stop
         left = [m.record for m in follower.members.values() if m.record is not None and not m.record.over]
         try:
-            stop_all(left, "Ctrl-C", hard=hard)
+            stop_all([*left, *only_for(self.jobs, left)], "Ctrl-C", hard=hard)
         except UserError as error:
             _say(f"{self.sweep.group}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
             return
@@ -160,15 +167,16 @@ class Stay:
         return exit_code(members)
 
 
-def end_interrupted(group: str, names: Sequence[str]) -> int:
+def end_interrupted(group: str, names: Sequence[str], needs: Sequence[str] = ()) -> int:
     """Ends what was submitted of a sweep whose submission was interrupted; the exit code of that.
 
     Args:
-        names: its jobs.
+        names: its jobs. `needs`: those that they wait for; what was submitted for them alone is ended too.
     """
     _say(f"{group}: interrupted; looking whether it was submitted")
     try:
         end_now(JobStore(), names, "Ctrl-C")
+        end_makers(JobStore(), needs, names, "Ctrl-C", _say)
     except (UserError, KeyboardInterrupt) as error:
         why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
         _say(f"{group}: not known{why}; nemotron jobs status {group} finds out")

@@ -1,0 +1,35 @@
+"""Jobs of other machines as they are first written down, alone or several together, with all that a retry needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.process import this_process
+from nemo_runspec.remote.making import NEEDS
+from nemo_runspec.remote.provider import Handle
+from nemo_runspec.supervise.submission import Submission
+
+
+def recorded(store: JobStore, given: Submission, handle: Handle, files: Mapping[str, str]) -> JobRecord:
+    """Writes a job down, with the jobs that it waits for.
+
+    `making.relate` tells those of it, before: once for all jobs that are submitted together.
+
+    Args:
+        handle: how it will be found. `files`: further files of the job, by name.
+
+    Raises:
+        UserError: as `JobStore.create`.
+    """
+    return store.create(
+        given.plan,
+        plan_text=given.plan_text,
+        argv=given.argv,
+        secret_values=given.secrets.values(),
+        launcher=this_process(),
+        files=files,
+        group=given.group,
+        retry_of=given.again.name if given.again else None,
+        handle={**handle, **({NEEDS: list(given.needs)} if given.needs else {})},
+    )

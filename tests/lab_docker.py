@@ -200,9 +200,14 @@ def kept_engine(top: Path) -> Iterator[Engine]:
 
 
 @contextmanager
-def own_engine() -> Iterator[Engine]:
-    """An engine of its own, without images, for tests that stop it."""
+def own_engine(*, live_restore: bool = False) -> Iterator[Engine]:
+    """An engine of its own, without images, for tests that stop it.
+
+    Args:
+        live_restore: whether its containers go on without it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="nemo-dock-", dir="/tmp"))
+    (folder / "daemon.json").write_text(json.dumps({"live-restore": live_restore}))
     process = launched(folder)
     try:
         wait_until_ready(Engine(folder))
@@ -220,7 +225,7 @@ def launched(folder: Path) -> subprocess.Popen[bytes]:
     end = time.monotonic() + _SECONDS_TO_START
     while not Engine(folder).ready() and time.monotonic() < end:
         if process.poll() is not None and tries < _TRIES:
-            _end_shims(folder)
+            end_shims(folder)
             process, tries = launch(folder), tries + 1
         time.sleep(0.1)
     return process
@@ -258,7 +263,8 @@ def launch(folder: Path) -> subprocess.Popen[bytes]:
     for tool in (runtime, hook):
         tool.chmod(0o755)
     config = folder / "daemon.json"
-    config.write_text(json.dumps({"runtimes": {"nvidia": {"path": str(runtime)}}}))
+    own = json.loads(config.read_text()) if config.exists() else {}
+    config.write_text(json.dumps({**own, "runtimes": {"nvidia": {"path": str(runtime)}}}))
     network = [f"--{name}=false" for name in ("iptables", "ip6tables", "ip-masq", "ip-forward")]
     with (folder / "docker.log").open("ab") as log:
         return subprocess.Popen(
@@ -279,7 +285,7 @@ def stop(folder: Path, process: subprocess.Popen[bytes]) -> None:
     """
     if process.poll() is not None or not Engine(folder).ready():
         process.wait(_SECONDS_TO_START)
-        _end_shims(folder)
+        end_shims(folder)
         process = launched(folder)
     try:
         wait_until_ready(Engine(folder))
@@ -295,7 +301,7 @@ def _terminate(folder: Path, process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    _end_shims(folder)
+    end_shims(folder)
     _delete_bridges(folder)
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         place = line.split()[1]
@@ -316,7 +322,7 @@ def _delete_bridges(folder: Path) -> None:
             subprocess.run(["ip", "link", "delete", bridge.name], check=False)
 
 
-def _end_shims(folder: Path) -> None:
+def end_shims(folder: Path) -> None:
     """What an engine that was killed has left: containerd and the containers' keepers. They are gone then.
 
     So are the notes of its processes: their ids may be somebody else's by now, and the next engine would not start.

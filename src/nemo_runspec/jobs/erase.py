@@ -15,8 +15,9 @@ from nemo_runspec.processes import is_left_over, mark, started
 NEW, OLD = ".new-", ".rm-"
 """How folders begin that are being made, and that are being taken away."""
 
-_LEFT_OVER = 3600.0
-"""Seconds after which such a folder is what a killed process left."""
+_LEFT_OVER = 86400.0
+"""Seconds after which such a folder is what a killed process left: by this machine's clock, which may be hours ahead of
+the one that tells how old it is."""
 
 _PID = re.compile(r"[0-9]{1,10}", re.ASCII)
 

@@ -62,6 +62,9 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
 
     why = cause(marker)
     elapsed = marker.ended - marker.started
+    began = record.running_since
+    # By the clock of the record: the job's own may be another machine's.
+    ended = began.timestamp() + max(0.0, elapsed) if began and math.isfinite(elapsed) else marker.ended
     known = dataclasses.replace(
         record,
         exit_code=marker.exit_code,
@@ -77,7 +80,7 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
         return _with(
             known, "lost", f"nemotron itself was killed, and the job was stopped with it (SIG{marker.received})"
         )
-    return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(marker.ended))
+    return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(ended))
 
 
 def settle(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:

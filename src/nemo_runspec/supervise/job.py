@@ -6,6 +6,7 @@ import errno
 import selectors
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from nemo_runspec.supervise.output import JobOutput
 from nemo_runspec.supervise.pinned import write_mounts
 from nemo_runspec.supervise.stop import GRACE, Stop, why_stopped
 from nemo_runspec.supervise.submission import Submission
-from nemo_runspec.supervise.worker import Say, Work
+from nemo_runspec.supervise.worker import OutOfReach, Say, Work
 
 _TICK = 0.1
 _LAST_WORDS = 2.0
@@ -103,8 +104,11 @@ class SupervisedJob:
             )
             self._conclude(Outcome("failed", problem.exit_code, cause=first_line(problem)))
             raise problem from None
+        except OutOfReach as error:  # whoever looks at it later finds out how it is
+            self.record = self.store.saw(self.record, "unknown", first_line(error))
+            raise
         except BaseException as error:
-            # A backend may know that nothing more can be known: a Docker engine that went away.
+            # A backend may know that nothing more can be known: a Docker engine that has lost its containers.
             state = getattr(error, "state", "failed") if isinstance(error, UserError) else "failed"
             self._conclude(Outcome(state, getattr(error, "exit_code", 1), cause=first_line(error)))
             raise
@@ -130,6 +134,7 @@ class SupervisedJob:
             self.record = self.store.transition(self.record, "running", process=work.process, container=work.container)
             return self._watch(work, interrupts, output)
         finally:
+            output.flush()  # what the backend adds to the log comes after it
             self._give_back(work)
 
     def _hidden(self) -> list[str]:
@@ -152,7 +157,12 @@ class SupervisedJob:
 
     def _watch(self, work: Work, interrupts: Interrupts, output: JobOutput) -> Outcome:
         stop = Stop(work, interrupts, self.folder, self.grace, output.say)
-        status = pump(work, output, stop.tick)
+
+        def tick() -> None:
+            stop.tick()
+            self._note_doubt(work)
+
+        status = pump(work, output, tick)
         left = work.end_leftovers(stop.time_left())
         if left and not stop.asked:
             output.say(f"{left} processes that the job left behind were ended")
@@ -160,6 +170,16 @@ class SupervisedJob:
         # A wish that came when the job had ended by itself changes nothing about how it ended.
         asked = why_stopped(interrupts, self.folder) if stop.asked else None
         return outcome_of(status, marker, asked, work.cause(status))
+
+    def _note_doubt(self, work: Work) -> None:
+        """Writes down that it is not known how the job is, and that it is again."""
+        state = "unknown" if work.doubt else "running"
+        if self.record.state == state and (not work.doubt or self.record.reason == work.doubt):
+            return
+        reason = work.doubt or "it can be looked at again"
+        with suppress(OSError):  # a full disk: it goes on, and this is said
+            self.record = self.store.saw(self.record, state, reason)
+            self.say(f"{self.plan.name}: {state}: {reason}")
 
     def _conclude(self, outcome: Outcome) -> None:
         outputs = {a.name: a.path for a in self.plan.produces if a.path and _exists(Path(a.path))}

@@ -54,9 +54,13 @@ class JobOutput:
         else:
             self._say(text)
 
+    def flush(self) -> None:
+        """Gives on what is held: there is no more of it."""
+        self._show(self._filter.close())
+
     def close(self) -> None:
         """Gives on what is held, ends the bar and closes the log."""
-        self._show(self._filter.close())
+        self.flush()
         if self._bar is not None and not self._broken:
             self._guarded(self._bar.close)
         os.close(self._log)

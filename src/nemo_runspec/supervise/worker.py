@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, Launcher
 from nemo_runspec.planning.model import Plan
 
@@ -28,16 +29,24 @@ class Seen:
     exit_code: int | None = None
 
 
+class OutOfReach(UserError):
+    """What watches over a job cannot reach it any more, and was told to end it: how the job is stays unknown."""
+
+    exit_code = 1
+
+
 class Work(Protocol):
     """One started job, as its supervisor sees it.
 
     Attributes:
         process: the job script's own process, where it is one of this machine.
         container: the container's id, where the job runs in one.
+        doubt: why it is not known now how the job is, as where an engine does not answer; '' where it is.
     """
 
     process: Launcher | None
     container: str | None
+    doubt: str
 
     def fileno(self) -> int:
         """What to wait on for output."""
@@ -52,7 +61,11 @@ class Work(Protocol):
         """Asks it to stop: TERM to the job script, which passes it on. May be called again, and after its end."""
 
     def kill(self) -> None:
-        """Ends all of it now. May be called again, and after its end."""
+        """Ends all of it now. May be called again, and after its end.
+
+        Raises:
+            OutOfReach: it cannot be known whether that comes to pass; the job may go on.
+        """
 
     def end_leftovers(self, grace: float) -> int:
         """After the job script has ended: ends what it left running; how many processes these were."""
@@ -62,6 +75,8 @@ class Work(Protocol):
 
     def close(self) -> str:
         """Gives everything back: nothing of the job is left on this machine, whatever happened before.
+
+        Its log is as complete as it can be then: output that could not be read as it came is added to it.
 
         Returns: what could not be given back, in words; '' where all was.
         """

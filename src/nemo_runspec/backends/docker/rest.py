@@ -26,8 +26,8 @@ OURS = "[nemotron] "
 """How lines of ours in a job's log begin."""
 
 _UNSURE = (
-    f"{OURS}the supervisor was killed about here; the engine has not kept all of the output before, so lines may be "
-    "missing or stand here twice"
+    f"{OURS}nobody listened to the job for a while about here; the engine has not kept all of the output before, so "
+    "lines may be missing or stand here twice"
 )
 _UNREADABLE = "does not support reading"
 """What the engine says of log drivers such as `none` and `syslog` (Docker 20.10 to 28)."""
@@ -68,6 +68,15 @@ def complete_log(client: Any, container: str, folder: Path, *, wait: bool = Fals
             _complete(log, container, lambda: _pieces(client, container), folder)
         except _NotKept:
             _say_once(log, f"{OURS}what follows is not here: the container's log driver keeps nothing to be read")
+
+
+def rest_of_log(client: Any, container: str, folder: Path) -> str:
+    """As `complete_log`, waiting for others; what kept it from that, '' where nothing did."""
+    try:
+        complete_log(client, container, folder, wait=True)
+    except (UserError, OSError) as error:
+        return f"its log lacks its end: {error}"
+    return ""
 
 
 def add_rest(log: BinaryIO, said: Said, secrets: Sequence[str]) -> None:

@@ -10,28 +10,35 @@ from typing import Any
 
 from nemo_runspec.backends.docker.container import has_ended, inspect, send, take_away
 from nemo_runspec.backends.docker.engine import engine_host
+from nemo_runspec.backends.docker.rest import rest_of_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.remote.absence import BELIEVED, counted, is_believed
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import NodeMarker, decisive, read_markers
+from nemo_runspec.supervise.worker import OutOfReach
 
 KILLED = 137
 """The exit status of a process that was killed, as shells write it: 128 + 9."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _LOOKS = 3
-"""Looks, one after the other, that must not find a container before it is believed to be gone."""
+"""Looks, one after the other, that must not find a container before it is believed to be gone: of an engine that was
+there all the time. One that comes back may be another one, or still load what it had: as of any platform then."""
 
 _SECONDS_WITHOUT_ENGINE = 15.0
-"""How long an engine may be away, as while it is restarted, before a job is given up."""
+"""How long an engine may be away, as while it is restarted, before it is said that nobody knows how the job is."""
+
+_SECONDS_TO_END = 2.0
+"""How long after the end of its output a container ends; one that goes on has lost the engine that listened to it."""
 
 _SECONDS_TO_ANSWER = 10.0
 _SECONDS_TO_REMOVE = 120.0
 
 
-class EngineLost(UserError):
-    """The engine went away while a job ran: what became of the job cannot be known from here."""
+class ContainerLost(UserError):
+    """The engine was away while a job ran, and does not have it any more: what became of the job nobody knows."""
 
     exit_code = 1
     state = "lost"
@@ -57,8 +64,12 @@ class ContainerWork:
         self._status: int | None = None
         self._missed = 0
         self._looked = 0.0
+        self._absent: dict[str, Any] | None = None
         self._away_since: float | None = None
-        self._closed = False
+        self._was_away = self._is_cut = False
+        self._ended_at: float | None = None
+        self._left_alone = self._closed = False
+        self.doubt = ""
 
     def fileno(self) -> int:
         """The connection that the output comes through."""
@@ -71,11 +82,15 @@ class ContainerWork:
     def poll(self) -> int | None:
         """The exit status once it has ended; asked of the engine once a second, and when the output has ended.
 
+        An engine that is away is waited for: the job is in `doubt` meanwhile.
+
         Raises:
-            EngineLost: the engine is gone, and the job left no exit marker.
+            ContainerLost: the engine that came back does not have it, and the job left no exit marker.
         """
         now = time.monotonic()
-        due = (self._output.ended and not self._missed) or now - self._looked >= _SECONDS_BETWEEN_LOOKS
+        if self._output.ended and self._ended_at is None:
+            self._ended_at = now
+        due = self._is_ending(now) or now - self._looked >= _SECONDS_BETWEEN_LOOKS
         if self._status is None and due:
             self._looked = now
             self._status = self._look(now)
@@ -86,7 +101,17 @@ class ContainerWork:
         send(self._client, self._known["Id"], "TERM")
 
     def kill(self) -> None:
-        """KILL to the container's first process, with which all others end."""
+        """KILL to the container's first process, with which all others end.
+
+        Raises:
+            OutOfReach: the engine does not answer. The container is left as it is.
+        """
+        if self._away_since is not None and self.doubt:
+            self._left_alone = True
+            raise OutOfReach(
+                f"the job was not ended: {self.doubt}",
+                remedy="once it does: nemotron jobs cancel",
+            )
         send(self._client, self._known["Id"], "KILL")
 
     def end_leftovers(self, grace: float) -> int:
@@ -101,6 +126,8 @@ class ContainerWork:
             return "the container was removed by somebody else"
         if self._away_since is not None:
             return f"the Docker engine was stopped; the job script ended with exit code {status}"
+        if self._was_away and self._marker() is None and has_begun(self._layout):
+            return f"the container ended with exit code {status} as the Docker engine was stopped or restarted"
         return cause_of(self._known, status, self._marker(), begun=has_begun(self._layout))
 
     def close(self) -> str:
@@ -110,11 +137,20 @@ class ContainerWork:
         self._closed = True
         self._output.close()
         self._client.timeout = _SECONDS_TO_REMOVE
-        left = take_away(self._client, self._known, Path(self._layout.root))
+        left = "" if self._left_alone else self._taken_away()
         with suppress(OSError):
             Path(self._layout.secrets).unlink(missing_ok=True)
         self._client.close()
         return left
+
+    def _taken_away(self) -> str:
+        folder = Path(self._layout.root)
+        problems = [rest_of_log(self._client, self._known["Id"], folder) if self._is_cut else ""]
+        return "; ".join(filter(None, [*problems, take_away(self._client, self._known, folder)]))
+
+    def _is_ending(self, now: float) -> bool:
+        """Whether its output has just ended: its own end is near."""
+        return self._ended_at is not None and not self._missed and now - self._ended_at < _SECONDS_TO_END
 
     def _look(self, now: float) -> int | None:
         from docker.errors import DockerException
@@ -123,26 +159,39 @@ class ContainerWork:
             known = inspect(self._client, self._known["Id"])
         except (DockerException, OSError):
             return self._without_engine(now)
-        self._away_since = None
+        self._away_since, self.doubt = None, ""
         if known is None:
-            self._missed += 1
-            return KILLED if self._missed >= _LOOKS else None
-        self._known, self._missed = known, 0
-        return int(known["State"]["ExitCode"]) if has_ended(known) else None
+            return self._without_container(now)
+        self._known, self._missed, self._absent = known, 0, None
+        if has_ended(known):
+            return int(known["State"]["ExitCode"])
+        self._is_cut = self._is_cut or (self._ended_at is not None and not self._is_ending(now))
+        return None
 
-    def _without_engine(self, now: float) -> int | None:
-        """The exit status the job script itself left, if it did; None for some time."""
-        self._away_since = now if self._away_since is None else self._away_since
+    def _without_container(self, now: float) -> int | None:
+        self._missed += 1
+        if not self._was_away:
+            return KILLED if self._missed >= _LOOKS else None
         marker = self._marker()
         if marker is not None:
             return marker.exit_code
-        if now - self._away_since < _SECONDS_WITHOUT_ENGINE:
-            return None
-        raise EngineLost(
-            "the Docker engine was stopped while the job ran, and the job left no exit marker",
-            where=engine_host(),
-            remedy="start the engine again; nemotron jobs show says what it then knows",
-        )
+        self._absent = counted(self._absent, now, stop=False)
+        why = "the Docker engine was away, and does not have the job's container any more"
+        if is_believed(self._absent):
+            raise ContainerLost(f"{why}; the job left no exit marker", where=engine_host())
+        self.doubt = f"{why}; {BELIEVED}"
+        return None
+
+    def _without_engine(self, now: float) -> int | None:
+        """The exit status the job script itself left, if it did."""
+        self._away_since = now if self._away_since is None else self._away_since
+        self._was_away = self._is_cut = True
+        marker = self._marker()
+        if marker is not None:
+            return marker.exit_code
+        if now - self._away_since >= _SECONDS_WITHOUT_ENGINE:
+            self.doubt = f"the Docker engine at {engine_host()} does not answer"
+        return None
 
     def _marker(self) -> NodeMarker | None:
         return decisive(read_markers(Path(self._layout.status)))

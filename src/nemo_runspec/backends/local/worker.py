@@ -75,6 +75,7 @@ class LocalWork:
     """A job script that runs, and its processes."""
 
     container: str | None = None
+    doubt = ""
 
     def __init__(self, job_dir: str, process: subprocess.Popen[bytes]) -> None:
         self._job_dir = job_dir

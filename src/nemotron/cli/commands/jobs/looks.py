@@ -126,15 +126,22 @@ def short_time(time: str) -> str:
     return local.strftime("%b %d" if local.year == today.year else "%b %Y")
 
 
-def took(record: JobRecord) -> str:
-    """How long the job ran, or has been running: what its platform said of that, and the time since."""
+def took(record: JobRecord, fresh: float | None = None) -> str:
+    """How long the job ran, or has been running: what its platform said of that, and the time since.
+
+    Args:
+        fresh: seconds that it has been running, as its platform has said just now. What is on record was perhaps
+            written by another machine's clock.
+    """
     if record.elapsed is not None or record.state != "running":
         return seconds(record.elapsed)
+    if fresh is not None:
+        return seconds(fresh)
     told, asked = record.facts.get("elapsed"), record.facts.get("asked")
     since, before = record.running_since, 0.0
     if isinstance(told, (int, float)) and asked:
         since, before = datetime.fromisoformat(str(asked)), float(told)
-    return "" if since is None else seconds(before + (datetime.now(timezone.utc) - since).total_seconds())
+    return "" if since is None else seconds(before + max(0.0, (datetime.now(timezone.utc) - since).total_seconds()))
 
 
 def seconds(elapsed: float | None) -> str:

@@ -111,7 +111,7 @@ def _row(record: JobRecord, seen: Seen | None, stale: Stale | None) -> tuple[str
         record.name,
         f"{record.state}{code}{' (stale)' if stale else ''}",
         str(facts.get("id", "")),
-        took(record),
+        took(record, seen.facts.get("elapsed") if seen else None),
         str(facts.get("nodes", "")),
         one_line("; ".join(filter(None, told))),
     )

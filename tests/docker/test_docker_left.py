@@ -294,3 +294,21 @@ def test_a_lost_job_whose_container_goes_on_is_asked_about(box, docker_engine, c
     assert bool(docker_engine.containers()) is (command != "cancel")
     support.process(box, "jobs", "cancel", name).succeeds()
     assert docker_engine.containers() == []
+
+
+def test_a_container_that_is_gone_is_believed_to_be_after_three_looks(box, docker_engine):
+    """An engine that does not know it may be another one, or still load what it had."""
+    name = left_alone(box)
+    docker_engine.empty()
+    for _ in range(2):
+        [seen] = support.process(box, "jobs", "status", name, "--json").json
+        assert seen["state"] == "unknown"
+        assert "believed once three looks over a minute agree" in seen["states"][-1]["reason"]
+        known = record(box)
+        known["facts"]["absent"] = {
+            k: v - 61 if k in ("first", "last") else v for k, v in known["facts"]["absent"].items()
+        }
+        (folder_of(box) / "record.json").write_text(json.dumps(known))
+    [seen] = support.process(box, "jobs", "status", name, "--json").json
+    assert seen["state"] == "lost"
+    assert (folder_of(box) / "docker.json").exists(), "where it was, should it come back"

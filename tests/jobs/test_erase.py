@@ -50,7 +50,7 @@ def test_what_was_being_made_may_be_of_another_machine(tmp_path, other, monkeypa
     other.wait()
     erase_if_left_over(folder)
     assert folder.exists()
-    later = time.time() + 3700
+    later = time.time() + 90000
     monkeypatch.setattr("time.time", lambda: later)
     erase_if_left_over(folder)
     assert not folder.exists()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import types
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from recordkit import gone, record, stored
@@ -15,7 +16,7 @@ from nemo_runspec import backends
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore, Launcher
+from nemo_runspec.jobs import JobStore, Launcher, refresh
 from nemo_runspec.jobs.process import Life, is_alive, life_of, machine, process_of, this_process
 from nemo_runspec.supervise.worker import Seen
 
@@ -143,6 +144,25 @@ def test_the_backend_is_asked_when_the_supervisor_is_dead(store, probe, seen, st
     assert (store.entries()[0].state, store.list()[0].state) == (state, state)
     if state == "failed":
         assert found.cause == "out of memory"
+
+
+def test_an_engine_that_does_not_have_it_is_believed_after_three_looks_over_a_minute(store, probe, monkeypatch):
+    """Of separate processes, each by what is on record; one look that finds it undoes them."""
+    clock = [1e9]
+    monkeypatch.setattr(refresh, "time", SimpleNamespace(time=lambda: clock[0]))
+    stored(store, record("job", RUNNING, executor="probe", launcher=gone(), container="c0ffee"))
+
+    def look(seen, seconds):
+        clock[0] += seconds
+        probe["look"] = lambda: seen
+        return JobStore(store.root).get("job")
+
+    away = Seen("lost", "its container is gone", absent=True)
+    assert [look(away, seconds).state for seconds in (0, 1, 31)] == ["unknown"] * 3
+    found = look(Seen("running", "its container runs"), 31)
+    assert (found.state, dict(found.facts)) == ("running", {})
+    assert [look(away, seconds).state for seconds in (0, 31, 31)] == ["unknown", "unknown", "lost"]
+    assert "its container is gone" in store.get("job").reason
 
 
 @pytest.mark.parametrize("error", [UserError("no engine here"), OSError(13, "Permission denied"), RuntimeError("bug")])

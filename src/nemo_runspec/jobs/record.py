@@ -38,6 +38,10 @@ STATES: Mapping[str, State] = {
 """`lost`: what watched over it is gone and it left no exit marker. `unknown`: it cannot be known from here."""
 
 
+ABSENT = "absent"
+"""Of a job's facts: `looks` that did not find it, when the `first` and the `last` of them was (seconds since 1970), and
+whether somebody had wanted the job to `stop` by then."""
+
 BEFORE_A_RUN = frozenset({"planned", "submitting", "queued", "starting"})
 """States after which `running` is a run that begins. After `unknown` and `lost` it is the one that was there before."""
 

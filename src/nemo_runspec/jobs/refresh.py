@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.jobs.process import Life, is_alive, life_of
-from nemo_runspec.jobs.record import STATES, JobRecord, Transition, moment, now
+from nemo_runspec.jobs.record import ABSENT, STATES, JobRecord, Transition, moment, now
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Backend
@@ -18,8 +19,8 @@ _WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
 
 _WHILE_SUBMITTING = "nemotron ended while it submitted the job; whether it did"
 
-Found = tuple[str, str, int | None]
-"""State, reason and exit code of a job, as its backend finds them."""
+Found = tuple[str, str, int | None, bool]
+"""State, reason and exit code of a job, as its backend finds them; and whether it is lost as one answer alone says."""
 
 
 def is_believed(record: JobRecord) -> bool:
@@ -30,7 +31,7 @@ def is_believed(record: JobRecord) -> bool:
 
 
 def seen_now(record: JobRecord, folder: Path) -> JobRecord:
-    """The record of an unfinished job with what is found of it now. Nothing is written.
+    """The record of an unfinished job with what is found of it now. Nothing is written: `facts` that differ are to be.
 
     A supervisor on another machine or in another container: `unknown`. Else an exit marker says how the job ended.
     Without one it is `lost` after a restart of the machine, and what its backend finds in any other case.
@@ -51,9 +52,21 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
         return _as_marked(record, marker, folder)
     if life is Life.RESTARTED:
         return _with(record, "lost", f"the machine was restarted, and the job had left no exit marker ({record.host})")
-    state, reason, exit_code = _look(record, folder)
+    state, reason, exit_code, absent = _look(record, folder)
+    if absent:
+        return _absent(record, reason)
     why = reason if STATES[state].final else ""
-    return _with(dataclasses.replace(record, exit_code=exit_code, cause=why), state, reason)
+    facts = record.facts if state == "unknown" else {k: v for k, v in record.facts.items() if k != ABSENT}
+    return _with(dataclasses.replace(record, exit_code=exit_code, cause=why, facts=facts), state, reason)
+
+
+def _absent(record: JobRecord, reason: str) -> JobRecord:
+    """A job whose engine says that it is not there: believed as of any platform (`remote.absence`)."""
+    from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, looks_in
+
+    told = counted(looks_in(record.facts.get(ABSENT)), time.time(), stop=False)
+    seen = dataclasses.replace(record, facts={**record.facts, ABSENT: told})
+    return _with(seen, "lost", reason) if is_believed(told) else _with(seen, "unknown", f"{reason}; {BELIEVED}")
 
 
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
@@ -141,23 +154,23 @@ def _look(record: JobRecord, folder: Path) -> Found:
             return _without_worker(record, backend.remote)
         seen = backend.load_worker().look(record, folder)
     except Exception as error:  # noqa: BLE001  # it is reported, and one job must not hide all others
-        return "unknown", f"nemotron was killed, and the job cannot be looked at: {_words(error)}", None
+        return "unknown", f"nemotron was killed, and the job cannot be looked at: {_words(error)}", None, False
     if seen.state not in STATES:
-        return "unknown", f"{record.executor} says '{seen.state}' of it", None
-    return seen.state, seen.reason, seen.exit_code
+        return "unknown", f"{record.executor} says '{seen.state}' of it", None, False
+    return seen.state, seen.reason, seen.exit_code, seen.absent
 
 
 def _without_worker(record: JobRecord, remote: bool) -> Found:
     if record.process is not None and is_alive(record.process):
-        return "running", f"nemotron itself was killed; process {record.process.pid} still runs", None
+        return "running", f"nemotron itself was killed; process {record.process.pid} still runs", None, False
     if remote:
-        return "unknown", f"nemotron was killed, and {record.executor} cannot be asked from here", None
-    return "lost", _WITHOUT_MARKER, None
+        return "unknown", f"nemotron was killed, and {record.executor} cannot be asked from here", None, False
+    return "lost", _WITHOUT_MARKER, None, False
 
 
-def _with(record: JobRecord, state: str, reason: str, time: str | None = None) -> JobRecord:
+def _with(record: JobRecord, state: str, reason: str, at: str | None = None) -> JobRecord:
     """The record in that state; one that it is in already goes on, with the reason."""
     last = record.states[-1]
     if last.state == state:
         return dataclasses.replace(record, states=(*record.states[:-1], dataclasses.replace(last, reason=reason)))
-    return dataclasses.replace(record, states=(*record.states, Transition(state, time or now(), reason)))
+    return dataclasses.replace(record, states=(*record.states, Transition(state, at or now(), reason)))

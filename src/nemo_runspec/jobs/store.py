@@ -282,7 +282,11 @@ class JobStore:
         if isinstance(record, Unreadable) or record.over:
             return record
         seen = seen_now(record, self.folder(name))
-        return self._keep(record, seen) if keep and seen.over else seen
+        if keep and seen.over:
+            return self._keep(record, seen)
+        if keep and seen.facts != record.facts:
+            self._keep_facts(record, seen)
+        return seen
 
     def _keep(self, record: JobRecord, seen: JobRecord) -> JobRecord:
         """Writes down what was found of a job, so that it is found once, unless somebody else wrote meanwhile.
@@ -303,6 +307,12 @@ class JobStore:
                 self._write(tidied)
             return tidied
         return seen
+
+    def _keep_facts(self, record: JobRecord, seen: JobRecord) -> None:
+        """Writes down what looks of several processes find out together, unless somebody else wrote meanwhile."""
+        with suppress(OSError, Busy), locked(self.folder(record.name), wait=False):
+            if self._stored(record.name) == record:
+                self._write(replaced(record, {"facts": seen.facts}))
 
     def _stored(self, name: str) -> JobRecord | Unreadable:
         file = self.folder(name) / RECORD

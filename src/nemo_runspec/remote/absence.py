@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.jobs import JobRecord
+from nemo_runspec.jobs.record import ABSENT
 from nemo_runspec.remote.provider import Seen
 
 LOOKS = 3
@@ -22,10 +23,6 @@ SPAN = 60.0
 
 APART = 15.0
 """Seconds between two looks that count as two: several within one hiccup of a platform are one."""
-
-ABSENT = "absent"
-"""Of a job's facts: `looks`, when the `first` and the `last` of them was (seconds since 1970), and whether somebody
-had wanted the job to `stop` by then."""
 
 DELETED = "deleted"
 """Of a handle: nemotron has deleted the job, and its platform has acknowledged that."""

@@ -17,7 +17,8 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
-from nemo_runspec.remote.absence import ABSENT, BELIEVED, counted, is_believed, looks_in
+from nemo_runspec.jobs.record import ABSENT
+from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, looks_in
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.mirror import fetch_all

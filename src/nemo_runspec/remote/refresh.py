@@ -13,8 +13,8 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.asked import note_asked
 from nemo_runspec.jobs.process import Life, life_of
-from nemo_runspec.jobs.record import STATES, now
-from nemo_runspec.remote.absence import ABSENT, judged
+from nemo_runspec.jobs.record import ABSENT, STATES, now
+from nemo_runspec.remote.absence import judged
 from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.doubt import look

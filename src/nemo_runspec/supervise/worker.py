@@ -22,11 +22,13 @@ class Seen:
     Args:
         state: a name of `jobs.record.STATES`, such as `running`, `failed`, `lost`.
         exit_code: where it has ended and that is known. `reason`: in words.
+        absent: it is `lost` as something that can be wrong, an engine, says that it does not have it.
     """
 
     state: str
     reason: str = ""
     exit_code: int | None = None
+    absent: bool = False
 
 
 class OutOfReach(UserError):

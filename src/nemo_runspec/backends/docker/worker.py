@@ -100,7 +100,8 @@ class DockerWorker:
         except UserError as error:
             return Seen("unknown", error.what.splitlines()[0])
         if known is None:
-            return Seen("lost", "its supervisor and its container are gone, and it left no exit marker")
+            why = "its supervisor and its container are gone, and it left no exit marker"
+            return Seen("lost", why, absent=place is not None)
         return _seen(known, JobLayout(str(folder)))
 
     def end(self, record: JobRecord, folder: Path, grace: float) -> str:
@@ -143,7 +144,7 @@ class DockerWorker:
             if known is not None and is_running(known):
                 short = place.container[:12]
                 raise UserError(f"container {short} of job '{record.name}' still runs", remedy=f"docker stop {short}")
-            left = _clear_away(client, known, folder)
+            left = _clear_away(client, known, folder, is_lost=record.state == "lost")
         if left:
             raise UserError(left)
 
@@ -258,10 +259,12 @@ def _taken_away(client: Any, record: JobRecord, known: Mapping[str, Any], folder
     return "; ".join(filter(None, problems))
 
 
-def _clear_away(client: Any, known: Mapping[str, Any] | None, folder: Path) -> str:
+def _clear_away(client: Any, known: Mapping[str, Any] | None, folder: Path, *, is_lost: bool) -> str:
+    """`is_lost`: whether the job may be found again, where it was."""
     if known is not None:
         return take_away(client, known, folder)
-    forget_place(folder)
+    if not is_lost:
+        forget_place(folder)
     return ""
 
 

@@ -71,7 +71,7 @@ def submitted_for_another(store: JobStore, maker: JobRecord) -> JobRecord:
 
 def only_for(store: JobStore, records: Sequence[JobRecord]) -> list[JobRecord]:
     """As `unneeded`, of the jobs that these need."""
-    needs = [name for record in records for name in _listed(record.handle, NEEDS)]
+    needs = [name for record in records for name in _names(record.handle, NEEDS)]
     return unneeded(store, needs, [record.name for record in records])
 
 
@@ -87,7 +87,7 @@ def unneeded(store: JobStore, makers: Iterable[str], ending: Iterable[str]) -> l
     gone, found = set(ending), list[JobRecord]()
     for maker in _known(store, [name for name in dict.fromkeys(makers) if name not in gone]):
         if maker.handle.get(MADE) and not maker.over and not _is_awaited(store, maker, gone):
-            further = unneeded(store, _listed(maker.handle, NEEDS), gone := {*gone, maker.name})
+            further = unneeded(store, _names(maker.handle, NEEDS), gone := {*gone, maker.name})
             found += [maker, *further]
             gone |= {each.name for each in further}
     return found
@@ -95,13 +95,13 @@ def unneeded(store: JobStore, makers: Iterable[str], ending: Iterable[str]) -> l
 
 def waits_for(store: JobStore, records: Iterable[JobRecord]) -> list[JobRecord]:
     """Jobs that are not over and read what these jobs make: without them they never start."""
-    names = dict.fromkeys(name for record in records for name in _listed(record.handle, MADE_FOR))
+    names = dict.fromkeys(name for record in records for name in _names(record.handle, MADE_FOR))
     return [record for record in _known(store, names) if not record.over]
 
 
 def not_made_by(store: JobStore, record: JobRecord) -> JobRecord | None:
     """The first job that was to make an input of this one and has ended without; None where there is none."""
-    for maker in _known(store, _listed(record.handle, NEEDS)):
+    for maker in _known(store, _names(record.handle, NEEDS)):
         with suppress(UserError):
             now = refresh(store, [maker])[0][0]
             if now.over and now.state != "succeeded":
@@ -170,3 +170,7 @@ def _writes(store: JobStore, record: JobRecord, plan: Plan, folder: str) -> bool
 def _is_there(plan: Plan, path: str) -> bool:
     """Whether a version is still there; where that cannot be asked, the job that has made it is believed."""
     return get_backend(plan.executor).present(plan, [path])[path] is not False
+
+
+def _names(handle: Mapping[str, Any], key: str) -> list[str]:
+    return [name for name in _listed(handle, key) if isinstance(name, str)]

@@ -6,6 +6,8 @@ import pytest
 from inputskit import jobs_of, write_recipes
 from labs.slurm.fixtures import needs_slurm
 from remotekit import Cluster
+from support import finish
+from waiting import until
 
 pytestmark = needs_slurm
 
@@ -119,6 +121,22 @@ def test_a_sweep_is_cancelled_with_what_makes_its_input(site: Cluster, shape: st
     done = site.nemotron("jobs", "cancel", group, "--grace", "1").succeeds()
     assert f"{maker} only makes an input for what is ended" in done.err
     assert {site.status(each)["state"] for each in (maker, *names)} == {"cancelled"}
+
+
+def test_a_sweep_that_a_sweeper_leads_is_ended_with_what_makes_its_input(site: Cluster):
+    """Its process is told: TERM ends the runs, and the job that makes for them."""
+    place = f"run.env.remote_job_dir={site.project.folder}/jobs"
+    words = ("-m", "+run.env.env_vars.N=1,2", "hydra/sweeper=basic", place)
+    child = site.started("mine", "read", "--run", "here", "-c", "held", *words)
+    names = until(lambda: jobs_of(site.project, "mine-read"), "a run of it")
+    (maker,) = jobs_of(site.project, "mine-make")
+    until(lambda: site.show(names[0])["handle"].get("id"), "its id")
+    assert site.show(names[0])["handle"]["needs"] == [maker]
+    child.terminate()
+    told = finish(child)
+    assert told.code == 143, told.err
+    assert f"{maker} only makes an input for what is ended: it is ended too" in told.err
+    assert site.until(maker, lambda record: record["over"])["state"] == "cancelled"
 
 
 def test_what_another_job_reads_too_outlives_a_sweep(site: Cluster):

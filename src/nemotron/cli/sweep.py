@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -205,9 +206,29 @@ class _Session(SweepLife):
 
             self.run_member = partial(run_member, needs=self.needs)
 
+    def _conclude(self, error: BaseException | None) -> None:
+        """As every sweep's; what was submitted for one that is cancelled alone is ended with it."""
+        if self.needs and self.interrupts.seen:
+            self._end_makers()
+        super()._conclude(error)
+
+    def _end_makers(self) -> None:
+        from nemo_runspec.jobs import JobStore
+        from nemo_runspec.remote.control import end_makers
+
+        names = [member.name for member in self.sweep.members]
+        try:
+            end_makers(JobStore(), self.needs, names, "the end of its sweep", _say)
+        except UserError as error:
+            _say(f"{self.sweep.group}: {', '.join(self.needs)}: not ended, it goes on: {error.what}")
+
     def _planned_anew(self, planned: list[Planned], runs: Sequence[tuple[str, ...]]) -> list[Planned]:
         """The same runs, with the inputs that were made."""
         return plan_each(self.request, runs) if self.is_changed else planned
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _how_to_run(request: PlanRequest) -> RunMember:

@@ -108,10 +108,7 @@ class ContainerWork:
         """
         if self._away_since is not None and self.doubt:
             self._left_alone = True
-            raise OutOfReach(
-                f"the job was not ended: {self.doubt}",
-                remedy="once it does: nemotron jobs cancel",
-            )
+            raise OutOfReach(f"the job was not ended: {self.doubt}", remedy="once it does: nemotron jobs cancel")
         send(self._client, self._known["Id"], "KILL")
 
     def end_leftovers(self, grace: float) -> int:
@@ -122,7 +119,7 @@ class ContainerWork:
         """What the engine knows beyond the exit status: out of memory, removed, never begun."""
         if status == 0:
             return ""
-        if self._missed:
+        if self._missed and not self._was_away:
             return "the container was removed by somebody else"
         if self._away_since is not None:
             return f"the Docker engine was stopped; the job script ended with exit code {status}"

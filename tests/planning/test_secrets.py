@@ -223,9 +223,8 @@ def test_an_address_with_a_password_in_it_is_not_taken_from_the_environment(plan
 
 def test_an_address_with_a_password_in_it_has_no_way_to_runai(plan):
     made = plan(f"+run.env.env_vars.DATABASE_URL='{ADDRESS}'", profile="runai")
-    assert ["DATABASE_URL cannot travel to run:ai" in line for line in made.unfilled if "DATABASE_URL" in line] == [
-        True
-    ]
+    lines = [line for line in made.unfilled if "DATABASE_URL" in line]
+    assert ["DATABASE_URL cannot travel to run:ai" in line for line in lines] == [True]
     assert SECRET not in plan_to_json(made)
 
 

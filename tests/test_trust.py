@@ -138,3 +138,56 @@ def test_a_recipe_that_hides_a_built_in_one_is_marked_and_said(shared, nemotron)
     row = next(row for row in nemotron("list", "--json").succeeds().json if row["path"] == "nano3/pretrain")
     assert row["hides"].endswith("recipes/nano3/pretrain")
     assert "hides the built-in" in (done := nemotron("nano3", "pretrain", "--dry-run").succeeds()).out + done.err
+
+
+@pytest.mark.parametrize("odd", ["a FIFO", "a device", "nested", "a list", "not UTF-8"])
+def test_an_odd_list_of_what_is_trusted_trusts_nothing(shared, nemotron, project, odd):
+    file = project.state / "trusted.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    makers = {
+        "a FIFO": lambda: os.mkfifo(file),
+        "a device": lambda: file.symlink_to("/dev/zero"),
+        "nested": lambda: file.write_text("[" * 100_000),
+        "a list": lambda: file.write_text("[1]"),
+        "not UTF-8": lambda: file.write_bytes(b"\xff{"),
+    }
+    makers[odd]()
+    (shared / "env.toml").chmod(0o666)
+    nemotron("env", "list").refuses("everybody can write", "nemotron env trust")
+
+
+@pytest.fixture
+def everybodys(tmp_path, project) -> Path:
+    """A folder such as /tmp, and a script of one's own beside it."""
+    project.write("x.py", "print(1)\n")
+    folder = tmp_path / "everybodys"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+@as_root
+@pytest.mark.parametrize("way", ["a link", "a link to a link", "a folder that is a link", "a pipe"])
+def test_what_another_user_planted_in_everybodys_folder_is_not_written_through(everybodys, tmp_path, nemotron, way):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "plan.json").write_text("kept")
+    planted = named = everybodys / "plan.json"
+    if way == "a pipe":
+        os.mkfifo(planted)
+    elif way == "a folder that is a link":
+        planted = everybodys / "folder"
+        planted.symlink_to(mine)
+        named = planted / "plan.json"
+    else:
+        planted.symlink_to(mine / "plan.json")
+        if way == "a link to a link":
+            named = tmp_path / "link.json"
+            named.symlink_to(planted)
+    os.chown(planted, pwd.getpwnam("daemon").pw_uid, 1, follow_symlinks=False)
+    nemotron("run", "./x.py", "--dry-run", "--out", str(named)).refuses(f"{planted} is another user's")
+    assert (mine / "plan.json").read_text() == "kept"
+    if way != "a pipe":  # which would wait for a reader
+        os.chown(planted, 0, 0, follow_symlinks=False)
+        nemotron("run", "./x.py", "--dry-run", "--out", str(named)).succeeds()
+        assert (mine / "plan.json").read_text() != "kept"

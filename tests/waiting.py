@@ -5,9 +5,10 @@ A time to sleep is either too short for a busy machine or too long for an idle o
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import IO, AnyStr, TypeVar
 
 import pytest
 
@@ -52,3 +53,18 @@ def until(
             return seen
         assert not late, f"{what} never came: after {seconds:g} s it is still {seen!r}"
         time.sleep(PAUSE)
+
+
+def line_of(stream: IO[AnyStr] | None, seconds: float = LONG) -> AnyStr:
+    """The next line of a process's stream; empty at its end.
+
+    Raises:
+        AssertionError: none came in so many seconds.
+    """
+    assert stream is not None
+    lines: list[AnyStr] = []
+    reader = threading.Thread(target=lambda: lines.append(stream.readline()), daemon=True)
+    reader.start()
+    reader.join(seconds)
+    assert lines, f"no line came in {seconds:g} s"
+    return lines[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -108,13 +109,31 @@ def write_output(path: Path, text: str) -> None:
     """Writes where a person wants it: as `write_private`, but a link is followed, and a device or a pipe written to.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written; also where somebody else may have put the link or pipe there for others to meet.
     """
+    _refuse_planted(path.absolute())
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb", buffering=0) as handle:
             handle.write(_encoded(path, text))
     else:
         write_private(Path(os.path.realpath(path)), text)
+
+
+def _refuse_planted(path: Path, hops: int = 40) -> None:
+    """The rule of Linux's fs.protected_symlinks and fs.protected_fifos (proc_sys_fs(5)), which `realpath` goes around:
+    in a folder such as /tmp, links and pipes count only of this user and of the folder's owner.
+    """
+    for part in (path, *path.parents):
+        try:
+            status, folder = part.lstat(), part.parent.stat()
+        except OSError:
+            continue
+        shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+        kind = "link" if stat.S_ISLNK(status.st_mode) else "pipe" if stat.S_ISFIFO(status.st_mode) else ""
+        if kind and shared and status.st_uid not in (os.geteuid(), folder.st_uid):
+            raise PermissionError(errno.EACCES, f"{part} is another user's {kind}", str(path))
+    if path.is_symlink() and hops:
+        _refuse_planted(Path(os.path.normpath(path.parent / path.readlink())), hops - 1)
 
 
 def _encoded(path: Path, text: str) -> bytes:

@@ -13,7 +13,7 @@ HIDDEN = forms.HIDDEN.decode()
 """What stands where a secret was."""
 
 _WORTH = re.compile(
-    r"://|token|key|secret|pass|pwd|cred|auth|bearer|signature|sig=|jwt|cookie|pat\b|sas\b|connection|webhook",
+    r"://|token|key|secret|pass|pw|cred|auth|bearer|signature|sig=|jwt|cookie|pat\b|sas\b|connection|webhook",
     re.IGNORECASE,
 )
 """Text without any of this names no secret: most text is looked at no further."""
@@ -128,6 +128,11 @@ def secrets_in(text: str) -> list[tuple[int, int]]:
     found += [m.span("value") for m in _BEARER.finditer(text)]
     found += [m.span(str(m.lastgroup)) for named in _NAMED for m in named.finditer(text) if _is_named_secret(text, m)]
     return _apart(span for span in found if _is_literal(text[slice(*span)]))
+
+
+def is_secret_variable(name: str, value: object) -> bool:
+    """True where a variable of an environment is a secret: by its name, or as an address with a password in it."""
+    return holds_secret(name, value) or any(_is_literal(m["value"] or m["alone"]) for m in _LOGIN.finditer(str(value)))
 
 
 def redact_argv(argv: Sequence[str], values: Iterable[str] = ()) -> list[str]:

@@ -19,12 +19,12 @@ _ANYWHERE = (
 )  # fmt: skip
 """How names of secrets end, in whole words, whatever their case."""
 
-_VARIABLES = ("auth", "cookie", "jwt", "key", "pass", "pat", "pwd", "sas")
+_VARIABLES = ("auth", "cookie", "jwt", "key", "pass", "pat", "pw", "pwd", "sas")
 """How those of variables (in capitals) end besides: in lower case these are words like any other (`forward_pass`)."""
 
 _GLUED = re.compile(
     r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|privatekey|apitoken|authtoken|accesstoken|hftoken|"
-    r"clientsecret|sshpass)$"
+    r"clientsecret|sshpass|dbpass|userpass)$"
 )
 """The same written as one word: `PGPASSWORD`, `apikey`."""
 

@@ -15,8 +15,8 @@ from nemo_runspec.cloud.storage.s3_names import KEYS, pair_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, user_home
 from nemo_runspec.planning.model import SecretRef
-from nemo_runspec.redact import is_weak
-from nemo_runspec.secret_names import holds_secret
+from nemo_runspec.redact import is_secret_variable, is_weak
+from nemo_runspec.regular import NotRegular, read_regular
 
 SERVERS: Mapping[str, tuple[str, str]] = {
     "WANDB_API_KEY": ("WANDB_BASE_URL", "api.wandb.ai"),
@@ -77,7 +77,7 @@ def _server(name: str, variables: Mapping[str, str]) -> str:
 
 def of_environment(*, weak: bool = False) -> dict[str, str]:
     """This process's own variables that hold secrets, by name: the weak ones or the others. A path is no secret."""
-    found = {name: value for name, value in os.environ.items() if holds_secret(name, value)}
+    found = {name: value for name, value in os.environ.items() if is_secret_variable(name, value)}
     return {name: value for name, value in found.items() if is_weak(value) is weak and not _is_path(value)}
 
 
@@ -148,8 +148,11 @@ def _in_token_file(name: str) -> tuple[SecretRef, str | None]:
     note = ""
     for file in _token_files():
         try:
-            token = file.read_text(encoding="utf-8").strip()
+            token = read_regular(file, most=_MOST_TOKEN, follow=True).decode("utf-8").strip()
         except FileNotFoundError:
+            continue
+        except NotRegular as error:
+            note = note or f"{file} cannot be read: {error.strerror}"
             continue
         except (OSError, UnicodeDecodeError) as error:
             note = note or f"{file} cannot be read ({type(error).__name__})"
@@ -168,6 +171,9 @@ def _token_files() -> list[Path]:
 def _below(folder: str | None, name: str) -> str | None:
     return f"{folder}/{name}" if folder else None
 
+
+_MOST_TOKEN = 1 << 20
+"""Bytes of a file that holds one token."""
 
 NGC_KEYS = ("NGC_KEY", "NGC_API_KEY")
 """Variables that hold a key for NVIDIA's registry: the first that is set counts."""

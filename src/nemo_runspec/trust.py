@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.regular import read_json
 
 PROJECT_MARK = "pyproject.toml"
 _REPOSITORY = ".git"
@@ -188,7 +189,7 @@ def _is_trusted(path: Path) -> bool:
 
 def _trusted() -> dict[str, int]:
     try:
-        known = json.loads(_file().read_text(encoding="utf-8"))
+        known = read_json(_file())
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import signal
 
+from waiting import line_of
+
 from behaviour.bench import RANK, finish
 from nemo_runspec.supervise.metrics import metrics_file
 from nemo_runspec.sweeps.series import read_series
@@ -73,7 +75,7 @@ def test_seen_while_it_runs(bench):
         """
     )
     try:
-        assert process.stdout.readline() == f"{RANK} 1%\n".encode()
+        assert line_of(process.stdout) == f"{RANK} 1%\n".encode()
         assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)

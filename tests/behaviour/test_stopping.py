@@ -6,7 +6,7 @@ import os
 import signal
 from contextlib import suppress
 
-from waiting import until
+from waiting import line_of, until
 
 from behaviour.bench import finish
 
@@ -39,7 +39,7 @@ LATER = """
 def test_interrupt(bench):
     """Ctrl-C asks the job to stop: it sees a TERM, nemotron exits with 130, and nothing is left running."""
     process = bench.start(PATIENT)
-    assert b"ready" in process.stdout.readline()
+    assert b"ready" in line_of(process.stdout)
     process.send_signal(signal.SIGINT)
     ended = finish(process)
     assert (ended.code, "got TERM" in ended.out) == (130, True), ended.err

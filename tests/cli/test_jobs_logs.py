@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from recordkit import gone, record, stored
+from waiting import line_of
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.process import this_process
@@ -82,7 +83,7 @@ def test_a_growing_log_is_followed_to_its_end(store, logs):
 def test_ctrl_c_only_stops_following(store, logs):
     stored(store, record("job", RUNNING, launcher=this_process()), log=b"first\n")
     child = logs("job", "-f")
-    assert child.stdout.readline() == b"first\n"
+    assert line_of(child.stdout) == b"first\n"
     before = (store.folder("job") / "record.json").read_bytes()
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=120)
@@ -94,11 +95,11 @@ def test_ctrl_c_only_stops_following(store, logs):
 def test_a_job_that_has_not_started_is_waited_for(store, logs):
     made = stored(store, record("job", ("planned",), launcher=this_process()))
     child = logs("job", "-f")
-    assert b"job is planned; its log will be shown once there is one" in child.stderr.readline()
+    assert b"job is planned; its log will be shown once there is one" in line_of(child.stderr)
     log = store.folder("job") / "logs" / "job.log"
     log.parent.mkdir()
     log.write_bytes(b"hello\n")
-    assert child.stdout.readline() == b"hello\n"
+    assert line_of(child.stdout) == b"hello\n"
     store.finish(store.transition(made, "running"), "succeeded", exit_code=0)
     child.communicate(timeout=120)
     assert child.returncode == 0

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from recordkit import record, stored
 from support import ENV_TOML, PROFILES, call
+
+from nemo_runspec.jobs import JobStore
 
 GONE = "~nosuchuser/x"
 VARIABLES = ("HF_HOME", "HF_TOKEN_PATH", "XDG_CACHE_HOME", "NETRC", "LEPTON_CACHE_DIR", "NEMOTRON_RECIPES", "HOME")
@@ -86,3 +91,18 @@ def test_mounts_of_repositories_in_any_words(recipe, mount, said):
         outcome.refuses(said, "env.toml:")
     else:
         outcome.succeeds()
+
+
+@pytest.mark.parametrize("odd", ["FIFO", "device"])
+def test_a_config_that_is_no_file_is_not_waited_for(recipe, odd):
+    file = recipe.folder / "recipes" / "mine" / "train" / "config" / "odd.yaml"
+    file.parent.mkdir(exist_ok=True)
+    os.mkfifo(file) if odd == "FIFO" else file.symlink_to("/dev/zero")
+    call("mine", "train", "--help").succeeds()
+    assert call("mine", "train", "-c", "odd", "-d").code == 2
+
+
+def test_a_script_of_a_job_that_is_no_file_is_not_waited_for(recipe):
+    stored(store := JobStore(recipe.state / "jobs"), record("a-job", ("planned",)))
+    os.mkfifo(store.folder("a-job") / "job.sh")
+    call("jobs", "show", "a-job", "--script").refuses("it is a FIFO")

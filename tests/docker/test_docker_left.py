@@ -14,7 +14,7 @@ import support
 from jobkit import kill
 from lab_docker import Engine, needs_docker
 from support import Project
-from waiting import until
+from waiting import line_of, until
 
 from nemo_runspec.backends.docker.rest import OURS
 
@@ -122,7 +122,7 @@ def test_followed_from_before_its_end(box, docker_engine):
     name = left_alone(box)
     child = support.start(box, "jobs", "logs", "-f", name)
     assert child.stderr is not None
-    assert "what it prints is added to its log when it has ended" in child.stderr.readline()
+    assert "what it prints is added to its log when it has ended" in line_of(child.stderr)
     at_kill = len(log_of(box))
     until(lambda: len(said_in(docker_engine)) > at_kill + 200)
     (folder_of(box) / "go").touch()

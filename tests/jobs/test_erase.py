@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from waiting import line_of
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.erase import NEW, OLD, erase_if_left_over
@@ -21,7 +22,7 @@ def other():
     """A process that is not this one."""
     child = subprocess.Popen(SLEEP, stdout=subprocess.PIPE)
     assert child.stdout is not None
-    child.stdout.readline()
+    line_of(child.stdout)
     yield child
     child.kill()
     child.wait()

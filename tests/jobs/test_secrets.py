@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from nemo_runspec.errors import UserError
@@ -82,6 +84,22 @@ def test_a_token_file_that_cannot_be_read_is_noted(home):
     reference, value = find("HF_TOKEN")
     assert value is None
     assert "cannot be read" in reference.detail
+
+
+@pytest.mark.parametrize("odd", ["FIFO", "device", "folder", "large"])
+def test_a_token_file_that_is_none_is_not_waited_for(home, monkeypatch, odd):
+    file = home / "token"
+    monkeypatch.setenv("HF_TOKEN_PATH", str(file))
+    makers = {
+        "FIFO": lambda: os.mkfifo(file),
+        "device": lambda: file.symlink_to("/dev/zero"),
+        "folder": file.mkdir,
+        "large": lambda: file.write_bytes(b"x" * (2 << 20)),
+    }
+    makers[odd]()
+    reference, value = find("HF_TOKEN")
+    assert value is None
+    assert reference.origin == "missing" and "cannot be read" in reference.detail
 
 
 def test_resolve(monkeypatch):

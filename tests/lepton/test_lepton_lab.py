@@ -20,7 +20,7 @@ from labs.lepton.rules import LARGEST_JOB, LONGEST_ARGUMENT
 from labs.lepton.scenario import Timings
 from labs.pods import Pods, needs_mounts
 from labs.slurm.process import children
-from waiting import until
+from waiting import line_of, until
 
 GROUP = "ng-h100-4f2a"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:leptonai|starlette|fastapi")
@@ -558,7 +558,7 @@ def test_containers_end_with_the_process_that_started_them(tmp_path):
     )
     tests = str(Path(__file__).resolve().parents[1])
     parent = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": tests}, stdout=-1)
-    pids = [int(word) for word in parent.stdout.readline().split()]
+    pids = [int(word) for word in line_of(parent.stdout).split()]
     assert pids
     parent.kill()
     parent.wait()
@@ -568,8 +568,8 @@ def test_containers_end_with_the_process_that_started_them(tmp_path):
 def test_the_lab_by_hand():
     program = Path(__file__).resolve().parents[1] / "labs" / "lepton"
     served = subprocess.Popen([sys.executable, str(program), "--next", "oom"], stdout=subprocess.PIPE, text=True)
-    said = dict(served.stdout.readline().removeprefix("export ").strip().split("=", 1) for _ in range(3))
-    assert "filestore-1, home, lustre, scratch" in served.stdout.readline()
+    said = dict(line_of(served.stdout).removeprefix("export ").strip().split("=", 1) for _ in range(3))
+    assert "filestore-1, home, lustre, scratch" in line_of(served.stdout)
     asked = urllib.request.Request(
         f"{said['LEPTON_WORKSPACE_URL']}/workspace",
         headers={"Authorization": f"Bearer {said['LEPTON_WORKSPACE_TOKEN']}"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from nemo_runspec.backends.lepton.credentials import GATEWAY, find_login
@@ -97,3 +99,30 @@ def test_what_is_missing(known, record, variables, handle, wrong):
     with pytest.raises(UserError, match=wrong) as caught:
         find_login(handle)
     assert "LEPTON_WORKSPACE_TOKEN" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "[" * 100_000,
+        "[1]",
+        "workspaces: [1]",
+        "workspaces: {ws-file: [1]}",
+        "current_workspace: [1]",
+        "a: &a [*a]",
+        "x",
+    ],
+    ids=range(7),
+)
+def test_an_odd_login_file_is_no_crash(known, record):
+    known(record, WORKSPACE_ID="x")
+    with pytest.raises(UserError):
+        find_login()
+
+
+@pytest.mark.parametrize("odd", ["FIFO", "device", "folder"])
+def test_a_login_file_that_is_none_is_not_waited_for(known, tmp_path, odd):
+    file = tmp_path / "workspace_info.yaml"
+    {"FIFO": lambda: os.mkfifo(file), "device": lambda: file.symlink_to("/dev/zero"), "folder": file.mkdir}[odd]()
+    with pytest.raises(UserError, match="login file cannot be read: it is a " + odd):
+        find_login()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 from jobkit import plan_for
-from waiting import LONG, until
+from waiting import LONG, line_of, until
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
@@ -99,7 +99,7 @@ def record(plan):
 def wait_ready(child, count=1):
     found = []
     while len(found) < count:
-        line = child.stdout.readline().decode()
+        line = line_of(child.stdout).decode()
         assert line, child.stderr.read()
         if "ready" in line:
             found.append(int(line.split()[-1]))
@@ -123,7 +123,7 @@ def said(child, word):
     """Waits until the client has said a line with a word; such lines are no longer in what `communicate` returns."""
     lines = []
     while not lines or word not in lines[-1]:
-        lines.append(child.stderr.readline().decode())
+        lines.append(line_of(child.stderr).decode())
         assert lines[-1], lines
 
 
@@ -399,7 +399,7 @@ def test_a_closed_standard_output_does_not_end_the_job(tmp_path, start):
     """
     plan = plan_for(tmp_path, script)
     child = start(plan)
-    assert child.stdout.readline() == b"[rank0] line 0\n"
+    assert line_of(child.stdout) == b"[rank0] line 0\n"
     child.stdout.close()
     (tmp_path / "closed").touch()
     errors = child.stderr.read().decode()

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from waiting import LONG
+from waiting import LONG, line_of
 
 from nemo_runspec import envs
 from nemo_runspec.envs import ensure_env, env_key, find_uv, install_settings, satisfies, uv_environment
@@ -86,7 +86,7 @@ def test_killed_half_way_is_made_anew(own_state):
         "envs._uv = slow\n" \
         f"envs.ensure_env(envs.PythonEnv(('{NAME}',), download='about 1 kB'), lambda line: None)"  # fmt: skip
     child = subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "made\n"
+    assert line_of(child.stdout) == "made\n"
     (folder,) = [p for p in (own_state / "envs").iterdir() if p.is_dir()]
     assert (folder / "bin" / "python").exists()
     child.send_signal(signal.SIGKILL)

@@ -69,6 +69,37 @@ def test_no_filter_runs(repository, planted, nemotron, project, packager, dirty)
         assert "filters of git are not run before the submission: own" in done.out + done.err
 
 
+@pytest.mark.parametrize("kind", ["with a git folder of its own", "of a linked worktree", "of a submodule"])
+def test_no_filter_of_any_submodule_runs(repository, nemotron, project, kind):
+    """Their settings are in different places."""
+    planted, top = repository.parent / "planted", repository
+    if kind == "with a git folder of its own":
+        git(top, "clone", "-q", str(top.parent / "inner"), "own")
+        git(top, "submodule", "--quiet", "add", "./own", "own")
+        git(top, "commit", "-qm", "two")
+        inner = top / "own"
+        assert (inner / ".git").is_dir()
+    elif kind == "of a linked worktree":
+        git(top, "worktree", "add", "-q", "../linked")
+        top = top.parent / "linked"
+        git(top, "submodule", "--quiet", "update", "--init")
+        inner = top / "sub"
+    else:
+        git(top / "sub", "submodule", "--quiet", "add", str(top.parent / "inner"), "below")
+        git(top / "sub", "commit", "-qm", "two")
+        git(top, "commit", "-qam", "two")
+        inner = top / "sub" / "below"
+    git(inner, "config", "filter.own.clean", f"touch {planted}; cat")
+    touch_later(inner / "data.txt")
+    keys = 'packager = "git"\npackager_include_submodules = true\ndirty = "include"\n'
+    (top / "env.toml").write_text(f'[box]\nexecutor = "docker"\ncontainer_image = "a"\n{keys}')
+    os.chdir(top)
+    nemotron("run", "./train.py", "--run", "box", "--dry-run")
+    assert not planted.exists()
+    git(inner, "status")
+    assert planted.exists(), "the filter works: git itself runs it"
+
+
 def test_nothing_is_fetched(repository, nemotron, project):
     planted = repository.parent / "fetched"
     git(repository, "config", "extensions.partialClone", "origin")

@@ -202,6 +202,40 @@ def test_a_secret_that_stands_in_the_profile_is_told(plan, monkeypatch):
     assert not [warning for warning in plan(env_toml=taken).warnings if "MY_PASSWORD" in warning]
 
 
+ADDRESS = f"postgres://me:{SECRET}@db/x"
+
+
+@pytest.mark.parametrize("profile", ["my-cluster", "lepton", "laptop", "box"])
+def test_an_address_with_a_password_in_it_is_a_secret_whatever_the_variable_is_called(plan, profile):
+    made = plan(f"+run.env.env_vars.DATABASE_URL='{ADDRESS}'", profile=profile)
+    assert references(made) == {"DATABASE_URL": "override"}
+    assert SECRET not in plan_to_json(made)
+    assert ["travels as a secret" in w for w in made.warnings if "DATABASE_URL stands as text" in w] == [True]
+    plain = plan("+run.env.env_vars.DATABASE_URL='postgres://me:$PW@db/x'", profile=profile)
+    assert references(plain) == {}, "a reference is none"
+
+
+def test_an_address_with_a_password_in_it_is_not_taken_from_the_environment(plan, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", ADDRESS)
+    with pytest.raises(UserError, match="secret DATABASE_URL would be written down"):
+        plan("value=${oc.env:DATABASE_URL}")
+
+
+def test_an_address_with_a_password_in_it_has_no_way_to_runai(plan):
+    made = plan(f"+run.env.env_vars.DATABASE_URL='{ADDRESS}'", profile="runai")
+    lines = [line for line in made.unfilled if "DATABASE_URL" in line]
+    assert ["DATABASE_URL cannot travel to run:ai" in line for line in lines] == [True]
+    assert SECRET not in plan_to_json(made)
+
+
+def test_the_place_of_a_wrong_variable_is_that_of_the_variable(plan):
+    text = ENV_TOML.replace("[my-cluster.env_vars]", "[my-cluster.env_vars]\nOTHER = 1")
+    for profile in ("my-cluster", "laptop"):
+        with pytest.raises(UserError, match="A is a list") as caught:
+            plan("run.env.env_vars={A: [1]}", profile=profile, env_toml=text)
+        assert caught.value.where == "command line"
+
+
 def test_a_secret_variable_on_the_command_line_is_told(plan):
     made = plan(f"+run.env.env_vars.MY_PASSWORD={SECRET}")
     assert ["command line" in w for w in made.warnings if "MY_PASSWORD stands as text" in w] == [True]

@@ -71,9 +71,23 @@ account = "YOUR-ACCOUNT"
     )
     places = sorted(int(error.where.rpartition("env.toml:")[2].split(" ")[0]) for error in report.errors)
     assert places[0] == 1
-    assert {1, 3, 5, 8, 13, 17, 19, 21} <= set(places)
+    assert {1, 3, 5, 8, 13, 15, 21} <= set(places)
     assert places.count(8) == 1, "a problem of a parent is reported once"
     assert any("account is still a placeholder" in error.what for error in report.errors)
+
+
+@pytest.mark.parametrize("order", ["abc", "cab", "bca"])
+def test_a_circle_of_extends_is_reported_once(check, order):
+    """Whichever profile of it is looked at, and those that only lead into it."""
+    sections = {"a": "b", "b": "c", "c": "a", "d": "b", "e": "d"}
+    text = "".join(f'[{name}]\nextends = "{sections[name]}"\n' for name in ("e", *order, "d"))
+    errors = check(text).errors
+    assert [error.what for error in errors] == [f"'extends' goes in a circle: {circle(order[0])}"]
+    assert "env.toml:4 [" in errors[0].where
+
+
+def circle(first):
+    return " -> ".join(("abcabca"["abc".index(first) :])[:4])
 
 
 def test_a_parent_may_leave_things_to_its_children(check):

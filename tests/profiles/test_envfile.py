@@ -67,7 +67,7 @@ def test_a_cycle_prints_its_whole_chain(tmp_path_factory, length, lead):
     with pytest.raises(UserError) as caught:
         env.chain("p0")
     assert " -> ".join([*names[lead:], names[lead]]) in caught.value.what
-    assert caught.value.where.endswith(f"[{names[-1]}]")
+    assert caught.value.where.endswith(f"[{names[lead]}]")
 
 
 @pytest.mark.parametrize("depth", [1, 2, 50, 2000])

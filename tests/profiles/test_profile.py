@@ -249,6 +249,23 @@ def test_redirections_in_commands_are_no_placeholders(tmp_path):
     assert ["YOUR-DIR" in line for line in lines] == [True]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'custom_spec = { envs = [{ name = "MY_VAR", value = "x" }] }',
+        'custom_spec = { envs = [{ name = "A", value_from = { secret_name_ref = "MY_SECRET" } }] }',
+        'custom_spec = { container = { command = ["sh", "-c", "cat <in >out; echo $MY_VAR"] } }',
+        'secret_vars = { TOKEN = "MY_SECRET" }',
+        'secret_vars = { MY_TOKEN = "token" }',
+    ],
+)
+def test_what_goes_to_a_platform_as_it_is_has_names_of_variables(tmp_path, text):
+    start = '[a]\nexecutor = "lepton"\nnemo_run_dir = "/x"\nnode_group = "g"\nresource_shape = "s"\n'
+    assert resolve(tmp_path, start + text + "\n").unfilled() == ()
+    left = resolve(tmp_path, start + 'custom_spec = { envs = [{ name = "A", value = "YOUR-KEY" }] }\n').unfilled()
+    assert ["custom_spec.envs.value is still a placeholder" in line for line in left] == [True]
+
+
 def test_a_secret_that_looks_like_a_placeholder_is_not_shown(tmp_path):
     text = '[a]\nexecutor = "dgxcloud"\nclient_secret = "MY-Very-Secret"\nenv_vars = { HF_TOKEN = "MY_Token" }\n'
     lines = "\n".join(resolve(tmp_path, text).unfilled())

@@ -9,7 +9,7 @@ from pathlib import Path
 from labs.slurm.fixtures import needs_slurm
 from remotekit import Cluster, Reader, ranks
 from support import finish, make_repository
-from waiting import until
+from waiting import line_of, until
 
 pytestmark = needs_slurm
 
@@ -73,7 +73,7 @@ def test_detached_and_looked_at_from_elsewhere(cluster):
     cluster.nemotron("jobs", "ssh", name, "--node", "n4").refuses("has no node 'n4'", "name one of its nodes: n1")
 
     following = cluster.started("jobs", "logs", "-f", name)
-    assert following.stdout.readline() == "[rank0] ready\n"
+    assert line_of(following.stdout) == "[rank0] ready\n"
     waiting = cluster.started("jobs", "wait", name)
     remote = cluster.remote(name)
     assert_scripts_are_the_same(cluster, name, remote)

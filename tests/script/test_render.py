@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobkit import lay_out, plan_for, run_script, start_script
-from waiting import until
+from waiting import line_of, until
 
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.places import places_in_package
@@ -500,7 +500,7 @@ def test_a_progress_bar_is_not_held_back(tmp_path):
         time.sleep(600)
     """
     process = start_script(lay_out(plan_for(tmp_path, script)), tmp_path)
-    assert process.stdout.readline() == "[rank0]  0%\n"
+    assert line_of(process.stdout) == "[rank0]  0%\n"
     os.killpg(process.pid, signal.SIGTERM)
     process.communicate(timeout=120)
     assert process.returncode == 143
@@ -528,7 +528,7 @@ def test_a_signal_reaches_the_command_once_and_its_own_ending_counts(tmp_path, c
     """
     plan = plan_for(tmp_path, script, cmd=cmd)
     process = start_script(lay_out(plan), tmp_path)
-    assert "ready" in process.stdout.readline()
+    assert "ready" in line_of(process.stdout)
     os.killpg(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=120)
     assert "signals 1" in output
@@ -546,7 +546,7 @@ def test_ctrl_c_reaches_python(tmp_path):
             raise SystemExit(4)
     """
     process = start_script(lay_out(plan_for(tmp_path, script)), tmp_path)
-    assert "ready" in process.stdout.readline()
+    assert "ready" in line_of(process.stdout)
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=120)
     assert process.returncode == 4
@@ -555,7 +555,7 @@ def test_ctrl_c_reaches_python(tmp_path):
 def test_a_signal_during_setup_ends_the_job(tmp_path):
     plan = plan_for(tmp_path, TELL, setup=("echo ready; sleep 600",))
     process = start_script(lay_out(plan), tmp_path)
-    assert process.stdout.readline() == "ready\n"
+    assert line_of(process.stdout) == "ready\n"
     # The sleep must be the program it is: before, it is bash, which would keep the signal for itself.
     until(lambda: "sleep" in programs_of(process.pid), "the sleep")
     os.killpg(process.pid, signal.SIGTERM)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from jobkit import lay_out, plan_for, start_script
+from waiting import line_of
 
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import cause, decisive, read_markers
@@ -127,7 +128,7 @@ def test_a_signal_reaches_every_rank_once(tmp_path, torch_bin):
     process = start_script(lay_out(plan), tmp_path, PATH=f"{torch_bin}:{os.environ['PATH']}")
     lines = []
     while sum("ready" in line for line in lines) < 2:
-        lines.append(process.stdout.readline())
+        lines.append(line_of(process.stdout))
         assert lines[-1], lines
     os.killpg(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=LONG)

@@ -12,7 +12,7 @@ from pathlib import Path
 from clusterkit import configured
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from waiting import until
+from waiting import line_of, until
 
 pytestmark = needs_slurm
 TESTS = Path(__file__).resolve().parents[1]
@@ -133,7 +133,7 @@ def test_a_lab_ends_with_the_process_that_made_it():
         [sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert owner.stdout is not None
-    base, subnet = owner.stdout.readline().split()
+    base, subnet = line_of(owner.stdout).split()
     index = socket.if_nametoindex(f"slurm-lab{subnet}")  # another lab may have the name at once, but never the index
     owner.send_signal(signal.SIGKILL)
     owner.wait()

@@ -19,7 +19,7 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import STANDINS
 from support import Outcome, Project
-from waiting import until
+from waiting import line_of, until
 
 from nemo_runspec.backends.slurm.containers.names import is_file, parse_image
 from nemo_runspec.backends.slurm.containers.squash import squash_recipe
@@ -203,7 +203,7 @@ def test_two_at_the_same_time_make_it_once(bench, force):
     until(bench.files, "what the first import writes")
     second = bench.start(*force, job="2")
     assert second.stdout is not None
-    assert second.stdout.readline() == "another job makes nemo.sqsh now; waiting for it\n"
+    assert line_of(second.stdout) == "another job makes nemo.sqsh now; waiting for it\n"
     assert bench.files() == [".nemo.sqsh.1.part"], "nobody sees a half"
     bench.hold.unlink()
     for process in (first, second):

@@ -13,7 +13,7 @@ import pytest
 import support
 from recordkit import record, stored
 from sweepkit import member, sweep_of
-from waiting import LONG
+from waiting import LONG, line_of
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
@@ -150,7 +150,7 @@ def test_members_have_a_wish_before_their_process_has_the_signal(store, tmp_path
     running = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert running.stdout.readline() == "up\n"
+    assert line_of(running.stdout) == "up\n"
     sweep = dataclasses.replace(
         sweep_of(member(0, {"lr": "1"}, state="running")), launcher=process_of(running.pid), host=os.uname().nodename
     )

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from waiting import until
+from waiting import line_of, until
 
 from nemo_runspec.transport.base import Broken
 
@@ -78,7 +78,7 @@ def test_a_script_that_takes_too_long_is_given_up(host, late):
 def test_output_of_a_script_that_goes_on_comes_while_it_runs(host, tmp_path):
     go = tmp_path / "go"
     process = host.start(f"echo first; cat; while [ ! -e {go} ]; do sleep 0.02; done; echo last; echo bad >&2; exit 9")
-    assert process.stdout.readline() == b"first\n"
+    assert line_of(process.stdout) == b"first\n"
     go.touch()
     assert process.stdout.read() == b"last\n"
     assert process.wait() == 9
@@ -92,7 +92,7 @@ def test_255_of_a_script_that_goes_on_is_no_lost_connection(host):
 @pytest.mark.parametrize("end", ["kill", "terminate", "let go"])
 def test_a_script_that_goes_on_ends_with_all_it_has_started(host, end):
     process = host.start("(sleep 1000 & echo $!; wait) & sleep 1001 & echo $!; wait")
-    pids = [int(process.stdout.readline()) for _ in range(2)]
+    pids = [int(line_of(process.stdout)) for _ in range(2)]
     assert all(map(alive, pids))
     process.stdin.close() if end == "let go" else getattr(process, end)()
     process.wait()

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from labs.sshd import needs_ssh, plain_sshd, running
-from waiting import until
+from waiting import line_of, until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport import ssh
@@ -45,7 +45,7 @@ def test_another_process_uses_the_same_connection(server, reach):
 def test_a_connection_that_shall_not_linger_ends_when_it_is_given_back(server, reach, sockets):
     host = reach(linger=0)
     follower = host.start("echo up; sleep 60")
-    assert follower.stdout.readline() == b"up\n"
+    assert line_of(follower.stdout) == b"up\n"
     host.close()
     assert not [path for path in sockets.iterdir() if path.is_socket()]
     assert follower.poll() is None, "what still runs over it is not disturbed"
@@ -75,7 +75,7 @@ def test_sessions_that_are_all_taken_are_told(sockets, impatient):
     with plain_sshd(more="MaxSessions 1") as server:
         host = SshHost("cluster", config=server.client_config(), folder=sockets)
         follower = host.start("echo up; sleep 60")
-        assert follower.stdout.readline() == b"up\n"
+        assert line_of(follower.stdout) == b"up\n"
         with impatient() as clock, pytest.raises(Unreachable, match=r"allows no further session .* nothing was run"):
             host.run("true")
         assert clock.ahead > 0, "it was asked again"
@@ -132,7 +132,7 @@ def test_any_login_shell_will_do(sockets, tmp_path, shell):
         put(host, {"a b": (b"1", 0o600)}, str(tmp_path / "job"))
         assert (tmp_path / "job" / "a b").read_bytes() == b"1"
         follower = host.start("echo up; sleep 60")
-        assert follower.stdout.readline() == b"up\n"
+        assert line_of(follower.stdout) == b"up\n"
         follower.kill()
 
 

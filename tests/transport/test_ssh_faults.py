@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jobkit import pause
 from labs.sshd import master_of, needs_ssh, running
-from waiting import until
+from waiting import line_of, until
 
 from nemo_runspec.transport import connection, resolved, ssh
 from nemo_runspec.transport.base import Broken, Unreachable
@@ -171,7 +171,7 @@ def test_many_files_are_all_there_or_none(server, reach, tmp_path, cut, new):
 def test_a_script_that_goes_on_ends_with_its_connection(server, reach):
     host = reach()
     process = host.start("echo $$; sleep 1000")
-    pid = int(process.stdout.readline())
+    pid = int(line_of(process.stdout))
     server.drop()
     assert process.wait(120) == 255
     until(lambda: not Path(f"/proc/{pid}").exists(), "its end there")

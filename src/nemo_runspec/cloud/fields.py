@@ -12,7 +12,7 @@ from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seco
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
-from nemo_runspec.secret_names import holds_secret
+from nemo_runspec.redact import is_secret_variable
 
 _S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
 """Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
@@ -227,5 +227,5 @@ def plain_secrets(custom: Mapping[str, Any], key: str, reference: str) -> list[U
             remedy=f'keep it on the platform, and set secret_vars = {{ {name} = "{reference.format(name=name)}" }}',
         )
         for each in spec_variables(custom.get(key))
-        if holds_secret(name := str(each.get("name")), each.get("value"))
+        if is_secret_variable(name := str(each.get("name")), each.get("value"))
     ]

@@ -25,6 +25,8 @@ from hydra.errors import ConfigCompositionException, HydraException, MissingConf
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from nemo_runspec.config import resolvers
+from nemo_runspec.config.doubling import refuse_doubling
 from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_hydra, refuse_sweep
 from nemo_runspec.config.problems import causes_of, message, missing_config, shown, yaml_error
 from nemo_runspec.config.resolvers import bounded_resolution
@@ -141,6 +143,7 @@ class Composition:
         """
         for override in self._pending:
             self._apply(override)
+        refuse_doubling(OmegaConf.to_container(self.cfg, resolve=False), resolvers.MOST_RESOLVED, self.place)
 
     def select(self, path: str) -> Any:
         """A resolved value, or None."""
@@ -175,12 +178,15 @@ class Composition:
 
     def source_of(self, path: str) -> Source | None:
         """The source of a value or of the nearest table above it; for a table, of its first value."""
+        below = [source for place, source in self.sources.items() if _at_or_below(place, path)]
+        if path in self.sources and self.sources[path].layer is Layer.DEFAULT:
+            return below[-1]  # an empty table by default, into which something was put
         probe = path
         while probe:
             if probe in self.sources:
                 return self.sources[probe]
             probe = probe.rpartition(".")[0]
-        return next((s for p, s in self.sources.items() if _at_or_below(p, path)), None)
+        return next(iter(below), None)
 
     def _apply(self, override: Override) -> None:
         text, key = override.input_line or "", override.key_or_group

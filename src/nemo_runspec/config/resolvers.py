@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.base import Container
 from omegaconf.basecontainer import BaseContainer
 
-from nemo_runspec.errors import UserError
+from nemo_runspec.config.doubling import too_many
 
 _MISSING = "_nemotron_missing_"
 
@@ -44,10 +44,7 @@ def bounded_resolution() -> Iterator[None]:
         left["number"] -= 1
         left["text"] -= len(value) if isinstance(value, str) else 0
         if min(left.values()) < 0:
-            raise UserError(
-                f"its ${{…}} refer to each other more than {MOST_RESOLVED:,} times, or make too much text",
-                remedy="a value that names another twice doubles it, and so on with every step: name it once",
-            )
+            raise too_many(MOST_RESOLVED)
         return found
 
     Container._resolve_interpolation_from_parse_tree = counted  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ from nemo_runspec.packaging.git import GitError, joined, split
 from nemo_runspec.packaging.model import Tree
 from nemo_runspec.packaging.workbench import Workbench
 from nemo_runspec.paths import expanded
+from nemo_runspec.regular import read_regular
 
 _WORDS = (b"export-", b"lfs")
 _ASKED = ("export-ignore", "export-subst", "filter")
@@ -75,6 +76,6 @@ def _blob(tree: Tree, path: str) -> bytes:
 
 def _file(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path, follow=True)
     except OSError:
         return b""

@@ -37,6 +37,9 @@ _WITHOUT_LFS = tuple(f"filter.lfs.{key}" for key in _WITHOUT)
 _INERT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 """Nothing is fetched by any way, whatever the settings say (git's documentation, "Environment Variables")."""
 
+_SUBMODULE = "160000 "
+"""The mode of a submodule's entry in an index (gitformat-index(5), "gitlink")."""
+
 _FILTERS: ContextVar[tuple[str, ...] | None] = ContextVar("filters", default=None)
 
 
@@ -62,14 +65,28 @@ def inert(root: Path | None) -> Iterator[tuple[str, ...]]:
 
 def _filters_of(root: Path) -> tuple[str, ...]:
     """The filters that the settings of a repository, or of a submodule of it, define."""
-    common = Repository(root).ask("rev-parse", "--path-format=absolute", "--git-common-dir")
-    modules = sorted((Path(common) / "modules").rglob("config")) if common else []
-    places = [("--includes",), *(("--file", str(file), "--includes") for file in modules if file.is_file())]
     found: set[str] = set()
-    for place in places:
-        keys = Repository(root).ask("config", *place, "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
+    for repository, place in _settings_of(Repository(root)):
+        keys = repository.ask("config", *place, "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
         found.update(key.partition(".")[2].rpartition(".")[0] for key in keys.split("\0") if key)
     return tuple(sorted(found))
+
+
+def _settings_of(repository: Repository) -> Iterator[tuple[Repository, tuple[str, ...]]]:
+    """Where settings of a repository and its submodules are: each with a repository to ask in, and how.
+
+    A submodule's are in its working tree's own `.git` folder, or below `modules` of a git directory, which has also
+    those that are not checked out; a linked worktree has `modules` of its own.
+    """
+    yield repository, ("--includes",)
+    common = repository.ask("rev-parse", "--path-format=absolute", "--git-common-dir")
+    for file in sorted((Path(common) / "modules").rglob("config")) if common else ():
+        if file.is_file():
+            yield repository, ("--file", str(file), "--includes")
+    rows = repository.ask("ls-files", "-z", "--stage") or ""
+    for path in (row.partition("\t")[2] for row in rows.split("\0") if row.startswith(_SUBMODULE)):
+        if (repository.folder / path / ".git").exists():
+            yield from _settings_of(Repository(repository.folder / path))
 
 
 class GitError(Exception):

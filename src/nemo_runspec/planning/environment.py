@@ -12,9 +12,9 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
-from nemo_runspec.redact import HIDDEN, is_weak, secrets_of, without
+from nemo_runspec.redact import HIDDEN, is_secret_variable, is_weak, secrets_of, without
 from nemo_runspec.runspec import Runspec
-from nemo_runspec.secret_names import holds_secret, is_secret_name
+from nemo_runspec.secret_names import is_secret_name
 from nemo_runspec.secrets import find, of_environment
 from nemo_runspec.source import Layer, Source
 
@@ -157,7 +157,7 @@ def _split(
     wanted = [name for name in dict.fromkeys([*listed, *ALWAYS_LOOKED_FOR]) if name not in kept]
     result = JobEnvironment([], [])
     for name, variable in found.items():
-        secret = holds_secret(name, variable.value) or name in wanted
+        secret = is_secret_variable(name, variable.value) or name in wanted
         if not secret and (variable.value or not is_secret_name(name)):
             result.variables.append(variable)
         elif secret and variable.value:

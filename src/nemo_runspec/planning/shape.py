@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.field import problem_with
+from nemo_runspec.field import Field, problem_with
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.profile import one_or_all, type_problem
@@ -67,11 +67,18 @@ def check_types(composition: Composition, env: dict[str, Any], executor: str) ->
             )
         else:
             env[key] = retype(value, fields.fields[key].type)
-            problem = type_problem(key, env[key], fields, composition.source_of(f"run.env.{key}"))
+            place = _of_the_wrong_part(fields.fields[key], env[key], f"run.env.{key}")
+            problem = type_problem(key, env[key], fields, composition.source_of(place))
             if problem is not None:
                 problems.append(problem)
     if problems:
         raise one_or_all("run.env has", problems)
+
+
+def _of_the_wrong_part(declared: Field, value: Any, path: str) -> str:
+    """The path of the key of a table that has a problem by itself; else that of the value."""
+    keys = value if isinstance(value, Mapping) else ()
+    return next((f"{path}.{key}" for key in keys if problem_with(declared, {key: value[key]})), path)
 
 
 def check_plain(composition: Composition, value: Any, path: str = "") -> None:

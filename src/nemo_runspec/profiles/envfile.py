@@ -101,15 +101,20 @@ class EnvFile:
                 return tuple(chain)
             self._require_parent(chain[-1], parent)
             if parent in chain:
-                loop = " -> ".join([*chain[chain.index(parent) :], parent])
-                raise UserError(
-                    f"'extends' goes in a circle: {loop}",
-                    where=self.where(chain[-1], "extends"),
-                    remedy=f"remove one of the {len(chain) - chain.index(parent)} 'extends' lines",
-                )
+                raise self._circle(chain[chain.index(parent) :])
             if parent in self._chains:
                 return (*chain, *self._chains[parent])
             chain.append(parent)
+
+    def _circle(self, members: list[str]) -> UserError:
+        """Profiles that extend each other, told the same way whichever of them is asked for: from the file's first."""
+        start = min(range(len(members)), key=lambda n: self.profiles.index(members[n]))
+        loop = [*members[start:], *members[: start + 1]]
+        return UserError(
+            f"'extends' goes in a circle: {' -> '.join(loop)}",
+            where=self.where(loop[0], "extends"),
+            remedy=f"remove one of the {len(members)} 'extends' lines",
+        )
 
     def _require_parent(self, child: str, parent: Any) -> None:
         where = self.where(child, "extends")

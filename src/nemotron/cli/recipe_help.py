@@ -9,6 +9,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.regular import read_regular
 from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:
@@ -86,9 +87,10 @@ def _configs(recipe: Recipe) -> list[tuple[str, str]]:
 def _summary(recipe: Recipe, name: str) -> str:
     """The comment a config begins with."""
     try:
-        first = (recipe.config_dir / f"{name}.yaml").read_text(encoding="utf-8").lstrip().splitlines()
+        text = read_regular(recipe.config_dir / f"{name}.yaml", follow=True).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
+    first = text.lstrip().splitlines()
     return first[0].lstrip("# ").strip() if first and first[0].startswith("#") and "@package" not in first[0] else ""
 
 

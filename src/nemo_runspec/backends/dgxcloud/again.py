@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from nemo_runspec.backends.dgxcloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.errors import UserError
+from nemo_runspec.regular import read_json
 from nemo_runspec.remote.provider import Handle
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -55,7 +55,7 @@ def sent(folder: Path) -> dict[str, Any]:
     """
     file = folder / PAYLOAD
     try:
-        payload = json.loads(file.read_text(encoding="utf-8"))
+        payload = read_json(file)
         return {**payload, "spec": dict(payload["spec"])}
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError("the workload that was sent is not there any more", where=str(file)) from None

@@ -21,8 +21,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
-from nemo_runspec.redact import HIDDEN
-from nemo_runspec.secret_names import holds_secret
+from nemo_runspec.redact import HIDDEN, is_secret_variable
 
 _ACCESS: tuple[Field, ...] = (
     Field("base_url", "str", "run:ai API, such as https://example.com/api/v1.", required=True, nemo_run="base_url"),
@@ -271,7 +270,7 @@ def _without_reference(env: Mapping[str, Any]) -> list[str]:
     """Secrets the job is to have, and run:ai is not said to keep. A workload's own variables are shown to everyone."""
     kept = env.get("secret_vars") or {}
     variables = (env.get("env_vars") or {}).items()  # a plan has hidden the secrets among them
-    listed = [*(env.get("secrets") or ()), *(k for k, v in variables if v == HIDDEN or holds_secret(k, v))]
+    listed = [*(env.get("secrets") or ()), *(k for k, v in variables if v == HIDDEN or is_secret_variable(k, v))]
     if env.get("inputs") or env.get("outputs"):
         listed += lacking(kept)
     return [name for name in dict.fromkeys(listed) if name not in kept]

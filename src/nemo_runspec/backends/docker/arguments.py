@@ -12,7 +12,7 @@ from typing import Any
 
 from nemo_runspec.backends.storage import READ_ONLY, StorageMount, mounts_of_words, tables
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.secret_names import holds_secret
+from nemo_runspec.redact import is_secret_variable
 
 _OURS = "nemotron reads the container's output and end, and removes it then"
 REFUSED: Mapping[str, tuple[str, str]] = {
@@ -62,7 +62,7 @@ def _secrets(environment: Any) -> list[UserError]:
             remedy=f'put it into env_vars, or export it and list it: secrets = ["{name}"]',
         )
         for name, value in _table(environment).items()
-        if holds_secret(str(name), value)
+        if is_secret_variable(str(name), value)
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from nemo_runspec.backends.lepton.render import PAYLOAD
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.cloud.pod.program import ATTEMPT_VARIABLE
 from nemo_runspec.errors import UserError
+from nemo_runspec.regular import read_json
 from nemo_runspec.remote.provider import Handle
 
 
@@ -49,7 +49,7 @@ def further(handle: Handle) -> dict[str, Any]:
 def _sent(folder: Path) -> dict[str, Any]:
     file = folder / PAYLOAD
     try:
-        payload = json.loads(file.read_text(encoding="utf-8"))
+        payload = read_json(file)
     except (OSError, ValueError):
         raise UserError("what was sent to Lepton is not kept", where=str(file), remedy="nemotron jobs retry") from None
     if not isinstance(payload, dict) or not section(payload, "metadata") or not section(payload, "spec"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import user_home
+from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.transport.loopback import require_tls
 
 GATEWAY = "https://gateway.dgxc-lepton.nvidia.com/api/v2/workspaces"
@@ -79,7 +80,8 @@ def _origin(url: str, stored: Mapping[str, Any]) -> str:
 
 
 def _stored(record: Mapping[str, Any], workspace: str) -> Mapping[str, Any]:
-    found = (record.get("workspaces") or {}).get(workspace)
+    known = record.get("workspaces")
+    found = known.get(workspace) if isinstance(known, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
@@ -87,15 +89,18 @@ def _record() -> Mapping[str, Any]:
     """The login file's content; empty where there is none. Raises `UserError` where it cannot be read."""
     file = record_file()
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_regular(file, follow=True).decode("utf-8")
     except FileNotFoundError:
         return {}
+    except NotRegular as error:
+        why = f"Lepton's login file cannot be read: {error.strerror}"
+        raise UserError(why, where=str(file), remedy=_SET) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"Lepton's login file cannot be read: {error}", where=str(file), remedy=_SET) from None
     import yaml
 
     try:
         content = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         raise UserError("Lepton's login file is no YAML", where=str(file), remedy=_SET) from None
     return content if isinstance(content, Mapping) else {}

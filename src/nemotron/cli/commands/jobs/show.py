@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.remote.diagnosis import rows_of
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, one_line, print_json, took
@@ -97,8 +98,15 @@ def _print_scripts(folder: Path) -> int:
         raise UserError("this job has no scripts", where=str(folder))
     for path in found:
         print(paint(f"--- {path.name} ---", "cyan"))
-        print(path.read_text(encoding="utf-8", errors="replace"))
+        print(_text_of(path))
     return 0
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_regular(path).decode("utf-8", "replace")
+    except NotRegular as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}", where=str(path)) from None
 
 
 def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:

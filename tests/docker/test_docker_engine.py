@@ -22,6 +22,12 @@ from waiting import until
 from nemo_runspec.backends.docker.engine import connect, refused
 from nemo_runspec.errors import UserError
 
+HURRIED = """\
+from nemo_runspec.backends.docker import work
+work._SECONDS_OF_DOUBT = 5.0
+"""
+"""A minute without an engine is five seconds."""
+
 
 @pytest.fixture
 def box(project: Project) -> Project:
@@ -114,7 +120,9 @@ class TestAnEngineThatGoesAway:
 
     def start(self, box: Project, engine: Engine) -> tuple[Any, Project]:
         box.write("main.py", "import time; print('up', flush=True); time.sleep(600)")
-        box = replace(box, extra={"DOCKER_HOST": engine.host})
+        (box.folder / "hurried").mkdir()
+        (box.folder / "hurried" / "sitecustomize.py").write_text(HURRIED)
+        box = replace(box, extra={"DOCKER_HOST": engine.host, "PYTHONPATH": str(box.folder / "hurried")})
         child = support.start(box, "run", "./main.py", "--run", "box")
         until(lambda: any(b"up" in log.read_bytes() for log in (box.state / "jobs").glob("*/logs/job.log")))
         return child, box

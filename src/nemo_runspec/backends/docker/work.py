@@ -23,8 +23,8 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _LOOKS = 3
 """Looks, one after the other, that must not find a container before it is believed to be gone."""
 
-_SECONDS_WITHOUT_ENGINE = 15.0
-"""How long an engine may be away, as while it is restarted, before a job is given up."""
+_SECONDS_OF_DOUBT = 60.0
+"""How long an engine may be away, as while it is restarted, or deny a container whose output goes on."""
 
 _SECONDS_TO_ANSWER = 10.0
 _SECONDS_TO_REMOVE = 120.0
@@ -56,6 +56,7 @@ class ContainerWork:
         self._layout = JobLayout(str(folder))
         self._status: int | None = None
         self._missed = 0
+        self._missed_since: float | None = None
         self._looked = 0.0
         self._away_since: float | None = None
         self._closed = False
@@ -125,10 +126,16 @@ class ContainerWork:
             return self._without_engine(now)
         self._away_since = None
         if known is None:
-            self._missed += 1
-            return KILLED if self._missed >= _LOOKS else None
-        self._known, self._missed = known, 0
+            return self._without_container(now)
+        self._known, self._missed, self._missed_since = known, 0, None
         return int(known["State"]["ExitCode"]) if has_ended(known) else None
+
+    def _without_container(self, now: float) -> int | None:
+        """The exit status of one that was removed; None for some time. One whose output goes on is hardly gone."""
+        self._missed += 1
+        self._missed_since = now if self._missed_since is None else self._missed_since
+        sure = self._output.ended or now - self._missed_since >= _SECONDS_OF_DOUBT
+        return KILLED if sure and self._missed >= _LOOKS else None
 
     def _without_engine(self, now: float) -> int | None:
         """The exit status the job script itself left, if it did; None for some time."""
@@ -136,7 +143,7 @@ class ContainerWork:
         marker = self._marker()
         if marker is not None:
             return marker.exit_code
-        if now - self._away_since < _SECONDS_WITHOUT_ENGINE:
+        if now - self._away_since < _SECONDS_OF_DOUBT:
             return None
         raise EngineLost(
             "the Docker engine was stopped while the job ran, and the job left no exit marker",

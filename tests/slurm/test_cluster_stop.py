@@ -180,7 +180,7 @@ def test_an_id_that_another_job_has_now(slurm_lab_plain: SlurmLab, host: LabHost
     slurm_lab_plain.wait_for(other, state)
     array = slurm_lab_plain.submit("sleep 600", "--array=0-1", "--job-name=another")
     slurm_lab_plain.wait_for(f"{array}_1", "RUNNING")
-    with pytest.raises(UserError, match="'other', which is left alone(.|\n)*squeue --me --states=all --name=train-1"):
+    with pytest.raises(UserError, match=r"(?s)'other', which is left alone.*squeue --me --states=all --name=train-1"):
         (end if hard else ask_to_stop)(host, [Asked(other, name="train-1")], "the test")
     task = {"id": f"{array}_0", "array": "/nowhere", "task": 0, "name": "train-2", "slurm": ""}
     with pytest.raises(UserError, match="that of another job now, 'another', which is left alone"):

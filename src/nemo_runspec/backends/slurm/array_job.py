@@ -157,10 +157,10 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for handle in handles:
         number, _, cluster = str(handle["id"]).partition(";")
         arrays.setdefault(FIELD.join((number.partition("_")[0], cluster, str(handle["array"]))), []).append(handle)
-    lines = [
-        f"{key}{FIELD}{' '.join(str(h['task']) for h in some)}{FIELD}{slurm_of(some[0])}{FIELD}{some[0]['name']}\n"
-        for key, some in arrays.items()
-    ]
+    lines = []
+    for key, some in arrays.items():
+        tasks, name = " ".join(str(handle["task"]) for handle in some), str(some[0].get("name") or "")
+        lines.append(FIELD.join((key, tasks, slurm_of(some[0]), name)) + "\n")
     script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, _program()))
     done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
     answer = {section.name: section for section in read_sections(done.text)}
@@ -171,7 +171,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
             raise UserError(
                 f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
                 where=host.name,
-                remedy=remedy_of(said, str(some[0]["name"])),
+                remedy=remedy_of(said, str(some[0].get("name"))),
             )
 
 

@@ -34,7 +34,7 @@ print("last line", flush=True)
 sys.exit(int(os.environ.get("CODE", "0")))
 """
 
-STRAYS = ("404", "garbage", "empty", "null", "list", "object", "word")
+STRAYS = ("404", "400", "410", "garbage", "empty", "null", "list", "object", "word")
 """Ways in which an answer says nothing, or something that is not so."""
 
 
@@ -246,6 +246,20 @@ class Absences:
         told = away.ended(child)
         assert told.code == 7, told.err
         assert told.out.count("last line") == 1
+
+    @pytest.mark.parametrize("status", ["400", "405", "410", "451"])
+    def test_an_attached_run_outlives_a_refusal_of_something_between(self, away: Away, status: str):
+        """A gateway that takes no question for a moment says nothing of the job."""
+        child = away.attached(7)
+        until(away.alive, "its container")
+        name = until(lambda: [each.name for each in (away.site.project.state / "jobs").iterdir()], "its record")[0]
+        until(lambda: away.site.record(name)["states"][-1]["state"], name, lambda state: state == "running")
+        for match in (away.path.format(id=away.id(name)), away.listed):
+            away.odd(match, status)
+        away.opened()
+        told = away.ended(child)
+        assert told.code == 7, told.err
+        assert away.faults[0].times == 0, "it was never refused"
 
     def test_who_waits_finds_out_by_himself_that_it_is_gone(self, away: Away, tmp_path: Path):
         name = away.started()

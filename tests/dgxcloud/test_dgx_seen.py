@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labs.runai.model import LabPod, Workload
@@ -126,3 +127,21 @@ def test_the_namespace_is_the_projects_own():
     assert namespace_of({"project": "p", "namespace": "ours"}, {"namespace": "theirs"}) == "ours"
     assert namespace_of({"project": "p"}, {"namespace": "theirs"}) == "theirs"
     assert namespace_of({"project": "p"}) == "runai-p"
+
+
+@pytest.mark.parametrize("others", [0, 4])
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "", "null", {}, 0])
+def test_a_deletion_at_no_time_is_none(runai_lab: RunaiLab, others: int, time: object):
+    """Servers written in Go say a time that is not set as the year 1."""
+    made = workload(runai_lab, "job-x", "Running")
+    more = (workload(runai_lab, f"job-{n}", "Running") for n in range(others))
+    asked = [{**each, "stopped_by": "me"} for each in of(runai_lab, made, *more)]
+    runai_lab.fault("GET /workloads*", "changed", times=None, change=lambda answer: _deleted(answer, time))
+    assert {seen.state for seen in look(api_of(runai_lab), asked)} == {"running"}
+
+
+def _deleted(answer: Any, time: object) -> Any:
+    rows = answer.get("workloads")
+    return (
+        {**answer, "workloads": [{**row, "deletedAt": time} for row in rows]} if rows else {**answer, "deletedAt": time}
+    )

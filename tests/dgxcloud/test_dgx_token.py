@@ -130,3 +130,30 @@ def _encoded(claims: dict[str, float]) -> str:
     from base64 import urlsafe_b64encode
 
     return urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("status", ["302", "405", "410", "451"])
+def test_a_refusal_of_something_between_says_nothing_of_the_credentials(runai_lab: RunaiLab, status: str):
+    """It may pass, so that nobody stops waiting for a job by it; nor is anybody to look at good credentials."""
+    runai_lab.fault("POST /token", status)
+    with pytest.raises(Unreachable) as caught:
+        api_of(runai_lab).projects()
+    assert "credentials" not in str(caught.value).partition("fix:")[0].replace("may hold credentials", "")
+    assert f"HTTP {status}" in str(caught.value)
+    assert api_of(runai_lab).projects()
+
+
+def test_an_api_that_was_there_is_not_gone_by_one_answer(runai_lab: RunaiLab):
+    """A 404 where a token was taken before is a gateway's; at first it is a wrong base_url."""
+    token_module._TAKEN.clear()
+    runai_lab.fault("POST /token", "404", times=2)
+    with pytest.raises(UserError, match="there is no run:ai API") as caught:
+        api_of(runai_lab).projects()
+    assert not caught.value.transient
+    runai_lab.quiet_faults()
+    api = api_of(runai_lab)
+    assert api.projects()
+    runai_lab.fault("POST /token", "404")
+    api._token.refused(api._token.value())
+    with pytest.raises(Unreachable):
+        api.projects()

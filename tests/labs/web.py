@@ -101,7 +101,9 @@ class WebLab:
                 connection with it); `halved` (it is done; half of the answer, as a whole one); `says` (200 and
                 `body`, nothing is done); `says_after` (it is done first); `changed` (it is done; the JSON of the
                 answer is what `change` makes of it); `emptied` (it is done, and the page that is answered has no
-                rows), `rowless` (and says how many there are), `lacking` (it lacks its first row).
+                rows), `rowless` (and says how many there are), `lacking` (it lacks its first row); `drip` (nothing is
+                done, and the answer comes byte by byte, one in `seconds`, by default 0.05, without an end), `endless`
+                (as fast as it can), each with `_after` done first.
             times: how many calls; None is all.
             after: how many that match pass before.
             retry_after: seconds for the header of that name.

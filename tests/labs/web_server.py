@@ -221,7 +221,28 @@ def _changed(answer: Answer, fault: Fault) -> Answer:
     return Answer(answer.status, body, {"Content-Type": "application/json"})
 
 
-_REPLACED: Mapping[str, Callable[[Answer, Fault], Answer]] = {"says": _says, "halved": _halved, "changed": _changed}
+def _dripping(answer: Answer, fault: Fault) -> Answer:
+    return Answer(200, _spaces(1, 0.05 if fault.seconds < 0 else fault.seconds), {"Content-Type": "application/json"})
+
+
+def _endless(answer: Answer, fault: Fault) -> Answer:
+    return Answer(200, _spaces(1 << 20, 0.0), {"Content-Type": "application/json"})
+
+
+def _spaces(size: int, pause: float) -> Iterator[bytes]:
+    """A body that does not end before its reader goes away."""
+    while True:
+        yield b" " * size
+        time.sleep(pause)
+
+
+_REPLACED: Mapping[str, Callable[[Answer, Fault], Answer]] = {
+    "says": _says,
+    "halved": _halved,
+    "changed": _changed,
+    "drip": _dripping,
+    "endless": _endless,
+}
 
 
 def _encoded(answer: Answer) -> tuple[bytes | Iterator[bytes], dict[str, str]]:

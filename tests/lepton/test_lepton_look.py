@@ -168,3 +168,28 @@ def test_a_state_that_nobody_knows_is_shown(lepton_lab):
 def test_payloads_of_the_kit_are_taken(lepton_lab):
     """Guards the tests above: what they send is what the server accepts."""
     assert api_of(lepton_lab).create(body_of(new_name()))["metadata"]["id"]
+
+
+@needs_mounts
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_success_of_which_a_node_tells_otherwise(lepton_lab, nodes):
+    """Lepton's word against that of a node whose command has failed: that one was there."""
+    script = f'[ "$LEPTON_JOB_WORKER_INDEX" = {nodes - 1} ] && {{ {end(9)}; }}; {end(0)}'
+    job, handle = run(lepton_lab, script, nodes=nodes)
+    job.wait_for("Completed", "Failed")
+    lepton_lab.fault("GET /jobs/*", "changed", times=None, change=_completed)
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.exit_code) == ("failed", 9)
+
+
+def _completed(answer):
+    return {**answer, "status": {**answer["status"], "state": "Completed"}} if "status" in answer else answer
+
+
+@pytest.mark.parametrize("status", [{}, None])
+def test_a_status_that_is_empty_is_that_of_no_queue(lepton_lab, status):
+    """A job that runs does not wait again as an answer lacks its status."""
+    [handle] = planted(lepton_lab, 1, "Running")
+    lepton_lab.fault("GET /jobs/*", "changed", change=lambda answer: {**answer, "status": status})
+    [seen] = look(api_of(lepton_lab), [handle])
+    assert (seen.state, seen.facts.get("phase") or "") == ("unknown", "")

@@ -32,7 +32,7 @@ JOB = "train-1121-abcd-9x8y"
         ({"state": "Archived", "failed": 1, "succeeded": 1}, "failed"), ({"state": "Archived"}, "lost"),
         ({"state": "Archived", "failed": 1, "succeeded": 2}, "succeeded"),
         ({"state": "Archived", "job_history": [{"state": "Failed"}, {"state": "Completed"}]}, "succeeded"),
-        ({"state": "Archived", "job_history": [{"state": "Failed"}]}, "failed"), ({}, "queued"),
+        ({"state": "Archived", "job_history": [{"state": "Failed"}]}, "failed"), ({}, "unknown"),
     ],
 )  # fmt: skip
 def test_states(status, state):

@@ -147,3 +147,18 @@ def test_over_ssh(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path):
         assert wait(login, Asked(first.id, plan.job_dir), "running").state == "running"
         ask_to_stop(login, [Asked(first.id, plan.job_dir)], "the test")
         assert wait(login, Asked(first.id, plan.job_dir)).state == "cancelled"
+
+
+@pytest.mark.parametrize("squeue", ["exit 1", "exit 0", "echo"])
+def test_two_numbers_and_a_squeue_that_does_not_say_which(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, squeue: str):
+    """Neither is believed before the job's name confirms it: the other one may be a job that runs."""
+    bystander = slurm_lab.submit("sleep 600")
+    site, seen = tmp_path / "site", tmp_path / "asked"
+    site.mkdir()
+    command(site / "sbatch", f'echo {bystander}; /usr/bin/sbatch "$@"; touch {seen}')
+    once = f"[ -e {seen} ] && [ ! -e {seen}.twice ] && {{ touch {seen}.twice; {squeue}; exit; }}"
+    command(site / "squeue", f'{once}\nexec /usr/bin/squeue "$@"')
+    first = submit(LabHost(slurm_lab, str(site)), job_of(plan), pauses=(0.0, 0.0), sleep=lambda _: None)
+    assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
+    assert first.id != bystander
+    assert Path(plan.job_dir, ".slurm_id").read_text() == f"{first.id}\n"

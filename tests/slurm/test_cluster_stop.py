@@ -12,9 +12,11 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from waiting import until
 
+from nemo_runspec.backends.slurm.array_job import stop as stop_tasks
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.transport.base import Host
 
@@ -168,3 +170,23 @@ def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: P
     end(host, [Asked(array)], "a test")
     until(lambda: {job.state for job in look(host, asked).values()} == {"cancelled"}, "the end of all")
     assert look(host, [Asked(array)])[array].state == "cancelled"
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_an_id_that_another_job_has_now(slurm_lab_plain: SlurmLab, host: LabHost, hard: bool, state: str):
+    """As after a cluster has lost its state: ids begin anew. Another job is never stopped."""
+    other = slurm_lab_plain.submit("sleep 600", *(["--hold"] if state == "PENDING" else []), "--job-name=other")
+    slurm_lab_plain.wait_for(other, state)
+    array = slurm_lab_plain.submit("sleep 600", "--array=0-1", "--job-name=another")
+    slurm_lab_plain.wait_for(f"{array}_1", "RUNNING")
+    with pytest.raises(UserError, match=r"(?s)'other', which is left alone.*squeue --me --states=all --name=train-1"):
+        (end if hard else ask_to_stop)(host, [Asked(other, name="train-1")], "the test")
+    task = {"id": f"{array}_0", "array": "/nowhere", "task": 0, "name": "train-2", "slurm": ""}
+    with pytest.raises(UserError, match="that of another job now, 'another', which is left alone"):
+        stop_tasks(host, [task], "the test", hard=hard)
+    assert [slurm_lab_plain.state(id) for id in (other, f"{array}_0")] == [state, "RUNNING"]
+    stop_tasks(host, [{**task, "name": "another"}], "the test", hard=True)
+    end(host, [Asked(other, name="other")], "the test")
+    slurm_lab_plain.wait_for(other, "CANCELLED")
+    slurm_lab_plain.wait_for(f"{array}_0", "CANCELLED")

@@ -21,6 +21,7 @@ from waiting import LONG, until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.body import Limits
 from nemo_runspec.transport.web import NotKnown, Refused, Web
 
 SHORT = 0.5
@@ -152,6 +153,27 @@ def test_what_was_not_done_or_may_be_done_twice_is_done_again(shop, web, kind, r
     shop.fault("POST /things", kind, times=1)
     assert web().post("/things", {"name": "x"}, repeatable=repeatable) == {"id": 1}
     assert shop.made == [{"name": "x"}]
+
+
+@pytest.mark.parametrize("kind", ["drip", "endless"])
+def test_an_answer_that_does_not_end(shop, web, kind):
+    """It is given up after a time, or a size, however much of it comes meanwhile; a change may have been made."""
+    slow = web(patience=0.1, limits=Limits(0.5, 1 << 22))
+    shop.fault("* /things", kind, times=None)
+    with pytest.raises(Unreachable, match="its answer does not end"):
+        slow.get("/things")
+    with pytest.raises(NotKnown, match="its answer does not end"):
+        slow.post("/things", {"name": "a"})
+    shop.quiet_faults()
+    assert slow.get("/things") == {"made": [], "who": "Bearer t0ken"}
+
+
+def test_an_answer_that_takes_its_time(shop, web):
+    """Nothing of it is lost, and its connection is used again."""
+    shop.made = [{"name": "x" * 5_000_000}]
+    steady = web()
+    for _ in range(2):
+        assert steady.get("/things")["made"] == shop.made
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from nemo_runspec.transport.web import NotKnown, Refused
+from nemo_runspec.errors import UserError
+from nemo_runspec.transport.web import Malformed, NotKnown, Refused
 
 T = TypeVar("T")
+
+_OWN = frozenset({401, 403, 404})
+"""Statuses by which a platform itself answers whoever asks how a job is."""
 
 PAUSES: Sequence[float] = (0.5, 3.0)
 """Seconds before each further try."""
@@ -32,6 +36,14 @@ def with_fresh_credentials(ask: Callable[[], T], renew: Callable[[], object]) ->
         time.sleep(pause)
         renew()
     return ask()
+
+
+def about_a_job(error: Refused) -> UserError:
+    """A refusal of the question how a job is: the platform's own, or that of something on the way to it.
+
+    Every other status, such as a gateway's 400 or 410, says nothing about a job, and may pass.
+    """
+    return error if error.status in _OWN else Malformed(error.what, where=error.where, remedy=error.remedy)
 
 
 def until_it_makes_sense(act: Callable[[], object]) -> None:

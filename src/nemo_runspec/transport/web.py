@@ -19,6 +19,7 @@ from urllib.parse import urljoin
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.body import Endless, Limits, body_of
 from nemo_runspec.transport.reading import parsed
 
 _FIRST, _LONGEST = 0.5, 15.0
@@ -97,6 +98,7 @@ class Web:
         base: URL that paths are added to. `name`: of the platform, for a person.
         headers: called for every request, so that a token may be renewed.
         timeout: seconds without a byte. `patience`: seconds in all for what may pass by itself.
+        limits: of an answer's body.
 
     Attributes:
         calls: how many requests were made. `say`: told, once, that a request is made again, for a person who waits.
@@ -111,6 +113,7 @@ class Web:
         timeout: float = 30.0,
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
+        limits: Limits | None = None,
     ) -> None:
         self.base = base.rstrip("/")
         self.name = name
@@ -120,6 +123,7 @@ class Web:
         self._timeout = timeout
         self._patience = patience
         self._sleep = sleep
+        self._limits = limits or Limits()
         self._session: Any = None
         self._ahead: float | None = None
 
@@ -219,7 +223,11 @@ class Web:
                 timeout=self._timeout,
                 auth=_keep,
                 allow_redirects=method == "GET",
+                stream=True,
             )
+            content = body_of(answer, self._limits)
+        except Endless:
+            raise _Passing("its answer does not end", not_done=False) from None
         except requests.exceptions.SSLError as error:
             raise UserError(
                 f"{self.name}: its certificate is not trusted: {_short(_without_secrets(str(error), url))}",
@@ -242,7 +250,7 @@ class Web:
         told = _date(answer.headers.get("Date"))
         if told is not None:
             self._ahead = told - time.time()
-        return Reply(answer.status_code, answer.headers, answer.content, _shown(url), secret)
+        return Reply(answer.status_code, answer.headers, content, _shown(url), secret)
 
     def _checked(self, reply: Reply) -> Reply:
         if reply.status < 300:

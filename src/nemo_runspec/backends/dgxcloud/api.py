@@ -14,7 +14,7 @@ from typing import Any
 from nemo_runspec.backends.dgxcloud.answers import no_such_list, page_of, rows_of, told, workload_of
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
-from nemo_runspec.cloud.renewal import until_it_makes_sense, with_fresh_credentials
+from nemo_runspec.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.loopback import require_tls
@@ -113,7 +113,10 @@ class RunaiApi:
         Raises:
             Malformed: what run:ai answers is not that workload.
         """
-        return workload_of(self._ask("GET", f"/workloads/{id}"), id)
+        try:
+            return workload_of(self._ask("GET", f"/workloads/{id}"), id)
+        except Refused as error:
+            raise about_a_job(error) from None
 
     def workload(self, kind: str, id: str) -> Row:
         """One workload with its spec; its phase is `actualPhase` here."""
@@ -137,9 +140,7 @@ class RunaiApi:
         try:
             yield from self._pages("/workloads", "workloads", params)
         except Refused as error:
-            if error.status != 404:
-                raise
-            raise no_such_list(error) from None
+            raise (no_such_list(error) if error.status == 404 else about_a_job(error)) from None
 
     def suspend(self, kind: str, id: str) -> None:
         """Stops a workload; run:ai keeps its record. Twice is as once."""

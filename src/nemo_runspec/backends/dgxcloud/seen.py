@@ -298,7 +298,7 @@ def _project(handle: Handle) -> str:
 
 def _after_deletion(handle: Handle, row: Row, found: Meaning) -> Meaning:
     """A workload that was deleted while it ran ended by that; one that was over before keeps its end."""
-    if not row.get("deletedAt") or is_over(found.state):
+    if moment(row.get("deletedAt")) is None or is_over(found.state):
         return found
     if handle.get("stopped_by"):
         return Meaning("cancelled", "", "deleted from run:ai")

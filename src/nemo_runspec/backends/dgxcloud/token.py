@@ -13,7 +13,7 @@ from nemo_runspec.cloud.renewal import with_fresh_credentials
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import number, parsed, table, text
-from nemo_runspec.transport.web import Refused, Web
+from nemo_runspec.transport.web import Malformed, Refused, Web
 
 _MARGIN = 60.0
 """Seconds before its end at which a token is no longer used; at most a tenth of its life."""
@@ -21,6 +21,8 @@ _MARGIN = 60.0
 _REMEDY = (
     "look at client_id and client_secret of the profile, or make a new application in run:ai (Access, Applications)"
 )
+_OF_CREDENTIALS = frozenset({400, 401, 403})
+"""Statuses by which run:ai refuses credentials, or their spelling. Others are of something between here and there."""
 
 
 class _Spelling(NamedTuple):
@@ -91,12 +93,13 @@ def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
         UserError: the credentials are not taken. Unreachable: no answer, or one that makes no sense.
     """
     ask = partial(_in_any_spelling, web, client_id, client_secret)
-    if (web.base, client_id, hash(client_secret)) in _TAKEN:  # then one refusal may be a stray one
+    taken = (web.base, client_id, hash(client_secret)) in _TAKEN
+    if taken:  # then one refusal may be a stray one
         ask = partial(with_fresh_credentials, ask, _nothing)
     try:
         answer = ask()
     except Refused as error:
-        raise _explained(error, web) from None
+        raise _explained(error, web, taken=taken) from None
     _TAKEN.add((web.base, client_id, hash(client_secret)))
     return answer
 
@@ -129,7 +132,11 @@ def _asked(web: Web, body: dict[str, str]) -> Any:
         raise Unreachable(error.what, where=error.where, remedy="see base_url, or try again later") from None
 
 
-def _explained(error: Refused, web: Web) -> UserError:
+def _explained(error: Refused, web: Web, *, taken: bool) -> UserError:
+    """What a refusal says of the credentials. `taken`: they were accepted before, so that there is such an API."""
+    if error.status not in _OF_CREDENTIALS and (taken or error.status != 404):
+        remedy = error.remedy or "see base_url, and proxies on the way, or try again later"
+        return Malformed(error.what, where=error.where, remedy=remedy)
     if error.status == 404:
         return UserError("there is no run:ai API at base_url", where=web.base, remedy="it ends in /api/v1, mostly")
     what = f"run:ai does not accept the application's credentials (HTTP {error.status})"

@@ -33,6 +33,9 @@ _SECONDS_WITHOUT_ENGINE = 15.0
 _SECONDS_TO_END = 2.0
 """How long after the end of its output a container ends; one that goes on has lost the engine that listened to it."""
 
+_SECONDS_OF_DOUBT = 60.0
+"""How long an engine that was there all the time may deny a container whose output goes on."""
+
 _SECONDS_TO_ANSWER = 10.0
 _SECONDS_TO_REMOVE = 120.0
 
@@ -63,6 +66,7 @@ class ContainerWork:
         self._layout = JobLayout(str(folder))
         self._status: int | None = None
         self._missed = 0
+        self._missed_since: float | None = None
         self._looked = 0.0
         self._absent: dict[str, Any] | None = None
         self._away_since: float | None = None
@@ -159,16 +163,19 @@ class ContainerWork:
         self._away_since, self.doubt = None, ""
         if known is None:
             return self._without_container(now)
-        self._known, self._missed, self._absent = known, 0, None
+        self._known, self._missed, self._missed_since, self._absent = known, 0, None, None
         if has_ended(known):
             return int(known["State"]["ExitCode"])
         self._is_cut = self._is_cut or (self._ended_at is not None and not self._is_ending(now))
         return None
 
     def _without_container(self, now: float) -> int | None:
+        """The exit status of one that was removed; None for some time. One whose output goes on is hardly gone."""
         self._missed += 1
+        self._missed_since = now if self._missed_since is None else self._missed_since
         if not self._was_away:
-            return KILLED if self._missed >= _LOOKS else None
+            sure = self._output.ended or now - self._missed_since >= _SECONDS_OF_DOUBT
+            return KILLED if sure and self._missed >= _LOOKS else None
         marker = self._marker()
         if marker is not None:
             return marker.exit_code

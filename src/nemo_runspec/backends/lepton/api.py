@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nemo_runspec.backends.lepton.credentials import Login, find_login
-from nemo_runspec.cloud.renewal import until_it_makes_sense, with_fresh_credentials
+from nemo_runspec.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table as _table
@@ -76,7 +76,7 @@ class LeptonApi:
             answer = self._get(f"/jobs/{_word(id)}", {"job_query_mode": ALL})
         except Refused as error:
             if error.status != 404:
-                raise
+                raise about_a_job(error) from None
             return None
         if not isinstance(answer, dict) or id_of(answer) != id or not _is_table(answer.get("status")):
             raise _malformed(self, f"/jobs/{id}", "is not that job")
@@ -107,7 +107,7 @@ class LeptonApi:
             answer = self._get("/jobs", params)
         except Refused as error:
             if error.status != 404:
-                raise
+                raise about_a_job(error) from None
             raise _malformed(self, "/jobs", "is that there is no such list (HTTP 404)") from None
         rows = _rows_of_page(answer)
         if rows is None:

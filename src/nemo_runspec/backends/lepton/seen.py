@@ -242,10 +242,11 @@ def _missing_nodes(handle: Handle, ends: Iterable[int]) -> set[int]:
 def _is_worth_waiting(api: LeptonApi, aside: Aside, handle: Handle, told: Told) -> bool:
     """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
 
-    A job that was stopped may have had no pods at all, and one of long ago has no late lines.
+    A job that was stopped may have had no pods at all, and one of long ago has no late lines. A node of a success that
+    tells of a failure may have been started again, and ended well.
     """
-    ended, missing = times_of(told.job)[1], _missing_nodes(handle, told.ends)
-    state = meaning_of(told.job).state
+    ended, state = times_of(told.job)[1], meaning_of(told.job).state
+    missing = _missing_nodes(handle, (n for n, end in told.ends.items() if state != "succeeded" or not end.exit_code))
     if not missing or state == "cancelled" or ended is None or api.web.time() - ended >= _LATE:
         return False
     gone = {each.index for each in _pods(api, aside, handle) if is_lost(each)} if state == "failed" else set()
@@ -277,13 +278,14 @@ def _began(api: LeptonApi, id: str) -> float | None:
 
 
 def _by_ends(meaning: Meaning, told: Told, nodes: int) -> Meaning:
-    """What the nodes themselves say counts where the platform does not say how a job ended."""
+    """What the nodes themselves say counts where the platform does not say how a job ended, or calls it a success."""
+    failed = any(end.exit_code for end in told.ends.values())
+    if failed and meaning.state in ("lost", "succeeded"):
+        return Meaning("failed")
     if meaning.state == "lost" and told.unread:
         return Meaning("unknown", reason=f"{meaning.reason}; {told.unread}")
     if meaning.state != "lost" or not told.ends:
         return meaning
-    if any(end.exit_code for end in told.ends.values()):
-        return Meaning("failed")
     return Meaning("succeeded") if len(told.ends) >= nodes else meaning
 
 

@@ -60,7 +60,7 @@ def meaning_of(job: Mapping[str, Any]) -> Meaning:
     if word == "Running" and _lacks_pods(status):
         return STATES["Starting"]
     if not word:
-        return Meaning("queued", "queue") if not status else Meaning("unknown", reason="Lepton does not say its state")
+        return Meaning("unknown", reason="Lepton does not say its state")
     return STATES.get(word) or Meaning("unknown", reason=f"Lepton says '{word}', which this version does not know")
 
 

@@ -16,6 +16,7 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAM
 from nemo_runspec.backends.slurm.cluster.holes import fill
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+from nemo_runspec.backends.slurm.cluster.stop import remedy_of
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
 from nemo_runspec.backends.slurm.mounts import send_mounts
 from nemo_runspec.backends.slurm.places import HOME
@@ -156,21 +157,21 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for handle in handles:
         number, _, cluster = str(handle["id"]).partition(";")
         arrays.setdefault(FIELD.join((number.partition("_")[0], cluster, str(handle["array"]))), []).append(handle)
-    lines = [
-        f"{key}{FIELD}{' '.join(str(h['task']) for h in some)}{FIELD}{slurm_of(some[0])}\n"
-        for key, some in arrays.items()
-    ]
+    lines = []
+    for key, some in arrays.items():
+        tasks, name = " ".join(str(handle["task"]) for handle in some), str(some[0].get("name") or "")
+        lines.append(FIELD.join((key, tasks, slurm_of(some[0]), name)) + "\n")
     script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, _program()))
     done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
     answer = {section.name: section for section in read_sections(done.text)}
-    for key in arrays:
+    for key, some in arrays.items():
         section = answer.get(key.split(FIELD)[0])
         if section is None or section.code:
             said = (section.reason if section else done.said) or "Slurm does not answer"
             raise UserError(
                 f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
                 where=host.name,
-                remedy="try again; nothing is done twice",
+                remedy=remedy_of(said, str(some[0].get("name"))),
             )
 
 

@@ -1,5 +1,5 @@
-# Reads lines of ARRAY, CLUSTER, DIRECTORY, task numbers, and the name of the Slurm it is in; `hard` and `by` are set.
-# Answers with what was done for each.
+# Reads lines of ARRAY, CLUSTER, DIRECTORY, task numbers, the name of the Slurm it is in, and the array's own name
+# there; `hard` and `by` are set. Answers with what was done for each.
 # NUMBER...: as scancel and scontrol take them.
 listed() { local IFS=,; echo "[$*]"; }
 
@@ -15,12 +15,12 @@ cancel() {
 }
 
 here=$(slurm_name)
-while IFS=$'\037' read -r id cluster folder wanted slurm; do
+while IFS=$'\037' read -r id cluster folder wanted slurm name; do
   if ! is_job "$id"; then section "$id" 1 "no job id: $id"; continue; fi
   ! is_elsewhere "$id" "$slurm" || continue
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
-  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%K\037%T' < /dev/null
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%K\037%T\037%j' < /dev/null
   code=$?
   if [ "$code" -ne 0 ]; then
     [[ $said$errors != *'Invalid job id specified'* ]] && section "$id" "$code" "$said" "$errors" || section "$id" 0 over
@@ -28,7 +28,8 @@ while IFS=$'\037' read -r id cluster folder wanted slurm; do
   fi
   unset state
   declare -A state=()
-  while IFS=$'\037' read -r number task word; do
+  while IFS=$'\037' read -r number task word called; do
+    [[ $number != "$id" ]] || ! is_another "$id" "$name" "$called" || continue 2
     [[ $number == "$id" && $task =~ ^[0-9]+$ && $word =~ ^($unsettled)$ ]] && state[$task]=$word # else something else was said
   done <<< "$said"
   at_once=() asked=() left=${#state[@]}

@@ -17,7 +17,8 @@ from nemo_runspec.transport.base import Host
 
 def asked(handle: Handle) -> Asked:
     """A handle with an id as the cluster is asked about it."""
-    return Asked(str(handle["id"]), str(handle["job_dir"]), int(handle.get("nodes") or 1), slurm_of(handle))
+    nodes, name = int(handle.get("nodes") or 1), str(handle.get("name") or "")
+    return Asked(str(handle["id"]), str(handle["job_dir"]), nodes, slurm_of(handle), name)
 
 
 def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:

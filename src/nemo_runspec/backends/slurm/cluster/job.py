@@ -16,12 +16,14 @@ class Asked:
         job_dir: where its exit markers are; '' for a job without any.
         nodes: how many of them are due.
         slurm: the name of the Slurm it was submitted to, '' where that is not known.
+        name: its name there, '' where that is not known. Only a job of that name is ever stopped.
     """
 
     id: str
     job_dir: str = ""
     nodes: int = 1
     slurm: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def questions(jobs: Iterable[Asked]) -> bytes:
     lines = []
     for key, job in asked.items():
         number, _, cluster = (_array_of(key) if tasks[_array_of(key)] > 1 else key).partition(";")
-        lines.append(FIELD.join((key.partition(";")[0], cluster, job.job_dir, number, job.slurm)) + "\n")
+        lines.append(FIELD.join((key.partition(";")[0], cluster, job.job_dir, number, job.slurm, job.name)) + "\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 

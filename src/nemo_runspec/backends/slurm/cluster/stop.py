@@ -59,12 +59,19 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
     for job in jobs:
         section = answer.get(key_of(job.id))
         if section is None or section.code:
-            said = section.reason if section else done.said
+            said = (section.reason if section else done.said) or "Slurm does not answer"
             raise UserError(
-                f"job {job.id} cannot be cancelled: {said or 'Slurm does not answer'}",
+                f"job {job.id} cannot be cancelled: {said}",
                 where=host.name,
-                remedy="try again; nothing is done twice",
+                remedy=remedy_of(said, job.name),
             )
+
+
+def remedy_of(said: str, name: str) -> str:
+    """What to do about what kept jobs from being stopped. `name`: of the job, in Slurm."""
+    if "which is left alone" in said:
+        return f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
+    return "try again; nothing is done twice"
 
 
 @lru_cache(maxsize=1)

@@ -1,12 +1,13 @@
-# Reads lines of ID, CLUSTER, DIRECTORY, a word for others, and the name of the Slurm it is in; `hard` and `by` are set.
+# Reads lines of ID, CLUSTER, DIRECTORY, a word for others, the name of the Slurm it is in, and the job's own name there;
+# `hard` and `by` are set.
 # Answers with what was done for each id.
 here=$(slurm_name)
-while IFS=$'\037' read -r id cluster folder _ slurm; do
+while IFS=$'\037' read -r id cluster folder _ slurm name; do
   if ! is_job "$id"; then section "$id;$cluster" 1 "no job id: $id"; continue; fi
   ! is_elsewhere "$id;$cluster" "$slurm" || continue
   where=()
   [ -z "$cluster" ] || where=(--clusters="$cluster")
-  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%T' < /dev/null
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%T\037%j' < /dev/null
   code=$?
   if [ "$code" -ne 0 ] && [[ $said$errors != *'Invalid job id specified'* ]]; then
     section "$id;$cluster" "$code" "$said" "$errors"
@@ -14,8 +15,9 @@ while IFS=$'\037' read -r id cluster folder _ slurm; do
   fi
   alive=
   running=yes
-  while IFS=$'\037' read -r number state; do
+  while IFS=$'\037' read -r number state called; do
     [[ $number == "${id%%_*}" ]] || continue # something else was said
+    ! is_another "$id;$cluster" "$name" "$called" || continue 2
     [[ ! $state =~ ^($unsettled)$ ]] || alive=yes
     [[ $state == RUNNING || ! $state =~ ^($unsettled)$ ]] || running=
   done <<< "$said"

@@ -103,23 +103,28 @@ say_what_exists() {
   section accounts 0 "${said//|/$field}"
 }
 
-# ANSWER: the id in what sbatch said. A site's wrapper may print numbers of its own: that of a job by this name is meant,
-# else, where Slurm does not say, the first. Where none was said, a job by this name is.
+# ANSWER: the id in what sbatch said. A site's wrapper may print numbers of its own: that of a job by this name is meant.
+# Where none was said, a job by this name is. Fails where several were said, and Slurm does not say which it is: another
+# number may be that of another job.
 id_in() {
-  local line named first=
+  local line named ids=()
   named=$(list_named) || named=
   while read -r line; do
     is_id "$line" || continue
-    first=${first:-$line}
     ! grep -q -x -F -e "${line%%;*}" <<< "$named" || { printf '%s\n' "$line"; return; }
+    [ "$line" = "${ids[0]-}" ] || ids+=("$line")
   done <<< "$1"
-  printf '%s\n' "${named:-$first}" | head -n 1
+  [ "$named" ] || [ "${#ids[@]}" -le 1 ] || return 1
+  printf '%s\n' "${named:-${ids[0]-}}" | head -n 1
 }
 
 # CODE: how sbatch ended; it is in `said` what it said.
 take_answer() {
   local id=
-  [ "$1" -ne 0 ] || id=$(id_in "$said")
+  [ "$1" -ne 0 ] || id=$(id_in "$said") || {
+    section busy 1 'sbatch said several numbers, and squeue does not say which of them the job has'
+    return
+  }
   # Kept before it is said: where nobody listens any more, saying it ends this script.
   [ -z "$id" ] || keep_id "$id"
   section made "$1" "${id:-$said}" "$errors"

@@ -44,10 +44,11 @@ def place_artifacts(
     Raises:
         UserError: a `make` that does not exist.
     """
-    root = _root(composition, run_dir, local=local)
     run: dict[str, Any] = {
         item.name: composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
     }
+    uses_store = any(table.get("artifact") and not table.get("path") for table in run.values())
+    root = _root(composition, run_dir, local=local, uses_store=uses_store)
     consumes = inputs_of(spec, run, root, versions, local=local)
     produces = outputs_of(spec, run, root, job, local=local)
     for artifact in (*consumes, *produces):
@@ -59,12 +60,33 @@ def place_artifacts(
     return Placed(consumes, produces, _warnings(composition))
 
 
-def _root(composition: Composition, run_dir: str, *, local: bool) -> str:
+def settled_root(root: str, *, local: bool) -> str:
+    """The folder of the file store as jobs name it; '' for none that is named.
+
+    Raises:
+        UserError: it means another folder to each job, or begins with a user there is not.
+    """
+    if local and root:
+        return str(expand_user(root, "[artifacts] root").absolute())
+    if root and not root.startswith("/"):
+        raise UserError(
+            f"[artifacts] root = '{root}' is no absolute path: where the job runs, each would mean a folder of its own",
+            remedy="write the whole path, as jobs see it, such as /lustre/me/artifacts",
+        )
+    return root
+
+
+def _root(composition: Composition, run_dir: str, *, local: bool, uses_store: bool) -> str:
     """The folder of the file store."""
     named = composition.select("run.artifacts.root")
     root = str(named or f"{run_dir}/artifacts")
-    if local:
-        root = str(expand_user(root, "[artifacts] root").absolute())
+    if local or (named and uses_store):
+        try:
+            root = settled_root(root, local=local)
+        except UserError as error:
+            raise UserError(
+                error.what, where=composition.place("run.artifacts.root") if named else None, remedy=error.remedy
+            ) from None
     if root != named:
         source = composition.source_of("run.artifacts.root") if named else None
         composition.put("run.artifacts.root", root, source or AUTO)

@@ -168,11 +168,12 @@ def test_a_status_without_names_asks_about_what_could_not_be_read(site: Site):
     told = site.nemotron("jobs", "status").succeeds().out
     assert all(name in told for name in (going, *names)) and told.count("exit code not known yet") == 2
     site.lab.quiet_faults()
-    before = len(site.lab.calls)
+    site.lab.calls.clear()
     shown = {job["name"]: job for job in site.nemotron("jobs", "status", "--json").succeeds().json}
     assert [shown[name]["exit_code"] for name in names] == [4, 5]
-    asked = [call.path.rpartition("/")[2] for call in list(site.lab.calls)[before:] if call.method == "GET"]
-    assert [asked.count(name) for name in (going, *names)] == [1, 1, 1]
+    asked = [call.path.rpartition("/")[2] for call in list(site.lab.calls) if call.method == "GET"]
+    ids = [site.record(name)["handle"]["id"] for name in (going, *names)]
+    assert [asked.count(id) for id in ids] == [1, 1, 1], asked
     assert [job["name"] for job in site.nemotron("jobs", "status", "--json").succeeds().json] == [going]
     site.opened(going)
 

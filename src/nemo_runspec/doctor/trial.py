@@ -18,10 +18,10 @@ from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import OPEN_TYPES
 from nemo_runspec.packaging.options import parts_of, set_options
 from nemo_runspec.paths import expanded
+from nemo_runspec.planning.artifacts import settled_root
 from nemo_runspec.planning.environment import as_text, refuse_twice_given
 from nemo_runspec.planning.limits import too_many_gpu_hours
 from nemo_runspec.planning.model import EnvVar, Resources
-from nemo_runspec.planning.placing import settled_root
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.shape import processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of

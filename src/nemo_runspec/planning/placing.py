@@ -9,8 +9,7 @@ from typing import Any
 
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expand_user
-from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
+from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of, settled_root
 from nemo_runspec.planning.model import Artifact
 from nemo_runspec.planning.run_section import AUTO
 from nemo_runspec.runspec import Runspec
@@ -58,22 +57,6 @@ def place_artifacts(
         first = next((a.path for a in produces if a.path), None)
         composition.put("run.output_dir", first or f"{run_dir}/outputs/{job}", AUTO)
     return Placed(consumes, produces, _warnings(composition))
-
-
-def settled_root(root: str, *, local: bool) -> str:
-    """The folder of the file store as jobs name it; '' for none that is named.
-
-    Raises:
-        UserError: it means another folder to each job, or begins with a user there is not.
-    """
-    if local and root:
-        return str(expand_user(root, "[artifacts] root").absolute())
-    if root and not root.startswith("/"):
-        raise UserError(
-            f"[artifacts] root = '{root}' is no absolute path: where the job runs, each would mean a folder of its own",
-            remedy="write the whole path, as jobs see it, such as /lustre/me/artifacts",
-        )
-    return root
 
 
 def _root(composition: Composition, run_dir: str, *, local: bool, uses_store: bool) -> str:

@@ -21,7 +21,6 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
-from nemo_runspec.profiles.profile import placeholders
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.secret_names import holds_secret
 from nemo_runspec.toml import as_toml
@@ -276,7 +275,7 @@ def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[str, ...]:
 
 def _no_address(key: str, url: str) -> str:
     """Why nothing would be sent to an address, as one line; '' for a good one, or one that is still to be filled in."""
-    if not url or placeholders({key: url}, {}):
+    if not url[:1].islower() and not url[:1].isdecimal():  # such as YOUR-URL or <url>, which is said as what it is
         return ""
     try:
         require_encryption(key, url)

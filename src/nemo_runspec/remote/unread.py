@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over, now
 from nemo_runspec.remote.deadlines import as_timed_out
@@ -21,11 +22,13 @@ Found = tuple[JobRecord, "Seen | None"]
 def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dict[str, Found]:
     """Such jobs, and what their platform has just said of them, by name: with what there is to be read by now.
 
-    Raises:
-        UserError: what is left of them cannot be fetched now; the next look does it.
+    Where what is left of them cannot be fetched now they stay as they are; the next look tries again.
     """
     ended = [pair for pair in pairs if _is_end(pair[1])]
-    rests = provider.rest([record.handle for record, _ in ended], [seen for _, seen in ended]) if ended else []
+    try:
+        rests = provider.rest([record.handle for record, _ in ended], [seen for _, seen in ended]) if ended else []
+    except UserError:
+        rests, ended = [], []
     read: dict[str, Found] = {
         record.name: (_corrected(store, record, seen, rest), seen)
         for (record, seen), rest in zip(ended, rests, strict=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +199,12 @@ def _after_quotes(row: str, at: int, quote: str) -> int:
     while len(quote) == 3 and end < at + 5 and row.startswith(quote[0], end):
         end += 1
     return end
+
+
+def as_toml(value: Any) -> str:
+    """A value as a file would have it on one line, for a message."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {as_toml(each)}' for key, each in value.items())} }}" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(as_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False, default=str)

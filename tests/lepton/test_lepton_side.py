@@ -157,6 +157,28 @@ def test_waiting_ends_with_the_job_and_asks_once_more(site: Site):
 
 
 @needs_mounts
+def test_a_status_without_names_asks_about_what_could_not_be_read(site: Site):
+    """Once, together with what goes on: one question. Once it is read the job is not mentioned again."""
+    going = site.run("one", *var(GATE="go"), mode="--batch").succeeds().out.strip()
+    names = [site.run("one", *var(CODE=code), mode="--batch").succeeds().out.strip() for code in (4, 5)]
+    for match in SIDES:
+        site.lab.fault(match, "500", times=None)
+    site.nemotron("jobs", "wait", *names)
+    assert [site.record(name)["exit_code"] for name in names] == [None, None]
+    told = site.nemotron("jobs", "status").succeeds().out
+    assert all(name in told for name in (going, *names)) and told.count("exit code not known yet") == 2
+    site.lab.quiet_faults()
+    site.lab.calls.clear()
+    shown = {job["name"]: job for job in site.nemotron("jobs", "status", "--json").succeeds().json}
+    assert [shown[name]["exit_code"] for name in names] == [4, 5]
+    asked = [call.path.rpartition("/")[2] for call in list(site.lab.calls) if call.method == "GET"]
+    ids = [site.record(name)["handle"]["id"] for name in (going, *names)]
+    assert [asked.count(id) for id in ids] == [1, 1, 1], asked
+    assert [job["name"] for job in site.nemotron("jobs", "status", "--json").succeeds().json] == [going]
+    site.opened(going)
+
+
+@needs_mounts
 @pytest.mark.parametrize("status", ["401", "403"])
 def test_one_refusal_ends_no_attached_run(site: Site, status: str):
     """Whatever was asked: it is asked again, with the login as it is then."""

@@ -110,6 +110,75 @@ def test_env_check_exits_2_and_says_where(nemotron, project):
     assert report.json["errors"][0]["place"] == "env.toml:3 [a]"
 
 
+SLURM = 'executor = "slurm"\naccount = "acme"\n'
+RUNAI = """\
+executor = "dgxcloud"
+client_id = "team"
+client_secret = "${oc.env:DGX_SECRET}"
+project_name = "team"
+container_image = "nemo:1"
+pvc_nemo_run_dir = "/pvc/run"
+pvcs = [{ claimName = "data", path = "/pvc" }]
+"""
+REFUSED = {
+    "gpu hours": (SLURM + 'nodes = 10\ngpus_per_node = 8\ntime = "10:00:00"\nmax_gpu_hours = 5\n', "800.0 GPU-hours"),
+    "a variable's name": (SLURM + '[c.env_vars]\n"BAD NAME" = "x"\n', "'BAD NAME' is not the name"),
+    "a variable of ours": (SLURM + '[c.env_vars]\nRANK = "1"\n', "RANK cannot be set for a job"),
+    "seconds": (SLURM + '[c.env_vars]\nNEMOTRON_STOP_SECONDS = "1m"\n', "NEMOTRON_STOP_SECONDS is a number of seconds"),
+    "a secret given twice": (
+        RUNAI + 'base_url = "https://x.org"\nsecret_vars = { A = "c/A" }\nenv_vars = { A = "1" }\n',
+        "secret_vars: the platform is to set A",
+    ),
+    "no URL": (RUNAI + 'base_url = "dgx.example.com"\n', "base_url 'dgx.example.com' is no URL"),
+    "plain HTTP": (RUNAI + 'base_url = "http://dgx.example.com"\n', "is plain HTTP"),
+    "a user there is not": ('executor = "local"\njob_dir = "~nosuchuser/x"\n', "this machine has no user 'nosuchuser'"),
+    "a run dir on the image's disk": (
+        'executor = "docker"\ncontainer_image = "ubuntu"\n[c.env_vars]\nNEMO_RUN_DIR = "/results"\n',
+        "would be lost when the job ends: /results is on none of mounts",
+    ),
+}
+"""A profile `c` -> what a run of it is refused for."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_env_check_finds_what_a_submission_refuses(nemotron, project, monkeypatch, name):
+    """Each with the line of the mistake, once."""
+    text, words = REFUSED[name]
+    monkeypatch.setenv("DGX_SECRET", "hunter2hunter2")
+    project.write("t.py", "print(1)\n")
+    project.write("env.toml", "[c]\n" + text)
+    nemotron("run", "./t.py", "--batch", "c").refuses(words)
+    found = nemotron("env", "check", "--json")
+    assert found.code == 2
+    [error] = found.json["errors"]
+    assert words.replace("the job ends", "a job ends") in error["message"]
+    assert error["place"].startswith("env.toml:") and error["place"] != "env.toml:1 [c]"
+
+
+STORES = {
+    "relative": ("rel/store", SLURM, "is no absolute path"),
+    "home": ("~/store", SLURM, "is no absolute path"),
+    "no user": ("~nosuchuser/x", 'executor = "local"\n', "this machine has no user 'nosuchuser'"),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_env_check_finds_a_store_that_is_no_place(nemotron, project, name):
+    """A store that means another folder to every job is none: what one writes there no other finds."""
+    root, profile, words = STORES[name]
+    project.write("env.toml", f'[artifacts]\nroot = "{root}"\n[c]\n{profile}')
+    refused = nemotron("nano3", "pretrain", "-c", "tiny", "--run", "c", "--dry-run")
+    refused.refuses(words, "env.toml:2 [artifacts]")
+    [error] = nemotron("env", "check", "--json").json["errors"]
+    assert (words in error["message"], error["place"]) == (True, "env.toml:2 [artifacts]")
+
+
+def test_env_check_finds_a_folder_for_clones_that_is_none(nemotron, project):
+    project.write("env.toml", '[cache]\ngit_dir = "~nosuchuser/x"\n[c]\nexecutor = "local"\n')
+    [error] = nemotron("env", "check", "--json").json["errors"]
+    assert ("no user 'nosuchuser'" in error["message"], error["place"]) == (True, "env.toml:2 [cache]")
+
+
 def test_env_check_of_a_named_file(nemotron, project):
     project.write("other.toml", '[a]\nexecutor = "slurm"\n')
     assert nemotron("env", "check", "other.toml").succeeds().out.startswith("other.toml: 1 profile, 0 errors")

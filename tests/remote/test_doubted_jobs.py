@@ -12,7 +12,7 @@ from recordkit import record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.wait import exit_code_of
-from nemo_runspec.remote import making, unread
+from nemo_runspec.remote import making
 from nemo_runspec.remote.deadlines import timed
 from nemo_runspec.remote.doubt import id_in
 from nemo_runspec.remote.making import MADE, MADE_FOR, NEEDS, only_for
@@ -65,26 +65,28 @@ def told(monkeypatch: pytest.MonkeyPatch, module: Any, seen: Seen) -> None:
     monkeypatch.setattr(module, "get_backend", lambda _: SimpleNamespace(load_provider=lambda: Platform(seen)))
 
 
-def test_a_success_may_turn_out_as_the_failure_that_its_nodes_tell_of(store, monkeypatch):
+def reread(store: JobStore, ended: JobRecord, seen: Seen) -> JobRecord:
+    """An ended job, once its platform says this of it."""
+    return read_again(store, Platform(seen), [(ended, seen)])[ended.name][0]
+
+
+def test_a_success_may_turn_out_as_the_failure_that_its_nodes_tell_of(store):
     ended = job(store, "running", "succeeded", exit_code=0, facts={"unread": "its log could not be read"})
-    told(monkeypatch, unread, Seen("failed", "rank 1 ended with exit code 3", exit_code=3))
-    (now,) = read_again(store, [ended])
+    now = reread(store, ended, Seen("failed", "rank 1 ended with exit code 3", exit_code=3))
     assert (now.state, now.exit_code, exit_code_of(now), now.unread) == ("failed", 3, 3, "")
     assert store.by_name("job").state == "failed"
     assert store.by_name("job").inputs == {"data": "/store/data/v1"}, "which version it read is known late too"
 
 
-def test_a_failure_stays_one(store, monkeypatch):
+def test_a_failure_stays_one(store):
     ended = job(store, "running", "failed", exit_code=None, facts={"unread": "its log could not be read"})
-    told(monkeypatch, unread, Seen("succeeded", exit_code=0))
-    assert read_again(store, [ended])[0].state == "failed"
+    assert reread(store, ended, Seen("succeeded", exit_code=0)).state == "failed"
 
 
-def test_the_verdict_of_a_deadline_stays(store, monkeypatch):
+def test_the_verdict_of_a_deadline_stays(store):
     told_why = {"cause": "pull_timeout: too long", "diagnosis": {"kind": "image", "what": "it was pulled for ever"}}
     ended = job(store, "starting", "failed", exit_code=124, facts={"unread": "no"}, handle={"timed_out": told_why})
-    told(monkeypatch, unread, Seen("failed", "exit code 143", exit_code=143))
-    (now,) = read_again(store, [ended])
+    now = reread(store, ended, Seen("failed", "exit code 143", exit_code=143))
     assert (now.exit_code, now.diagnosis["kind"], now.unread) == (124, "image", "")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from nemo_runspec.doctor.trial import Trial, place_of, try_profile
 from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.paths import expand_user
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.profile import Profile, placeholders, resolve_profile, system_section
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
@@ -88,7 +89,17 @@ def _system_errors(env: EnvFile) -> list[UserError]:
             system_section(env, section)
         except UserError as error:
             found += getattr(error, "problems", (error,))
-    return found
+    return found + _no_folder(env)
+
+
+def _no_folder(env: EnvFile) -> list[UserError]:
+    """`[cache] git_dir`, where it can be no folder of this machine."""
+    named = env.system("cache").get("git_dir")
+    try:
+        expand_user(str(named or ""), "git_dir")
+    except UserError as error:
+        return [UserError(error.what, where=env.where("cache", "git_dir"), remedy=error.remedy)]
+    return []
 
 
 def _sources(env: EnvFile, section: str) -> dict[str, Source]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,12 @@ from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import OPEN_TYPES
 from nemo_runspec.packaging.options import parts_of, set_options
 from nemo_runspec.paths import expanded
+from nemo_runspec.planning.artifacts import settled_root
+from nemo_runspec.planning.environment import as_text, refuse_twice_given
+from nemo_runspec.planning.limits import too_many_gpu_hours
+from nemo_runspec.planning.model import EnvVar, Resources
+from nemo_runspec.planning.reserved import check_environment
+from nemo_runspec.planning.shape import processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile
@@ -62,16 +68,17 @@ def try_profile(profile: Profile, root: Any = None, source: Source | None = None
         root: `[artifacts] root` of its file; `source`: where it stands.
     """
     env = {**merged(profile), **settled_mounts({"mounts": profile.values.get("mounts")})}
-    refused = list(_wrong_package(env))
+    refused = [*_wrong_package(env), *_wrong_variables(profile, env), *_wrong_root(profile, root, source)]
     trials = []
     store, image, backend = _store(profile, root), env.get("container_image"), get_backend(profile.executor)
     for mode in ("run", "batch"):
         try:
             target = backend.target_alone({**env, "container_image": image or _BROUGHT}, mode, store)
+            lacking = [*_lost(profile, env, target, store, source), *_too_dear(profile, env, target)]
         except UserError as error:
             refused += error.problems if isinstance(error, Problems) else (error,)
             break
-        trials.append(_tried(profile, target, [*_lost(profile, env, target, store, source)]))
+        trials.append(_tried(profile, target, lacking))
     return Trial(
         tuple(_placed(profile, error) for error in _unique(refused)),
         tuple(_unique(error for trial in trials for error in trial.lacking)),
@@ -84,6 +91,11 @@ def place_of(profile: Profile, text: str) -> str | None:
     key = re.match(r"\w+", text)
     source = profile.sources.get(key.group()) if key else None
     return source.place() if source else None
+
+
+def _label(profile: Profile, key: str) -> str:
+    source = profile.sources.get(key)
+    return source.label() if source else ""
 
 
 def _tried(profile: Profile, target: Any, lost: list[UserError]) -> Trial:
@@ -103,6 +115,35 @@ def _wrong_package(env: Mapping[str, Any]) -> Iterator[UserError]:
         parts_of(str(kind), set_options(env, str(kind)))
     except UserError as error:
         yield error
+
+
+def _wrong_variables(profile: Profile, env: Mapping[str, Any]) -> Iterable[UserError]:
+    """Variables that no job can be given."""
+    given = (env.get("env_vars") or {}).items()
+    variables = [EnvVar(name, as_text(value), _label(profile, f"env_vars.{name}")) for name, value in given]
+    try:
+        check_environment(variables, env.get("secrets") or ())
+        refuse_twice_given(env, variables)
+    except UserError as error:
+        return error.problems if isinstance(error, Problems) else (error,)
+    return ()
+
+
+def _wrong_root(profile: Profile, root: Any, source: Source | None) -> Iterator[UserError]:
+    """A store that no recipe with artifacts could use."""
+    try:
+        settled_root(str(root or ""), local=not get_backend(profile.executor).remote)
+    except UserError as error:
+        yield UserError(error.what, where=source.place() if source else None, remedy=error.remedy)
+
+
+def _too_dear(profile: Profile, env: Mapping[str, Any], target: Any) -> Iterator[UserError]:
+    """What the profile's own ceiling forbids, as far as nodes, GPUs and time are its own."""
+    time, gpus = getattr(target, "time", None), env.get("gpus_per_node") or 0
+    resources = Resources(env.get("nodes") or 1, gpus, processes_per_node(env), time)
+    problem = too_many_gpu_hours(env, target, resources, profile.sources.get("max_gpu_hours"))
+    if problem is not None:
+        yield problem
 
 
 def _store(profile: Profile, root: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a list of jobs needs of each, and a file that keeps it of jobs that are over, so that few records are read.
+"""What a list of jobs needs of each, and a file that keeps it of jobs that are settled, so that few records are read.
 
 The file is a convenience: every line of it is believed only while `record.json` has the same time and size, it may be
 deleted at any moment, and what cannot be read in it is left out.
@@ -48,6 +48,16 @@ class Entry(NamedTuple):
         return is_over(self.state)
 
     @property
+    def unread(self) -> bool:
+        """True for a job that has ended and of which something is still to be read; such a record is always at hand."""
+        return isinstance(self.record, JobRecord) and bool(self.record.unread)
+
+    @property
+    def settled(self) -> bool:
+        """True for a job that is over and of which all is known, so that this line of a list stays as it is."""
+        return self.over and not self.unread
+
+    @property
     def is_sweep(self) -> bool:
         """True for a sweep, not one of its jobs."""
         return self.group == self.name
@@ -89,7 +99,7 @@ def stamp_of(file: str) -> Stamp | None:
 
 
 class Index:
-    """The entries of one store's jobs that are over.
+    """The entries of one store's jobs that are settled.
 
     Args:
         root: the store's folder. The file lies beside it, so that the store holds jobs and nothing else.
@@ -107,7 +117,7 @@ class Index:
         return found[1] if found is not None and found[0] == stamp else None
 
     def add(self, stamp: Stamp, entry: Entry) -> None:
-        """Notes a job that is over. The stamp was taken before its record was read."""
+        """Notes a job that is settled. The stamp was taken before its record was read."""
         self._fresh.append((stamp, entry))
 
     def save(self, present: int) -> None:

@@ -198,7 +198,7 @@ class JobStore:
         return sorted((self._read(name) for name in self._names()), key=lambda r: (r.created, r.name), reverse=True)
 
     def entries(self) -> Sequence[Entry]:
-        """What a list needs of all jobs, the newest first. Only records of jobs that are not over are read."""
+        """What a list needs of all jobs, the newest first. Only records of jobs that are not settled are read."""
         names = self._names()
         index = Index(self.root)
         found = [self._entry(name, index) for name in names]
@@ -353,7 +353,7 @@ class JobStore:
         if known is not None:
             return known
         entry = entry_of(self._read(name))
-        if entry.over and stamp is not None:
+        if entry.settled and stamp is not None:
             index.add(stamp, entry)
         return entry
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.artifacts.store import latest_path, resolve_latest, version_path
+from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expand_user
 from nemo_runspec.planning.model import Artifact
 from nemo_runspec.runspec import ArtifactSpec, Runspec
@@ -28,6 +29,22 @@ def inputs_of(
 def outputs_of(spec: Runspec, run: Mapping[str, Any], root: str, job: str, *, local: bool) -> tuple[Artifact, ...]:
     """The outputs the recipe declares, with the path the job will write."""
     return tuple(_output(item, run.get(item.name) or {}, root, job, local=local) for item in spec.produces)
+
+
+def settled_root(root: str, *, local: bool) -> str:
+    """The folder of the file store as jobs name it; '' for none that is named.
+
+    Raises:
+        UserError: it means another folder to each job, or begins with a user there is not.
+    """
+    if local and root:
+        return str(expand_user(root, "[artifacts] root").absolute())
+    if root and not root.startswith("/"):
+        raise UserError(
+            f"[artifacts] root = '{root}' is no absolute path: where the job runs, each would mean a folder of its own",
+            remedy="write the whole path, as jobs see it, such as /lustre/me/artifacts",
+        )
+    return root
 
 
 def _input(

@@ -206,7 +206,10 @@ class _Builder:
 
     def _run_dir(self, env: Mapping[str, Any]) -> str:
         named = (env.get("env_vars") or {}).get("NEMO_RUN_DIR") or self.recipe.spec.env.get("NEMO_RUN_DIR")
-        return str(named) if named else self.backend.run_dir(env)
+        try:
+            return str(named) if named else self.backend.run_dir(env)
+        except UserError as error:
+            raise self._placed(error) from None
 
     def _hide_secrets(self, run: dict[str, Any], environment: JobEnvironment, sources: Mapping[str, Source]) -> None:
         for name in (s.name for s in environment.secrets):
@@ -287,7 +290,11 @@ class _Builder:
         """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""
         file = self.request.env_file
         named = system_section(file, "cache").get("git_dir") if file else None
-        return expand_user(str(named), "git_dir").absolute() if named else home() / "git"
+        try:
+            return expand_user(str(named), "git_dir").absolute() if named else home() / "git"
+        except UserError as error:
+            where = file.where("cache", "git_dir") if file else None
+            raise UserError(error.what, where=where, remedy=error.remedy) from None
 
     def _require_mounts(self) -> None:
         """Raises what was wrong with an `${auto_mount:…}`, with its place."""

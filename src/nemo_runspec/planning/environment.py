@@ -73,13 +73,21 @@ def job_environment(
         if source is not None:
             found[name] = EnvVar(name, found[name].value, source.label())
     kept = _kept_there(run["env"])
-    for name in kept & found.keys():
-        raise UserError(
-            f"{_KEPT}: the platform is to set {name}, and so does {found[name].source}", remedy="leave one of them out"
-        )
+    refuse_twice_given(run["env"], found.values())
     result = _split(found, _listed(run["env"], kept), sources, kept)
     result.warnings += weak_ones({**(of_environment(weak=True) if local else {}), **result.values})
     return result
+
+
+def refuse_twice_given(env: Mapping[str, Any], variables: Iterable[EnvVar]) -> None:
+    """Raises `UserError` for a variable that is set, and is to be a secret of the platform too. `env`: the profile."""
+    kept = _kept_there(env)
+    for variable in variables:
+        if variable.name in kept:
+            raise UserError(
+                f"{_KEPT}: the platform is to set {variable.name}, and so does {variable.source}",
+                remedy="leave one of them out",
+            )
 
 
 def take_arguments(args: Sequence[str], environment: JobEnvironment) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -44,12 +44,16 @@ def problem_lines(plan: Plan) -> list[str]:
 
 
 def written_by(plan: Plan) -> Iterator[Told]:
-    """The paths that a job is told to write: what its recipe makes, and `run.output_dir` where something names it."""
+    """The paths that a job is told to write: what its recipe makes, `run.output_dir` where something names it, and a
+    `NEMO_RUN_DIR` of the user's own."""
     made = [artifact for artifact in plan.produces if artifact.path]
     yield from (Told(f"output '{a.name}'", str(a.path), _key(plan, a)) for a in made)
     folder = plan.run.get("output_dir")
     if isinstance(folder, str) and all(folder != artifact.path for artifact in made) and _is_told(plan, folder):
         yield Told("run.output_dir", folder, "run.output_dir")
+    own = ((plan.run.get("env") or {}).get("env_vars") or {}).get("NEMO_RUN_DIR")
+    if own:
+        yield Told("NEMO_RUN_DIR", str(own), "run.env.env_vars.NEMO_RUN_DIR")
 
 
 def _read_by(plan: Plan) -> Iterator[Told]:

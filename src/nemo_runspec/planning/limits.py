@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.model import Plan, Resources
+from nemo_runspec.source import Source
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,12 @@ class Cost:
 
 
 def cost_of(plan: Plan) -> Cost:
-    """The cost of a plan. A backend whose profile asks for GPUs or runs in its own ways says so in its target."""
-    target, resources = plan.target, plan.resources
+    """The cost of a plan."""
+    return _cost(plan.target, plan.resources)
+
+
+def _cost(target: Any, resources: Resources) -> Cost:
+    """A backend whose profile asks for GPUs or runs in its own ways says so in its target."""
     gpus = target.gpus(resources) if hasattr(target, "gpus") else resources.nodes * resources.gpus_per_node
     runs: int = target.runs() if hasattr(target, "runs") else 1
     if gpus == 0:
@@ -50,30 +57,40 @@ def gpu_hours(plan: Plan) -> float | None:
 
 def check_gpu_hours(plan: Plan) -> None:
     """Raises `UserError` where a plan may use more than the profile's `max_gpu_hours`."""
-    ceiling = plan.run["env"].get("max_gpu_hours")
+    problem = too_many_gpu_hours(
+        plan.run["env"], plan.target, plan.resources, plan.sources.get("run.env.max_gpu_hours")
+    )
+    if problem is not None:
+        raise problem
+
+
+def too_many_gpu_hours(
+    env: Mapping[str, Any], target: Any, resources: Resources, source: Source | None
+) -> UserError | None:
+    """What speaks against a job of such a profile; None where its `max_gpu_hours` holds, which stands at `source`."""
+    ceiling = env.get("max_gpu_hours")
     if ceiling is None:
-        return
-    cost = cost_of(plan)
+        return None
+    cost = _cost(target, resources)
     if cost.gpu_hours is not None and cost.gpu_hours <= ceiling:
-        return
-    source = plan.sources.get("run.env.max_gpu_hours")
+        return None
     amount = "GPU-hours without a limit" if cost.gpu_hours is None else f"{cost.gpu_hours:,.1f} GPU-hours"
-    raise UserError(
-        f"the plan may use {amount} ({_shape(plan, cost)}); the profile allows {ceiling:,}",
+    return UserError(
+        f"the plan may use {amount} ({_shape(resources, cost)}); the profile allows {ceiling:,}",
         where=source.place() if source else None,
-        remedy=f"ask for less, or raise it for this run: {_raised(plan, cost)}",
+        remedy=f"ask for less, or raise it for this run: {_raised(env, cost)}",
     )
 
 
-def _shape(plan: Plan, cost: Cost) -> str:
+def _shape(resources: Resources, cost: Cost) -> str:
     gpus = "an unknown number of GPUs" if cost.gpus is None else f"{cost.gpus} GPUs"
     runs = f" x {cost.runs} runs" if cost.runs > 1 else ""
-    return f"{gpus}{runs} x {plan.resources.time or 'no time limit'}"
+    return f"{gpus}{runs} x {resources.time or 'no time limit'}"
 
 
-def _raised(plan: Plan, cost: Cost) -> str:
+def _raised(env: Mapping[str, Any], cost: Cost) -> str:
     if cost.gpu_hours is not None:
         return f"run.env.max_gpu_hours={int(cost.gpu_hours) + 1}"
-    if cost.gpus is not None and "time" in plan.run["env"]:
+    if cost.gpus is not None and "time" in env:
         return "run.env.time=HH:MM:SS"
     return "run.env.max_gpu_hours=null takes the ceiling away"

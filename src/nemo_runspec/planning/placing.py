@@ -9,8 +9,7 @@ from typing import Any
 
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expand_user
-from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of
+from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of, settled_root
 from nemo_runspec.planning.model import Artifact
 from nemo_runspec.planning.run_section import AUTO
 from nemo_runspec.runspec import Runspec
@@ -44,10 +43,11 @@ def place_artifacts(
     Raises:
         UserError: a `make` that does not exist.
     """
-    root = _root(composition, run_dir, local=local)
     run: dict[str, Any] = {
         item.name: composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
     }
+    uses_store = any(table.get("artifact") and not table.get("path") for table in run.values())
+    root = _root(composition, run_dir, local=local, uses_store=uses_store)
     consumes = inputs_of(spec, run, root, versions, local=local)
     produces = outputs_of(spec, run, root, job, local=local)
     for artifact in (*consumes, *produces):
@@ -59,12 +59,17 @@ def place_artifacts(
     return Placed(consumes, produces, _warnings(composition))
 
 
-def _root(composition: Composition, run_dir: str, *, local: bool) -> str:
+def _root(composition: Composition, run_dir: str, *, local: bool, uses_store: bool) -> str:
     """The folder of the file store."""
     named = composition.select("run.artifacts.root")
     root = str(named or f"{run_dir}/artifacts")
-    if local:
-        root = str(expand_user(root, "[artifacts] root").absolute())
+    if local or (named and uses_store):
+        try:
+            root = settled_root(root, local=local)
+        except UserError as error:
+            raise UserError(
+                error.what, where=composition.place("run.artifacts.root") if named else None, remedy=error.remedy
+            ) from None
     if root != named:
         source = composition.source_of("run.artifacts.root") if named else None
         composition.put("run.artifacts.root", root, source or AUTO)

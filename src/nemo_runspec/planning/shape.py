@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.profile import one_or_all, type_problem
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+
+if TYPE_CHECKING:
+    from nemo_runspec.config.compose import Composition  # brings Hydra
 
 FIXED = {
     "name": "every run gets a name of its own",

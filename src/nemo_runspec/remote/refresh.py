@@ -53,26 +53,26 @@ def refresh(
 ) -> list[Found]:
     """The records as they are now, in their order, each with what its platform said; None where it was not asked.
 
-    A job that is lost is asked about like any other: it may be there.
+    A job that is lost is asked about like any other: it may be there. So is one that has ended and is `unread`.
 
     Args:
         places: also where waiting jobs stand in the queue.
-        trouble: told once for each machine; without it that is raised.
+        trouble: told once for each machine; without it that is raised, where a job of it has not ended.
 
     Raises:
         UserError: a machine does not answer, where there is no `trouble`.
     """
     answers: dict[str, Found] = {}
-    records = read_again(store, records, trouble)
     for executor, some in _by_executor(records).items():
         provider = get_backend(executor).load_provider()
         for group in _by_host(provider, some).values():
             try:
                 answers |= _ask(store, provider, group, places)
             except UserError as error:
-                if trouble is None:
+                if trouble is not None:
+                    trouble(error.what, group)
+                elif not all(record.ended for record in group):
                     raise
-                trouble(error.what, group)
     return [answers.get(record.name, (record, None)) for record in records]
 
 
@@ -122,15 +122,22 @@ def _still_known(record: JobRecord, seen: Seen) -> dict[str, object]:
 
 
 def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
-    known = [resume(store, provider, _as_stored(store, record)) for record in group]
+    ended = [record for record in group if record.ended]
+    known = [resume(store, provider, _as_stored(store, record)) for record in group if not record.ended]
     result: dict[str, Found] = {record.name: (record, None) for record, settled in known if not settled}
-    pairs, others = _current(store, _seen(provider, [record for record, settled in known if settled], places))
-    result |= others
+    asked = [*(record for record, settled in known if settled), *ended]
+    pairs = _seen(provider, asked, places)
+    open_ones, others = _current(store, [pair for pair in pairs if not pair[0].ended])
+    result |= others | _followed(store, provider, open_ones)
+    return result | read_again(store, provider, [pair for pair in pairs if pair[0].ended])
+
+
+def _followed(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dict[str, Found]:
+    """Jobs that go on, as far as is known: what is seen of them now is acted on, and written down."""
     for record, _ in pairs:
         note_asked(store.folder(record.name))
     told = enforce(store, provider, [(record, _in_time(record, seen, time.time())) for record, seen in pairs])
-    pairs, others = _current(store, told)
-    result |= others
+    pairs, result = _current(store, told)
     result |= {record.name: (apply(store, record, seen), seen) for record, seen in pairs if _goes_on(record, seen)}
     ended = [pair for pair in pairs if not _goes_on(*pair)]
     result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
@@ -277,7 +284,7 @@ def _by_executor(records: Sequence[JobRecord]) -> Mapping[str, list[JobRecord]]:
     """The jobs that are worth asking about."""
     found: dict[str, list[JobRecord]] = {}
     for record in records:
-        if is_remote(record) and not record.ended and not _on_its_way(record):
+        if is_remote(record) and (record.unread or not record.ended) and not _on_its_way(record):
             found.setdefault(record.executor, []).append(record)
     return found
 

@@ -6,38 +6,34 @@ its own nodes tell of; the rest is written once the platform tells it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over, now
 from nemo_runspec.remote.deadlines import as_timed_out
-from nemo_runspec.remote.provider import Rest, Seen
+from nemo_runspec.remote.provider import Provider, Rest, Seen
 from nemo_runspec.remote.results import collected
 
-Trouble = Callable[[str, Sequence[JobRecord]], object]
+Pair = tuple[JobRecord, Seen]
+Found = tuple[JobRecord, "Seen | None"]
 
 
-def read_again(store: JobStore, records: Sequence[JobRecord], trouble: Trouble | None = None) -> list[JobRecord]:
-    """The records, in their order; those of which something was left to be read with what there is by now.
+def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dict[str, Found]:
+    """Such jobs, and what their platform has just said of them, by name: with what there is to be read by now.
 
-    Args:
-        trouble: takes what keeps a platform from being asked; nothing is raised in any case.
+    Where what is left of them cannot be fetched now they stay as they are; the next look tries again.
     """
-    return [_read(store, record, trouble) if record.unread else record for record in records]
-
-
-def _read(store: JobStore, record: JobRecord, trouble: Trouble | None) -> JobRecord:
-    provider = get_backend(record.executor).load_provider()
+    ended = [pair for pair in pairs if _is_end(pair[1])]
     try:
-        [seen] = provider.look([record.handle])
-        [rest] = provider.rest([record.handle], [seen]) if _is_end(seen) else [Rest()]
-    except UserError as error:
-        if trouble is not None:
-            trouble(error.what, [record])
-        return record
-    return _corrected(store, record, seen, rest) if _is_end(seen) else record
+        rests = provider.rest([record.handle for record, _ in ended], [seen for _, seen in ended]) if ended else []
+    except UserError:
+        rests, ended = [], []
+    read: dict[str, Found] = {
+        record.name: (_corrected(store, record, seen, rest), seen)
+        for (record, seen), rest in zip(ended, rests, strict=True)
+    }
+    return {**{record.name: (record, seen) for record, seen in pairs}, **read}
 
 
 def _is_end(seen: Seen) -> bool:

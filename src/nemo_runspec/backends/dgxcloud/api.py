@@ -12,16 +12,16 @@ from functools import lru_cache, partial
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.answers import no_such_list, page_of, rows_of, told, workload_of
+from nemo_runspec.backends.dgxcloud.fields import require_encryption
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.loopback import require_tls
 from nemo_runspec.transport.reading import table, text, whole
 from nemo_runspec.transport.web import NotKnown, Refused, Reply, Web
 
-__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "require_encryption", "shared_token"]
+__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "shared_token"]
 
 Row = dict[str, Any]
 
@@ -297,11 +297,6 @@ def connect(
         token = shared_token(address[0], address[1], secret)
         known[key] = RunaiApi(address[0], token, address[3], patience=patience)
     return known[key]
-
-
-def require_encryption(key: str, url: str) -> None:
-    """Refuses an address of a profile to which the secret and tokens would travel in clear. As `require_tls`."""
-    require_tls(key, url, "the application's secret and its tokens", example="https://example.com/api/v1")
 
 
 def shared_token(base_url: str, client_id: str, secret: str) -> Token:

@@ -22,6 +22,9 @@ from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
+from nemo_runspec.secret_names import holds_secret
+from nemo_runspec.toml import as_toml
+from nemo_runspec.transport.loopback import require_tls
 
 _ACCESS: tuple[Field, ...] = (
     Field("base_url", "str", "run:ai API, such as https://example.com/api/v1.", required=True, nemo_run="base_url"),
@@ -121,6 +124,7 @@ EXCLUDED: Mapping[str, str] = {
 }
 """Arguments of NeMo-Run's executor that no profile key fills, and why."""
 
+_ADDRESSES = ("base_url", "kube_apiserver_url")
 _TEXTS = ("base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir")
 
 _ODD: Mapping[str, str] = {
@@ -215,7 +219,9 @@ def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
     for number, claim in enumerate(env.get("pvcs") or ()):
         if not str(claim.get("path") or "").startswith("/") or not claim_name(claim):
             problems.append(
-                UserError(f"pvcs[{number}] needs claimName and an absolute path: {claim!r}", remedy=f"such as {_CLAIM}")
+                UserError(
+                    f"pvcs[{number}] needs claimName and an absolute path: {as_toml(claim)}", remedy=f"such as {_CLAIM}"
+                )
             )
     return problems
 
@@ -263,7 +269,24 @@ def _replaced(env: Mapping[str, Any], custom: Mapping[str, Any]) -> tuple[str, .
 
 def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[str, ...]:
     lines = [astray] if astray and env.get("pvc_nemo_run_dir") else []
+    lines += [line for key in _ADDRESSES if (line := _no_address(key, str(env.get(key) or "")))]
     return (*lines, *(_not_kept(name) for name in _without_reference(env)))
+
+
+def _no_address(key: str, url: str) -> str:
+    """Why nothing would be sent to an address, as one line; '' for a good one, or one that is still to be filled in."""
+    if not url[:1].islower() and not url[:1].isdecimal():  # such as YOUR-URL or <url>, which is said as what it is
+        return ""
+    try:
+        require_encryption(key, url)
+    except UserError as error:
+        return f"{error.what}; fix: {error.remedy}"
+    return ""
+
+
+def require_encryption(key: str, url: str) -> None:
+    """Refuses an address of a profile to which the secret and tokens would travel in clear. As `require_tls`."""
+    require_tls(key, url, "the application's secret and its tokens", example="https://example.com/api/v1")
 
 
 def _without_reference(env: Mapping[str, Any]) -> list[str]:

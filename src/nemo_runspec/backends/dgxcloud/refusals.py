@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nemo_runspec.backends.dgxcloud.api import RunaiApi, require_encryption
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY
-from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, require_encryption
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan

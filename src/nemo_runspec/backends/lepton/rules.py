@@ -5,7 +5,6 @@ From the checks of its own client since version 0.47 and its reference pages; th
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from nemo_runspec.cloud.fields import spec_variables
 from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError
+from nemo_runspec.toml import as_toml
 
 SHORTEST_TTL = 600
 """Seconds that Lepton keeps a finished job for by default; less would lose its end before it is read."""
@@ -65,16 +65,16 @@ def _wrong_shape(mount: Any) -> tuple[str, str] | None:
     """What is wrong with how a mount is written, behind `mounts[N]`, and how it is mended."""
     mend = f"write mounts = [{_EXAMPLE}]"
     if not isinstance(mount, Mapping):
-        return f" is not a mount of executor 'lepton': {_toml(mount)}", mend
+        return f" is not a mount of executor 'lepton': {as_toml(mount)}", mend
     unknown = sorted(set(mount) - _MOUNT_KEYS)
     if unknown:
-        return f" has an unknown key '{unknown[0]}': {_toml(mount)}", f"its keys are {', '.join(sorted(_MOUNT_KEYS))}"
+        return f" has an unknown key '{unknown[0]}': {as_toml(mount)}", f"its keys are {', '.join(sorted(_MOUNT_KEYS))}"
     scheme, address, rest = str(mount.get("path") or "").partition("://")
     if address:
         return f": path '{scheme}://{rest}' is no folder of a volume", _is_data(str(mount.get("mount_path")), rest)
     for key in ("path", "mount_path"):
         if not isinstance(mount.get(key), str) or not mount[key].startswith("/"):
-            return f" needs an absolute {key}: {_toml(mount)}", mend
+            return f" needs an absolute {key}: {as_toml(mount)}", mend
     return None
 
 
@@ -105,18 +105,9 @@ def _wrong_place(mount: Mapping[str, Any]) -> tuple[str, str] | None:
     source = mount.get("from")
     if source is not None and not (isinstance(source, str) and _FROM.fullmatch(source)):
         named = source if isinstance(source, str) and _SECRET.fullmatch(source) else "my-volume"
-        what = f": from = {_toml(source)} is neither node-local nor node-TYPE:VOLUME"
+        what = f": from = {as_toml(source)} is neither node-local nor node-TYPE:VOLUME"
         return what, f'such as from = "node-nfs:{named}"'
     return None
-
-
-def _toml(value: Any) -> str:
-    """A value as a profile has it."""
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}" if value else "{}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:

@@ -24,8 +24,8 @@ _SPARE = ("NODES", "ID")
 NOT_ASKED = 3
 """Exit code where no platform could be asked about any of the jobs: what is shown is what was last known."""
 
-_LOST_FOR = 86400.0
-"""Seconds for which a job that is lost is asked about without being named."""
+_ASKED_FOR = 86400.0
+"""Seconds for which a job that is lost, or has ended unread, is asked about without being named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Stale:
 
 
 def call(jobs: Sequence[str], as_json: bool) -> int:
-    """Prints how the named jobs are now; without names all that are not over, and those that were lost lately.
+    """Prints how the named jobs are now; without names all that are not over, and those that were lost lately, or have
+    ended lately and could not be read to the end.
 
     Returns: `NOT_ASKED` where nobody could be asked about any of them.
     """
@@ -93,14 +94,14 @@ def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
     overview = Overview(store)
     if words:
         return [store.by_name(entry.name) for entry in overview.with_members(overview.meant(words))]
-    records = (store.read(entry) for entry in store.entries() if not entry.over or _was_lost_lately(entry))
+    records = (store.read(entry) for entry in store.entries() if not entry.over or _is_in_doubt(entry))
     return [each for each in records if isinstance(each, JobRecord) and (not each.over or each.handle)]
 
 
-def _was_lost_lately(entry: Entry) -> bool:
-    if entry.state != "lost":
+def _is_in_doubt(entry: Entry) -> bool:
+    if entry.state != "lost" and not entry.unread:
         return False
-    return (datetime.now(timezone.utc) - datetime.fromisoformat(entry.changed)).total_seconds() < _LOST_FOR
+    return (datetime.now(timezone.utc) - datetime.fromisoformat(entry.changed)).total_seconds() < _ASKED_FOR
 
 
 def _row(record: JobRecord, seen: Seen | None, stale: Stale | None) -> tuple[str, ...]:

@@ -235,6 +235,7 @@ def test_one_word_of_the_batch_script(text, word):
     assert shell_word(text) == word
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8", exclude_characters="$\0\r\n"), min_size=1, max_size=20))
 @settings(max_examples=60, deadline=None)
 def test_a_shell_reads_the_word_as_it_was_written(text):

@@ -73,6 +73,7 @@ def plain_job_script():
     patch.undo()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     env=PROFILES,
@@ -209,6 +210,7 @@ def test_a_difference_stops_the_submission(make_plan, monkeypatch):
         verify.assert_same(plan)
 
 
+@pytest.mark.slow
 def test_rendering_imports_no_nemo_run_and_reading_fields_no_jinja():
     code = """
 import sys

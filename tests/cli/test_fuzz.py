@@ -108,6 +108,7 @@ ENV_FILES = [
 ]
 
 
+@pytest.mark.slow
 def test_env_files(project):
     """8,000 of them, read and checked."""
     dice = random.Random(1)
@@ -122,6 +123,7 @@ def test_env_files(project):
         attempt(look, text)
 
 
+@pytest.mark.slow
 def test_env_files_of_any_bytes(project):
     dice = random.Random(2)
     for _ in range(1500):
@@ -132,6 +134,7 @@ def test_env_files_of_any_bytes(project):
         attempt(lambda: check_env_file(load_env_file(project.env_file)), bytes(data))
 
 
+@pytest.mark.slow
 def test_env_files_as_commands(project):
     dice = random.Random(3)
     project.recipe("mine/train", default="value: 1\n")
@@ -156,6 +159,7 @@ def test_env_files_as_commands(project):
             check(outcome, (words, text))
 
 
+@pytest.mark.slow
 def test_yaml(project):
     dice = random.Random(4)
     consumes = '# [[tool.runspec.consumes]]\n# name = "data"\n# type = "blend"\n# ///\n'
@@ -169,6 +173,7 @@ def test_yaml(project):
         check(call("mine", "train", *profile, "-d"), (profile, text))
 
 
+@pytest.mark.slow
 def test_headers(project):
     """A recipe whose header is broken: it is listed with its error, and refused when it is called."""
     dice = random.Random(5)

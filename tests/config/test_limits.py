@@ -27,6 +27,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused(project, monkeypatch, name):
     monkeypatch.setattr(resolvers, "MOST_RESOLVED", 500)  # the same, in less time
@@ -48,6 +49,7 @@ def test_overrides_that_double_themselves(project, monkeypatch):
     call("mine", "b", "-d", *words).refuses("refer to each other")
 
 
+@pytest.mark.slow
 def test_what_is_large_and_honest_passes(project):
     """Thousands of values, aliases and interpolations that stand for what is written."""
     lines = ["base: &base {a: 1, b: [1, 2, 3]}", *(f"t{i}: *base" for i in range(1000))]

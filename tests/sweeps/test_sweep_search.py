@@ -33,6 +33,7 @@ def batches_of(asked, tmp_path, trial=lambda job: Trial((lr_of(job) - 3) ** 2)):
     return batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     ["lr=interval(0,10)", "hydra.sweeper.params.lr=interval(0,10)", "+hydra.sweeper.params.lr='interval(0,10)'"],

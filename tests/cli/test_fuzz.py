@@ -201,6 +201,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_argv(project):
     """Recipe commands are called with -d first, so that nothing is run whatever follows."""
     dice = random.Random(6)
@@ -220,6 +221,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_other_commands(project):
     dice = random.Random(7)
     project.recipe("mine/train")
@@ -261,6 +263,7 @@ def junk_overrides() -> Iterator[tuple[str, str]]:
 PROFILE_OF = {"local": "laptop", "docker": "box", "slurm": "my-cluster", "dgxcloud": "runai", "lepton": "lepton"}
 
 
+@pytest.mark.slow
 def test_any_value_for_any_field(project):
     """Fields get values they may not want: a plan comes out, or a message with the field's name."""
     dice = random.Random(8)
@@ -273,6 +276,7 @@ def test_any_value_for_any_field(project):
             assert field.partition("_")[0] in outcome.err, (executor, override, outcome)
 
 
+@pytest.mark.slow
 def test_overrides():
     dice = random.Random(9)
     for _ in range(6000):
@@ -280,6 +284,7 @@ def test_overrides():
         attempt(lambda text=text: parse_override(text), text)
 
 
+@pytest.mark.slow
 def test_saved_plans(project):
     """A plan file somebody has edited."""
     dice = random.Random(10)
@@ -292,6 +297,7 @@ def test_saved_plans(project):
         check(call("apply", "--dry-run", "changed.json"), changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(4))
 def test_as_processes(project, batch):
     """One broken thing each, in processes of their own: nothing is written either."""

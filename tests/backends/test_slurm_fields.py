@@ -114,6 +114,7 @@ def test_a_time_still_to_be_written_lets_the_plan_be_seen(make_target, make_plan
     assert make_target("slurm", {"build_time": time}).unfilled == ()
 
 
+@pytest.mark.slow
 def test_a_login_node_still_to_be_named_lets_the_plan_be_seen(make_plan):
     from nemo_runspec.backends.slurm.executor import make_executor
 

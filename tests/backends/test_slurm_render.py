@@ -202,6 +202,7 @@ def test_a_home_known_only_to_the_cluster_is_a_named_hole(make_plan):
     assert render(filled).holes == ()
 
 
+@pytest.mark.slow
 def test_a_difference_stops_the_submission(make_plan, monkeypatch):
     plan = make_plan("slurm", {})
     verify.assert_same(plan)

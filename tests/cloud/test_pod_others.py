@@ -99,6 +99,7 @@ def names(lab) -> list[str]:
     return sorted(url.partition("/out/")[2].partition("/")[2] for url in lab.urls("s3://bucket/out/"))
 
 
+@pytest.mark.slow
 @CLOUDS
 def test_what_a_later_node_makes_is_copied_and_published_too(begin, s3_lab, kind):
     job = begin(kind, lost=PATIENT, LATER=str(PATIENT + 3))

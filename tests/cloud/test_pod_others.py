@@ -118,6 +118,7 @@ def test_node_that_is_gone_without_a_word_is_not_waited_for(begin, s3_lab, kind)
     assert names(s3_lab) == ["made/0"] and not job.latest.is_symlink()
 
 
+@pytest.mark.slow
 @CLOUDS
 def test_node_0_ends_after_the_others_have_copied_their_outputs(begin, s3_lab, own, kind):
     s3_lab.fault("PUT *node-1*", "slow", seconds=PATIENT + 3)

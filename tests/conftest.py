@@ -33,10 +33,10 @@ for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The environment of all tests, of those too that have no `project`: an empty home, and no variable of the user's.
 
-    NeMo-Run's home is set because where nobody has set it nemotron does, for the rest of this process's life. Its path
+    NeMo-Run's home, which this fixture is, is set because where nobody has set it nemotron does, for the rest of this process's life. Its path
     does not hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
     """
     own = {"HOME": tmp_path_factory.mktemp("home"), "NEMORUN_HOME": tmp_path_factory.mktemp("runs")}
@@ -46,7 +46,7 @@ def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
             patch.delenv(name)
         for name, folder in {**own, **caches}.items():
             patch.setenv(name, str(folder))
-        yield
+        yield own["NEMORUN_HOME"]
 
 
 @pytest.fixture

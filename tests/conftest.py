@@ -36,8 +36,8 @@ for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The environment of all tests, of those too that have no `project`: an empty home, and no variable of the user's.
 
-    NeMo-Run's home, which this fixture is, is set because where nobody has set it nemotron does, for the rest of this process's life. Its path
-    does not hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
+    This is NeMo-Run's home, set because where nobody has set it nemotron does, for the rest of this process's life. Its
+    path does not hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
     """
     own = {"HOME": tmp_path_factory.mktemp("home"), "NEMORUN_HOME": tmp_path_factory.mktemp("runs")}
     caches = {"NEMOTRON_TEST_CACHE": CACHE, "UV_CACHE_DIR": UV_CACHE}

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 import support
+from durations import Durations
 from hypothesis import HealthCheck, settings
+from labs.cache import CACHE, UV_CACHE
 from support import Outcome, Project
 
 REQUIRED = os.environ.get("REQUIRE_LAB") == "1"
@@ -31,15 +33,20 @@ for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nemo_run_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """NeMo-Run's home is not the user's: where nobody has set it nemotron does, for the rest of this process's life.
+def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The environment of all tests, of those too that have no `project`: an empty home, and no variable of the user's.
 
-    Nor does its path hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
+    This is NeMo-Run's home, set because where nobody has set it nemotron does, for the rest of this process's life. Its
+    path does not hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
     """
+    own = {"HOME": tmp_path_factory.mktemp("home"), "NEMORUN_HOME": tmp_path_factory.mktemp("runs")}
+    caches = {"NEMOTRON_TEST_CACHE": CACHE, "UV_CACHE_DIR": UV_CACHE}
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("runs")
-        patch.setenv("NEMORUN_HOME", str(folder))
-        yield folder
+        for name in filter(support.is_users, list(os.environ)):
+            patch.delenv(name)
+        for name, folder in {**own, **caches}.items():
+            patch.setenv(name, str(folder))
+        yield own["NEMORUN_HOME"]
 
 
 @pytest.fixture
@@ -67,22 +74,33 @@ def nemotron_process(project: Project) -> Callable[..., Outcome]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Notes how the behaviours of tests/behaviour fared: from here, as a parallel run's controller loads no other."""
+    """What stands in a parallel run's controller too, which loads no other conftest: see `Durations` and `Results`."""
+    cache = config.rootpath / ".pytest_cache"
+    config.pluginmanager.register(Durations(cache / "durations.json"))
     if (Path(__file__).parent / "behaviour").is_dir():
         from behaviour.results import Results
 
-        config.pluginmanager.register(Results(config.rootpath / ".pytest_cache" / "behaviours.json"))
+        config.pluginmanager.register(Results(cache / "behaviours.json"))
 
 
-# A lab suite is marked lab("slurm", how="what to do to get it") and left out unless REQUIRE_LAB=1.
+# A lab suite is marked lab("slurm", how="what to do to get it"), a test that takes seconds is marked slow; both are
+# left out unless REQUIRE_LAB=1.
+
+SLOW = "slow: tests that take seconds each; REQUIRE_LAB=1 uv run pytest"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves lab suites out unless they are required."""
+    """Leaves out lab suites and slow tests unless they are required."""
     for item in items:
-        mark = item.get_closest_marker("lab")
-        if mark is not None and not REQUIRED:
-            item.add_marker(pytest.mark.skip(reason=f"lab: {_suite(mark)}"))
+        if not REQUIRED and (reason := _left_out(item)):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _left_out(item: pytest.Item) -> str | None:
+    mark = item.get_closest_marker("lab")
+    if mark is not None:
+        return f"lab: {_suite(mark)}"
+    return SLOW if item.get_closest_marker("slow") else None
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -107,16 +125,14 @@ def pytest_make_collect_report(collector: pytest.Collector):
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says which lab suites were left out, and how to get them."""
-    left_out = Counter(
-        report.longrepr[2].partition("lab: ")[2]
-        for report in terminalreporter.stats.get("skipped", [])
-        if isinstance(report.longrepr, tuple) and "lab: " in report.longrepr[2]
-    )
+    """Says which lab suites and how many slow tests were left out, and how to get them."""
+    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
+    reasons = (told[2].removeprefix("Skipped: ") for told in skipped if isinstance(told, tuple))
+    left_out = Counter(reason for reason in reasons if reason.startswith(("lab: ", "slow: ")))
     if left_out:
-        terminalreporter.section("lab suites left out (REQUIRE_LAB=1 runs them and accepts no skip)")
-        for suite, tests in sorted(left_out.items()):
-            terminalreporter.write_line(f"{suite}  [{tests} tests]")
+        terminalreporter.section("left out (REQUIRE_LAB=1 runs all of it and accepts no skip)")
+        for reason, tests in sorted(left_out.items()):
+            terminalreporter.write_line(f"{reason.removeprefix('lab: ')}  [{tests} tests]")
 
 
 def _suite(mark: pytest.Mark) -> str:

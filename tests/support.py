@@ -82,9 +82,8 @@ HEADER = """\
 # ///
 """
 
-_DROPPED = (
-    "NEMOTRON_", "NEMORUN_", "WANDB_", "HF_", "SLURM_", "LEPTON_", "GIT_", "COV_", "PYTEST_", "XDG_", "TYPER_",
-)  # fmt: skip
+_DROPPED = ("NEMOTRON_", "NEMORUN_", "WANDB_", "HF_", "SLURM_", "LEPTON_", "GIT_", "XDG_", "TYPER_")
+_TESTERS = ("COV_", "PYTEST_")
 _DROPPED_NAMES = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "HUGGING_FACE_HUB_TOKEN", "NETRC", "PYTHONPATH"}
 
 
@@ -178,9 +177,14 @@ def enter(project: Project, monkeypatch: pytest.MonkeyPatch, **extra: str) -> No
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:
     """This process's environment without anything that nemotron, git or a scheduler would read."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_DROPPED) and k not in _DROPPED_NAMES}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_TESTERS) and not is_users(k)}
     quiet = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
     return {**kept, **quiet, **extra}
+
+
+def is_users(variable: str) -> bool:
+    """True for a variable that nemotron, Python, git or a scheduler would read: the user's value is not for tests."""
+    return variable.startswith(_DROPPED) or variable in _DROPPED_NAMES
 
 
 def call(*args: str) -> Outcome:

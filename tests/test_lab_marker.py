@@ -1,13 +1,17 @@
-"""What REQUIRE_LAB and the lab mark do, tried on a small suite of its own with the project's conftest."""
+"""What REQUIRE_LAB, the marks and the fixtures of all tests do, tried on small suites with the project's conftest."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import support
+from durations import KNOWN
 
 HERE = Path(__file__).parent
 SUITE = """\
@@ -15,6 +19,10 @@ import pytest
 
 @pytest.mark.lab("cluster", how="start it with ./lab up")
 def test_in_the_lab():
+    pass
+
+@pytest.mark.slow
+def test_that_takes_long():
     pass
 
 def test_anywhere():
@@ -29,39 +37,89 @@ def test_that_gives_up():
 SKIPPING_FILE = "import pytest\npytest.skip('no tool', allow_module_level=True)\n"
 
 
-def run_suite(folder: Path, text: str, *, required: bool) -> subprocess.CompletedProcess[str]:
-    for name in ("conftest.py", "support.py"):
+def run_suite(
+    folder: Path,
+    *,
+    required: bool,
+    words: tuple[str, ...] = ("-p", "no:xdist"),
+    environment: dict[str, str] | None = None,
+    **files: str,
+) -> subprocess.CompletedProcess[str]:
+    """Runs files of tests: `name="text"` is `name.py`. `environment`: what whoever starts them has set."""
+    for name in ("conftest.py", "support.py", "durations.py", "labs/__init__.py", "labs/cache.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
-    (folder / "test_it.py").write_text(text, encoding="utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = lab: needs a lab\n", encoding="utf-8")
-    environment = {k: v for k, v in os.environ.items() if k != "REQUIRE_LAB" and not k.startswith("PYTEST_")}
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    lab: needs a lab\n    slow: long\n", encoding="utf-8")
+    kept = {k: v for k, v in os.environ.items() if k != "REQUIRE_LAB" and not k.startswith("PYTEST_")}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, str(folder)],
         cwd=folder,
-        env={**environment, **({"REQUIRE_LAB": "1"} if required else {})},
+        env={**kept, **({"REQUIRE_LAB": "1"} if required else {}), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=300,
     )
 
 
-def test_a_lab_suite_is_left_out_with_a_word(tmp_path):
-    done = run_suite(tmp_path, SUITE, required=False)
+def test_what_is_left_out_is_said(tmp_path):
+    done = run_suite(tmp_path, test_it=SUITE, required=False)
     assert done.returncode == 0
-    assert "1 passed, 1 skipped" in done.stdout
+    assert "1 passed, 2 skipped" in done.stdout
     assert "cluster: start it with ./lab up  [1 tests]" in done.stdout
+    assert "slow: tests that take seconds each; REQUIRE_LAB=1 uv run pytest  [1 tests]" in done.stdout
 
 
-def test_required_lab_suites_run(tmp_path):
-    done = run_suite(tmp_path, SUITE, required=True)
+def test_all_that_is_required_runs(tmp_path):
+    done = run_suite(tmp_path, test_it=SUITE, required=True)
     assert done.returncode == 0
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
+    assert "left out" not in done.stdout
 
 
-@pytest.mark.parametrize("text", [SKIPPING, SKIPPING_FILE], ids=["test", "file"])
-def test_a_skip_fails_where_the_lab_is_required(tmp_path, text):
-    assert run_suite(tmp_path, text, required=False).returncode in (0, 5)
-    done = run_suite(tmp_path, text, required=True)
+@pytest.mark.parametrize("file", [{"test_it": SKIPPING}, {"test_it": SKIPPING_FILE}], ids=["test", "file"])
+def test_a_skip_fails_where_the_lab_is_required(tmp_path, file):
+    assert run_suite(tmp_path, **file, required=False).returncode in (0, 5)
+    done = run_suite(tmp_path, **file, required=True)
     assert done.returncode in (1, 2)
     assert "REQUIRE_LAB=1 allows no skipped" in done.stdout
     assert "no tool" in done.stdout
+
+
+ALONE = """\
+import os
+from pathlib import Path
+
+def test_nothing_of_the_users_is_seen():
+    assert not (Path.home() / ".nemotron").exists()
+    found = {"PYTHONPATH", "NEMOTRON_HOME", "NEMOTRON_RECIPES", "WANDB_API_KEY", "HF_TOKEN"} & set(os.environ)
+    assert found == set()
+"""
+
+
+def test_the_environment_of_tests_is_nobodys(tmp_path):
+    """The user has run sweeps, is logged in everywhere, and has a PYTHONPATH."""
+    home, suite = tmp_path / "home", tmp_path / "suite"
+    suite.mkdir()
+    for kind in ("jobs", "sweeps"):
+        (home / ".nemotron" / kind / "mine-1121-aaaaaaaa").mkdir(parents=True)
+    users = {"HOME": str(home), "PYTHONPATH": str(home), "NEMOTRON_HOME": str(home), "NEMOTRON_RECIPES": str(home)}
+    secrets = {"WANDB_API_KEY": "k" * 40, "HF_TOKEN": "hf_" + "t" * 30}
+    before = support.snapshot(home)
+    done = run_suite(suite, test_it=ALONE, required=False, environment={**users, **secrets})
+    assert done.returncode == 0, done.stdout
+    assert support.snapshot(home) == before
+
+
+def test_the_longest_files_are_begun_first(tmp_path):
+    test = "def test_it():\n    pass\n"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "durations.json").write_text(json.dumps({"test_c.py": 90, "test_b.py": 300}))
+    words = ("-n", "1", "--dist", "loadfile", "--no-loadscope-reorder", "--verbose", "--verbose")
+    done = run_suite(tmp_path, words=words, required=False, test_a=test * 2, test_b=test, test_c=test)
+    assert re.findall(r"PASSED (test_\w)", done.stdout) == ["test_b", "test_c", "test_a"], done.stdout
+
+
+def test_the_durations_that_are_known_are_of_files_that_there_are():
+    assert [name for name in json.loads(KNOWN.read_text("utf-8")) if not (HERE.parent / name).is_file()] == []

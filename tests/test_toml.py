@@ -101,6 +101,7 @@ def paths_of(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> list[tupl
     return found
 
 
+@pytest.mark.slow
 @given(documents())
 @settings(max_examples=250)
 def test_lines_of_keys(document):

@@ -64,6 +64,7 @@ def test_what_a_job_that_died_has_left_stands_in_nobodys_way(tmp_path):
     assert sorted(p.name for p in (tmp_path / "model").iterdir()) == ["latest", NAME]
 
 
+@pytest.mark.slow
 def test_two_jobs_at_once_both_succeed_and_a_reader_always_finds_one(tmp_path):
     """Many jobs register in the same folder, while somebody reads."""
     jobs = [tmp_path / "model" / f"job-{number}" for number in range(8)]

@@ -78,6 +78,7 @@ def build(make_plan, executor, env, launch="direct", **more):
     return module.make_executor(plan, {"client_secret": "from-the-vault"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_every_argument_has_a_key_or_a_reason(executor):
     cls = getattr(import_nemo_run(), EXECUTORS[executor])

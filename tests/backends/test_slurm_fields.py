@@ -114,6 +114,7 @@ def test_a_time_still_to_be_written_lets_the_plan_be_seen(make_target, make_plan
     assert make_target("slurm", {"build_time": time}).unfilled == ()
 
 
+@pytest.mark.slow
 def test_a_login_node_still_to_be_named_lets_the_plan_be_seen(make_plan):
     from nemo_runspec.backends.slurm.executor import make_executor
 
@@ -235,6 +236,7 @@ def test_one_word_of_the_batch_script(text, word):
     assert shell_word(text) == word
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8", exclude_characters="$\0\r\n"), min_size=1, max_size=20))
 @settings(max_examples=60, deadline=None)
 def test_a_shell_reads_the_word_as_it_was_written(text):

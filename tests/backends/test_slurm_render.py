@@ -73,6 +73,7 @@ def plain_job_script():
     patch.undo()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     env=PROFILES,
@@ -93,7 +94,7 @@ def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mo
 
 @pytest.mark.parametrize("container", [None, "nvcr.io#nvidia/nemo:25.04"])
 def test_an_experiment_writes_the_same_text_in_its_own_directory(
-    make_plan, container, tmp_path, monkeypatch, nemo_run_home
+    make_plan, container, tmp_path, monkeypatch, nobodys_environment
 ):
     """Nothing but the directory differs from what `nemo_run.Experiment` writes for an inline script."""
     import nemo_run as run
@@ -102,7 +103,7 @@ def test_an_experiment_writes_the_same_text_in_its_own_directory(
     from nemo_runspec.backends.slurm.executor import make_executor
 
     # NeMo-Run reads NEMORUN_HOME when it is imported, which another test may have done.
-    monkeypatch.setattr(config, "_NEMORUN_HOME", str(nemo_run_home))
+    monkeypatch.setattr(config, "_NEMORUN_HOME", str(nobodys_environment))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.StringIO())  # NeMo-Run's subprocesses read it
     env = {
@@ -117,7 +118,7 @@ def test_an_experiment_writes_the_same_text_in_its_own_directory(
     with run.Experiment(title, clean_mode=True) as experiment:
         experiment.add(run.Script(inline="true"), executor=make_executor(plan), name=plan.name)
         experiment.dryrun(log=False, delete_exp_dir=False)
-    written = next((nemo_run_home / "experiments" / title).rglob(f"{plan.name}_sbatch.sh")).read_text()
+    written = next((nobodys_environment / "experiments" / title).rglob(f"{plan.name}_sbatch.sh")).read_text()
     theirs = re.search(r"--output=(\S+)/sbatch_", written)[1]
     assert written.replace(theirs, plan.job_dir) == render_sbatch(plan)
 
@@ -201,6 +202,7 @@ def test_a_home_known_only_to_the_cluster_is_a_named_hole(make_plan):
     assert render(filled).holes == ()
 
 
+@pytest.mark.slow
 def test_a_difference_stops_the_submission(make_plan, monkeypatch):
     plan = make_plan("slurm", {})
     verify.assert_same(plan)
@@ -209,6 +211,7 @@ def test_a_difference_stops_the_submission(make_plan, monkeypatch):
         verify.assert_same(plan)
 
 
+@pytest.mark.slow
 def test_rendering_imports_no_nemo_run_and_reading_fields_no_jinja():
     code = """
 import sys

@@ -6,6 +6,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import pytest
 from waiting import LONG, until
 
 _HEAD = '# /// script\n# [tool.runspec]\n# schema = "1"\n# [tool.runspec.run]\n# launch = "direct"\n{0}# ///\n'
@@ -70,12 +71,14 @@ class Chain:
         return str(name)
 
 
+@pytest.mark.slow
 def test_chain(bench):
     """A job reads what was made last, however long nobody has asked about the job that made it."""
     chain = Chain(bench)
     assert [chain.made() == chain.read() for _ in range(2)] == [True, True]
 
 
+@pytest.mark.slow
 def test_failed_version(bench):
     """What a job that failed has made is never the newest."""
     chain = Chain(bench)
@@ -84,6 +87,7 @@ def test_failed_version(bench):
     assert chain.read() == good
 
 
+@pytest.mark.slow
 def test_store_elsewhere(bench):
     """A folder of artifacts that the job would not see is mounted for it, or the job is refused: nothing is lost."""
     chain, root = Chain(bench), bench.project.folder / "elsewhere"

@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 
+import pytest
 from support import git, make_repository
 
 LOOK = """
@@ -93,6 +94,7 @@ def test_hybrid_package(bench):
     assert ended.told["files"] == ["code/my pkg/data ü.txt", "extra/made/a b.json"]
 
 
+@pytest.mark.slow
 def test_large_package(bench):
     """50 MB of code arrive whole: links, executables and names with spaces among them."""
     bench.profile(packager="git")

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 1, 3, 137])
 def test_exit_codes(bench, code):
     """nemotron exits with the job's own exit code: 0, 1, 3, and 137 that is no signal."""
@@ -17,6 +18,7 @@ def test_exit_codes(bench, code):
     assert record["signal"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
 def test_death_by_a_signal(bench, number):
     """Death by a signal is told as one, with its name, and the exit code is 128 + its number."""
@@ -44,6 +46,7 @@ def test_failing_part_of_a_command_line(bench, line, code):
     assert (ended.code, ended.lines) == (code, [] if code else ["ran"]), ended.err
 
 
+@pytest.mark.slow
 def test_leftovers_of_a_job(bench):
     """What a job leaves running when it ends is ended too."""
     ended = bench.attached(

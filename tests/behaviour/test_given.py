@@ -6,6 +6,8 @@ import hashlib
 import json
 import shlex
 
+import pytest
+
 ODD = (
     "two words", " lead and trail ", "", "'", '"', "it's \"so\"", "$HOME", "${HOME}", "$(id)", "`id`", "a\nb\n", "\n",
     "tab\there", "back\\slash\\", "*", "?", "~", "!x", "#", ";", "&", "|", ">", "{a,b}", "--", "-x", "--run", "a=b",
@@ -102,6 +104,7 @@ def test_startup_commands(bench):
     assert (ended.code, ended.told) == (0, {"first": "a  b", "second": "a  b c", "umask": 0o027})
 
 
+@pytest.mark.slow
 def test_failing_startup_command(bench):
     """A failing startup command fails the job at once, with its exit code, and is named."""
     for command, code in (("exit 5", 5), ("false", 1), ("false | cat", 1), ("no-such-program", 127)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import signal
 
+import pytest
 from waiting import line_of
 
 from behaviour.bench import RANK, finish
@@ -14,6 +15,7 @@ from nemo_runspec.sweeps.series import read_series
 MANY = 200_000
 
 
+@pytest.mark.slow
 def test_many_lines(bench):
     """200,000 numbered lines from output and errors are all there, in order, on the terminal and in the log."""
     ended = bench.attached(
@@ -29,6 +31,7 @@ def test_many_lines(bench):
     assert bench.log(bench.newest()).splitlines() == [RANK + line for line in expected]
 
 
+@pytest.mark.slow
 def test_fast_output(bench):
     """A hundred megabytes of output lose no byte."""
     ended = bench.attached(
@@ -82,6 +85,7 @@ def test_seen_while_it_runs(bench):
         finish(process)
 
 
+@pytest.mark.slow
 def test_followed_log(bench):
     """A detached job's log can be followed to its end while it is written."""
     name = bench.detached(
@@ -96,6 +100,7 @@ def test_followed_log(bench):
     assert followed.out.splitlines() == [f"{RANK}line {number}" for number in range(20)]
 
 
+@pytest.mark.slow
 def test_metrics(bench):
     """The last value of every metric is known, wherever in the file it stands, and each has its curve."""
     ended = bench.attached(

@@ -6,6 +6,7 @@ import os
 import signal
 from contextlib import suppress
 
+import pytest
 from waiting import line_of, until
 
 from behaviour.bench import finish
@@ -36,6 +37,7 @@ LATER = """
 """
 
 
+@pytest.mark.slow
 def test_interrupt(bench):
     """Ctrl-C asks the job to stop: it sees a TERM, nemotron exits with 130, and nothing is left running."""
     process = bench.start(PATIENT)
@@ -47,6 +49,7 @@ def test_interrupt(bench):
     assert bench.leftovers(bench.newest()) == []
 
 
+@pytest.mark.slow
 def test_cancel(bench):
     """`jobs cancel` asks the job to stop with a TERM; it ends as cancelled, and nothing is left running."""
     name = bench.detached(PATIENT)
@@ -57,6 +60,7 @@ def test_cancel(bench):
     assert bench.leftovers(name) == []
 
 
+@pytest.mark.slow
 def test_cancel_of_a_job_that_does_not_listen(bench):
     """A job that does not stop within its grace is killed with all it has started."""
     name = bench.detached(STUBBORN)
@@ -66,6 +70,7 @@ def test_cancel_of_a_job_that_does_not_listen(bench):
     assert bench.leftovers(name) == []
 
 
+@pytest.mark.slow
 def test_cancel_twice(bench):
     """Cancelling a job that has ended changes nothing."""
     name = bench.detached("raise SystemExit(3)")
@@ -75,6 +80,7 @@ def test_cancel_twice(bench):
     assert bench.show(name) == before
 
 
+@pytest.mark.slow
 def test_detach(bench):
     """`--batch` returns while the job runs; `jobs wait` gives its exit code and `jobs logs` all of its output."""
     name = bench.detached(LATER)
@@ -86,6 +92,7 @@ def test_detach(bench):
     assert bench.leftovers(name) == []
 
 
+@pytest.mark.slow
 def test_launcher_killed(bench):
     """A detached job goes on when its launcher and the terminal's session are killed with -9."""
     process = bench.start(LATER, way="--batch")
@@ -104,6 +111,7 @@ def on_its_own(bench, jobs) -> bool:
     return bool(jobs) and jobs[0]["state"] not in bench.rig.needs_launcher
 
 
+@pytest.mark.slow
 def test_waited_for_by_several(bench):
     """Several can wait for one job; each gets its exit code, whether they came before or after its end."""
     name = bench.detached(LATER)

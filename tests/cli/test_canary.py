@@ -141,6 +141,7 @@ OVERRIDES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(OVERRIDES))
 def test_dry_runs(place, nemotron_process, profile):
     overrides = [text.format(**VALUES) for text in OVERRIDES[profile]]
@@ -157,6 +158,7 @@ def test_dry_runs(place, nemotron_process, profile):
     assert leaks_in_files(place) == {}
 
 
+@pytest.mark.slow
 def test_other_commands(place, nemotron_process):
     for words in (
         ["env", "list"], ["env", "check"], ["env", "check", "--json"], ["nano3", "pretrain", "--help"], ["list"],
@@ -166,6 +168,7 @@ def test_other_commands(place, nemotron_process):
     assert leaks_in_files(place) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mistake",
     [
@@ -207,6 +210,7 @@ def test_messages_about_mistakes(place, nemotron_process, profile, mistake):
     assert leaks_in_files(place) == {}
 
 
+@pytest.mark.slow
 def test_a_signature_in_a_config_is_not_shown(place, nemotron_process):
     """What the job reads it must have; nobody else is shown it."""
     url = f"postgres://me:{VALUES['signature']}@db/x"
@@ -217,6 +221,7 @@ def test_a_signature_in_a_config_is_not_shown(place, nemotron_process):
         assert "postgres://me:******@db/x" in shown.out
 
 
+@pytest.mark.slow
 def test_mistakes_in_the_env_file(place, nemotron_process):
     """A wrong type, an unknown key, a syntax error beside a secret: the message repeats none."""
     good = place.env_file.read_text(encoding="utf-8")
@@ -236,6 +241,7 @@ def jobs_of(project: Project) -> list[Path]:
     return sorted((project.state / "jobs").iterdir())
 
 
+@pytest.mark.slow
 def test_a_real_run(place, nemotron_process):
     """The script prints its secrets in every way it can: it got them, and nobody else sees them."""
     extra = ["--", "--token", "{argument}", "--url=https://b.s3/x?X-Amz-Signature={signature}"]
@@ -273,6 +279,7 @@ def test_a_run_that_fails(place, nemotron_process):
     assert leaks_in_files(place) == {}
 
 
+@pytest.mark.slow
 def test_apply(place, nemotron_process):
     nemotron_process("mine", "train", "--run", "laptop", "--dry-run", "--out", "plan.json").succeeds()
     outcome = nemotron_process("apply", "plan.json").succeeds()
@@ -281,6 +288,7 @@ def test_apply(place, nemotron_process):
     assert leaks_in_files(place) == {}
 
 
+@pytest.mark.slow
 def test_the_command_line_of_an_attached_run(place, tmp_path):
     """It holds a secret under a secret's name, and one under a name that only the profile knows."""
     go = tmp_path / "go"
@@ -298,6 +306,7 @@ def test_the_command_line_of_an_attached_run(place, tmp_path):
     assert leaks((out + err).encode()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name)
 def test_processes_and_files_while_it_runs_and_after_it_is_stopped(place, tmp_path, ending):
     go = tmp_path / "go"

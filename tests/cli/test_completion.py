@@ -47,6 +47,7 @@ def test_every_shell(complete, shell):
     assert "lepton" not in out
 
 
+@pytest.mark.slow
 def test_commands_and_recipes(complete):
     assert {"list", "env", "nano3"} <= offered(complete(""))
     assert {"data", "pretrain"} <= offered(complete("nano3", ""))
@@ -69,6 +70,7 @@ def test_options(complete):
     assert {"--run", "--dry-run", "--config"} <= offered(complete("nano3", "pretrain", "--"))
 
 
+@pytest.mark.slow
 def test_override_keys(complete):
     found = offered(complete("nano3", "pretrain", "-c", "tiny", "train."))
     assert "train.train_iters=" in found
@@ -86,6 +88,7 @@ def test_steps_and_profiles_elsewhere(complete, project):
     assert "my-cluster" in offered(complete("env", "show", "my"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["x = [", "[a]\nextends = 'a'\n", "[a]\nexecutor = 'slrum'\n"])
 def test_a_broken_env_file_offers_less_and_says_nothing(complete, project, text):
     project.write("env.toml", text)
@@ -94,6 +97,7 @@ def test_a_broken_env_file_offers_less_and_says_nothing(complete, project, text)
     complete("nano3", "pretrain", "-c", "gone", "x")
 
 
+@pytest.mark.slow
 def test_a_broken_recipe_and_no_recipe(complete, project):
     project.recipe("mine/train", header="# /// script\n# [tool.runspec]\n# x = 1\n# ///\n")
     complete("mine", "train", "-c", "")

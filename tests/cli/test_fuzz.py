@@ -108,6 +108,7 @@ ENV_FILES = [
 ]
 
 
+@pytest.mark.slow
 def test_env_files(project):
     """8,000 of them, read and checked."""
     dice = random.Random(1)
@@ -122,6 +123,7 @@ def test_env_files(project):
         attempt(look, text)
 
 
+@pytest.mark.slow
 def test_env_files_of_any_bytes(project):
     dice = random.Random(2)
     for _ in range(1500):
@@ -132,6 +134,7 @@ def test_env_files_of_any_bytes(project):
         attempt(lambda: check_env_file(load_env_file(project.env_file)), bytes(data))
 
 
+@pytest.mark.slow
 def test_env_files_as_commands(project):
     dice = random.Random(3)
     project.recipe("mine/train", default="value: 1\n")
@@ -156,6 +159,7 @@ def test_env_files_as_commands(project):
             check(outcome, (words, text))
 
 
+@pytest.mark.slow
 def test_yaml(project):
     dice = random.Random(4)
     consumes = '# [[tool.runspec.consumes]]\n# name = "data"\n# type = "blend"\n# ///\n'
@@ -169,6 +173,7 @@ def test_yaml(project):
         check(call("mine", "train", *profile, "-d"), (profile, text))
 
 
+@pytest.mark.slow
 def test_headers(project):
     """A recipe whose header is broken: it is listed with its error, and refused when it is called."""
     dice = random.Random(5)
@@ -196,6 +201,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_argv(project):
     """Recipe commands are called with -d first, so that nothing is run whatever follows."""
     dice = random.Random(6)
@@ -215,6 +221,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_other_commands(project):
     dice = random.Random(7)
     project.recipe("mine/train")
@@ -256,6 +263,7 @@ def junk_overrides() -> Iterator[tuple[str, str]]:
 PROFILE_OF = {"local": "laptop", "docker": "box", "slurm": "my-cluster", "dgxcloud": "runai", "lepton": "lepton"}
 
 
+@pytest.mark.slow
 def test_any_value_for_any_field(project):
     """Fields get values they may not want: a plan comes out, or a message with the field's name."""
     dice = random.Random(8)
@@ -268,6 +276,7 @@ def test_any_value_for_any_field(project):
             assert field.partition("_")[0] in outcome.err, (executor, override, outcome)
 
 
+@pytest.mark.slow
 def test_overrides():
     dice = random.Random(9)
     for _ in range(6000):
@@ -275,6 +284,7 @@ def test_overrides():
         attempt(lambda text=text: parse_override(text), text)
 
 
+@pytest.mark.slow
 def test_saved_plans(project):
     """A plan file somebody has edited."""
     dice = random.Random(10)
@@ -287,6 +297,7 @@ def test_saved_plans(project):
         check(call("apply", "--dry-run", "changed.json"), changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(4))
 def test_as_processes(project, batch):
     """One broken thing each, in processes of their own: nothing is written either."""

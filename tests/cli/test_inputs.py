@@ -28,6 +28,7 @@ def recipes(project):
     return project
 
 
+@pytest.mark.slow
 def test_a_missing_input_is_made_once(recipes, nemotron_process):
     first = nemotron_process("mine", "read").succeeds()
     assert "made" in first.out

@@ -283,6 +283,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_a_job_that_really_runs(project, nemotron, nemotron_process):
     """Detached, waited for, followed, run again, cancelled, removed."""
     project.recipe("mine/train", header=HEADER, body=SLEEPER)

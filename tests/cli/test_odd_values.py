@@ -55,6 +55,7 @@ def test_an_address_that_is_none(recipe, monkeypatch, url):
     call("mine", "train", "-d", "--run", "my-cluster").succeeds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("profile", "key"),
     [

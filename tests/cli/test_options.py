@@ -101,6 +101,7 @@ def test_a_plan_that_cannot_be_saved(project, nemotron, target):
     assert "cannot save the plan" in outcome.err
 
 
+@pytest.mark.slow
 def test_apply_runs_the_saved_plan_and_a_second_run_gets_a_new_name(project, nemotron_process):
     project.recipe("mine/train", default="value: first\n", body="import sys; print('argv', *sys.argv[2:])\n")
     nemotron_process("mine", "train", "value=second", "-d", "--out", "plan.json", "--", "--lr", "1").succeeds()
@@ -127,6 +128,7 @@ def test_apply_of_what_cannot_be_submitted(project, nemotron, profile):
     nemotron("apply", "plan.json").refuses("nothing was submitted")
 
 
+@pytest.mark.slow
 def test_from_another_directory(tmp_path, project, nemotron_process):
     """Nothing depends on where one stands, but for the env file and the recipes of the project around."""
     elsewhere = tmp_path / "elsewhere"
@@ -156,6 +158,7 @@ def test_from_a_directory_that_is_gone(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_project_whose_path_is_awkward(tmp_path):
     project = make_project(tmp_path / "a b 'c' $(d) é {e} [f]")
     project.recipe("mine/train", default="value: ${run.output_dir}\n", body="print('ran')\n")
@@ -165,6 +168,7 @@ def test_a_project_whose_path_is_awkward(tmp_path):
 
 
 class TestScriptOfOnesOwn:
+    @pytest.mark.slow
     def test_without_a_header(self, project, nemotron_process):
         project.write("train.py", "import sys; print('got', sys.argv[1:]); sys.exit(7 if 'fail' in sys.argv else 0)\n")
         outcome = nemotron_process("run", "./train.py", "--", "--lr", "1e-3").succeeds()
@@ -197,6 +201,7 @@ class TestScriptOfOnesOwn:
         plan = nemotron("run", "train.py", "run.env.nproc_per_node=2", "-d", "--json").json["plan"]
         assert plan["resources"]["nproc_per_node"] == 2
 
+    @pytest.mark.slow
     def test_from_another_folder(self, project, nemotron_process, tmp_path):
         script = project.write("train.py", "print('hello from', __file__)\n")
         other = tmp_path / "other"

@@ -36,6 +36,7 @@ def run(project, command, after):
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_reader_that_never_reads(project, log, command):
     assert run(project, command, "| true") == (141, "")
@@ -45,6 +46,7 @@ def test_a_reader_that_has_seen_enough(project, log):
     assert run(project, ("jobs", "logs", "a-job"), "| head -1 > /dev/null") == (141, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_disk_that_is_full(project, log, command):
     code, errors = run(project, command, "> /dev/full")
@@ -52,6 +54,7 @@ def test_a_disk_that_is_full(project, log, command):
     assert errors == "error: No space left on device: standard output\n"
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_by_the_exit_code_whoever_reads(project):
     store = JobStore(project.state / "jobs")
     stored(store, record("bad", ("planned", "starting", "running", "failed"), exit_code=7, cause="exit code 7"))

@@ -80,6 +80,7 @@ def test_refused(project, nemotron, words, expected):
     assert snapshot(project.folder, project.home) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(0, len(REFUSALS), 6))
 def test_refused_as_a_process(project, nemotron_process, number):
     words, expected = REFUSALS[number]

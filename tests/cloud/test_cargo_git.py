@@ -160,6 +160,7 @@ def test_private_repository_is_fetched_with_a_token_that_stands_nowhere(tmp_path
     assert files and not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
+@pytest.mark.slow
 def test_commit_of_50_megabytes_arrives_whole(tmp_path, repository):
     content = os.urandom(50_000_000)
     for folder in (repository, tmp_path / "mine.git"):

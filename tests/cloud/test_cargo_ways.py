@@ -53,6 +53,7 @@ def test_sixty_kilobytes_travel_in_the_description_itself(tmp_path, offer, begin
     assert f"[rank0] {digest(tmp_path)}\n" in pod.text
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
     archive = noise(tmp_path, 50 * MB)
     (tmp_path / "run").mkdir()
@@ -74,6 +75,7 @@ def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
     assert f"[rank0] {digest(tmp_path)}\n" in pod.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "missing"),
     [(50 * MB, ()), (2 * MB, ("curl",)), (2 * MB, ("curl", "wget"))],

@@ -159,6 +159,7 @@ def test_a_fetch_that_is_killed_holds_up_nobody(pod, s3_lab, tmp_path, how):
     assert not pod.parts()
 
 
+@pytest.mark.slow
 def test_many_at_once_fetch_it_once_and_wait_for_the_one_that_lives(pod, s3_lab, tmp_path):
     s3_lab.put(URL, b"content")
     # Longer than a dead holder is waited for, which is longer than one that lives stands still on a busy machine.

@@ -208,6 +208,7 @@ def answer_after_silence(server: socket.socket, content: bytes, pod: PodProcess)
     asked[0].close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [(), ("curl",), ("curl", "wget")], ids=["curl", "wget", "python3"])
 def test_download_that_stands_still_is_begun_again(tmp_path, missing):
     cargo = loaded(cloud_plan(tmp_path))

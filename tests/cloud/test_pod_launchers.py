@@ -37,6 +37,7 @@ def port():
         yield str(kept.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin, port):
     cargo = loaded(cloud_plan(tmp_path, SUM, launch="torchrun", nodes=2), kind="dgxcloud")
     given = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": "2", "PET_NPROC_PER_NODE": "7"}

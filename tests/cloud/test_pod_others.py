@@ -99,6 +99,7 @@ def names(lab) -> list[str]:
     return sorted(url.partition("/out/")[2].partition("/")[2] for url in lab.urls("s3://bucket/out/"))
 
 
+@pytest.mark.slow
 @CLOUDS
 def test_what_a_later_node_makes_is_copied_and_published_too(begin, s3_lab, kind):
     job = begin(kind, lost=PATIENT, LATER=str(PATIENT + 3))
@@ -117,6 +118,7 @@ def test_node_that_is_gone_without_a_word_is_not_waited_for(begin, s3_lab, kind)
     assert names(s3_lab) == ["made/0"] and not job.latest.is_symlink()
 
 
+@pytest.mark.slow
 @CLOUDS
 def test_node_0_ends_after_the_others_have_copied_their_outputs(begin, s3_lab, own, kind):
     s3_lab.fault("PUT *node-1*", "slow", seconds=PATIENT + 3)

@@ -69,6 +69,7 @@ def test_names_that_lead_nowhere_are_all_said(tmp_path):
     assert "no address for worker-0.my-job-ab12-job-svc my-job-ab12-0.my-job-ab12-job-svc" in pod.end.reason
 
 
+@pytest.mark.slow
 def test_names_are_asked_for_no_longer_than_they_may(tmp_path):
     path, asked = name_service(tmp_path), tmp_path / "asked"
     program = Path(path.partition(":")[0]) / "getent"
@@ -201,6 +202,7 @@ def test_command_that_heeds_no_stop_has_said_its_end_before_it_is_killed(tmp_pat
     assert "still ran 1 s later" in pod.end.reason
 
 
+@pytest.mark.slow
 def test_command_that_hangs_is_ended_with_the_stacks_of_all_nodes(tmp_path):
     script = """
         import time
@@ -223,6 +225,7 @@ def test_command_that_hangs_is_ended_with_the_stacks_of_all_nodes(tmp_path):
         assert "in waits_for_ever" in pod.text or "waits_for_ever (" in pod.text, pod.text
 
 
+@pytest.mark.slow
 def test_command_that_writes_is_not_taken_for_one_that_hangs(tmp_path):
     script = "import time\nfor n in range(46):\n    print(n, flush=True)\n    time.sleep(0.5)\n"
     pod = start(loaded(cloud_plan(tmp_path, script, target={"stall_timeout": 20})))

@@ -160,6 +160,7 @@ def test_errors_say_what_to_check_and_never_a_key(s3_lab, changed, said):
     assert refused.value.passing == ("endpoint" in changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["403", "404", "400", "301", "500"])
 def test_only_what_may_pass_is_asked_for_again(hasty, s3_lab, status):
     s3_lab.put("s3://bucket/x", b"")

@@ -25,6 +25,7 @@ def hydra_says(folder: Any, *overrides: str, name: str = "default") -> dict[str,
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides",
     [

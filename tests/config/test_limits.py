@@ -90,6 +90,7 @@ def test_references_are_counted_as_often_as_they_are_resolved(tree, count):
     assert references_of(tree, 1000) == count
 
 
+@pytest.mark.slow
 def test_what_is_large_and_honest_passes(project):
     """Thousands of values, aliases and interpolations that stand for what is written."""
     lines = ["base: &base {a: 1, b: [1, 2, 3]}", *(f"t{i}: *base" for i in range(1000))]

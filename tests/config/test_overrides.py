@@ -24,6 +24,7 @@ def pasted(remedy: str) -> str:
     return words[0]
 
 
+@pytest.mark.slow
 @given(st.one_of(PRINTABLE, AWKWARD))
 @settings(max_examples=700)
 def test_the_offered_spelling_is_exactly_the_text(value):

@@ -116,6 +116,7 @@ def test_what_fails(doctor: Doctor, registry: RegistryLab, keys: dict[str, Any],
     assert "Traceback" not in told.err
 
 
+@pytest.mark.slow
 def test_what_is_odd(doctor: Doctor, runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.api._KUBE_PATIENCE", 0.5)
     runai_lab.claims.clear()

@@ -60,6 +60,7 @@ def _refusal(status: int, body: object) -> object:
     return Answer(status, body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ODD_TOKENS[:2])
 def test_it_is_neither_on_the_terminal_nor_on_record(project: Project, runai_lab: RunaiLab, body: str):
     profile(project, runai_lab)

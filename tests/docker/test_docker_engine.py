@@ -44,6 +44,7 @@ def run(box: Project, host: str) -> support.Outcome:
     return support.process(box, "run", "./main.py", "--run", "box", DOCKER_HOST=host)
 
 
+@pytest.mark.slow
 def test_no_engine_is_one_message_and_nothing_is_left(box, tmp_path):
     run(box, f"unix://{tmp_path}/gone.sock").refuses("no Docker engine answers", "gone.sock", "DOCKER_HOST")
     assert not (box.state / "jobs").exists()
@@ -55,15 +56,18 @@ def test_a_socket_that_nobody_listens_on_is_no_engine(box, tmp_path):
     run(box, f"unix://{tmp_path}/dead.sock").refuses("no Docker engine answers", "Connection refused")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["tcp://10.0.0.1:2375", "ssh://me@gpu-box", "https://127.0.0.1:2376"])
 def test_an_engine_of_another_machine_is_refused(box, host):
     run(box, host).refuses("DOCKER_HOST names an engine that jobs cannot use", host)
 
 
+@pytest.mark.slow
 def test_what_is_no_address_is_refused(box):
     run(box, "nonsense").refuses("DOCKER_HOST is not the address of a Docker engine: nonsense")
 
 
+@pytest.mark.slow
 def test_a_port_without_an_engine_is_refused(box):
     with socket.socket() as silent:  # bound, so that nobody else can be, and listening to nobody
         silent.bind(("127.0.0.1", 0))
@@ -71,6 +75,7 @@ def test_a_port_without_an_engine_is_refused(box):
         run(box, f"tcp://127.0.0.1:{port}").refuses("no Docker engine answers", "refused")
 
 
+@pytest.mark.slow
 def test_a_dry_run_asks_no_engine(box):
     out = support.process(box, "run", "./main.py", "--run", "box", "--dry-run", DOCKER_HOST="unix:///gone")
     assert '"Entrypoint"' in out.succeeds().out

@@ -97,6 +97,7 @@ FULL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", [{}, FULL, {**FULL, "additional_kwargs": {}}], ids=["plain", "additional", "full"])
 def test_all_but_the_named_differences_is_as_nemo_run_has_it(make_plan, monkeypatch, env):
     plan = make_plan(**env)

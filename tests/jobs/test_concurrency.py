@@ -67,6 +67,7 @@ def test_every_change_of_every_process_is_kept(store, job):
     assert not [s for s, after in itertools.pairwise(states) if s == after]
 
 
+@pytest.mark.slow
 def test_one_end_wins_and_stays(store, tmp_path):
     for turn in range(30):
         record = store.create(plan_for(tmp_path, name=f"job-{turn}"), plan_text="{}", argv=[], launcher=this_process())
@@ -95,6 +96,7 @@ def test_a_stale_record_in_hand_undoes_nothing(store, job):
     assert late.value.record == finished == store.get(job.name)
 
 
+@pytest.mark.slow
 def test_a_name_is_made_by_one_process_only(store, tmp_path):
     for turn in range(20):
         plan = plan_for(tmp_path, name=f"job-{turn}")
@@ -114,6 +116,7 @@ def test_a_name_is_made_by_one_process_only(store, tmp_path):
         assert not list(store.root.glob(".*"))
 
 
+@pytest.mark.slow
 def test_readers_see_whole_records_while_one_writes(store, job):
     stop = threading.Event()
 

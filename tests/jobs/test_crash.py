@@ -83,6 +83,7 @@ def leftovers(root):
     return [p for p in root.glob(".*")] + [p for p in root.glob("*/.record.json.*.tmp")]
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_random_moments(tmp_path, plan):
     dice = random.Random(4)
     reported, torn = {}, 0
@@ -119,6 +120,7 @@ def dies_before(step, work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_creation_killed_before_every_line(tmp_path, plan):
     for step in itertools.count(1):
         store = JobStore(tmp_path / f"jobs-{step}")
@@ -134,6 +136,7 @@ def test_creation_killed_before_every_line(tmp_path, plan):
     assert found
 
 
+@pytest.mark.slow
 def test_a_change_killed_before_every_line(tmp_path, plan):
     for step in itertools.count(1):
         store = JobStore(tmp_path / f"jobs-{step}")
@@ -150,6 +153,7 @@ def test_a_change_killed_before_every_line(tmp_path, plan):
     assert found.state == "succeeded"
 
 
+@pytest.mark.slow
 def test_removal_killed_before_every_line(tmp_path, plan):
     for step in itertools.count(1):
         store = JobStore(tmp_path / f"jobs-{step}")

@@ -120,6 +120,7 @@ def test_a_line_that_a_killed_writer_left_unfinished_swallows_no_other(store, re
     assert reads == []
 
 
+@pytest.mark.slow
 def test_it_does_not_grow_for_ever(store):
     stored(store, record("job", ENDED))
     for turn in range(1100):

@@ -55,6 +55,7 @@ def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
     assert "allowed_nodes_in_node_group" not in third_job.body["spec"]["affinity"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["reset_after", "500_after", "cut", "garbage"])
 def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
     handle, folder = job
@@ -155,6 +156,7 @@ class LateApi(LeptonApi):
         return super().create(payload)
 
 
+@pytest.mark.slow
 def test_a_request_that_is_served_before_the_next_one(lepton_lab):
     name = new_name()
     lepton_lab.fault("POST /jobs", "reset")
@@ -165,6 +167,7 @@ def test_a_request_that_is_served_before_the_next_one(lepton_lab):
     assert (first.wish, second.wish) == ("", "delete")
 
 
+@pytest.mark.slow
 def test_a_request_that_is_served_when_the_job_is_submitted_already(lepton_lab, provider):
     name = new_name()
     lepton_lab.scenario(None, "nocapacity", times=None)

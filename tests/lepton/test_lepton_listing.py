@@ -39,6 +39,7 @@ def site(lepton_lab, tmp_path) -> Site:
     return found
 
 
+@pytest.mark.slow
 def test_what_there_is(site):
     for words, row in ROWS.items():
         found = site.nemotron("lepton", *words.split(), "--json").succeeds().json
@@ -54,6 +55,7 @@ def test_a_node_that_is_not_ready_is_not_open(site):
     assert (node["state"], node["gpus"], node["free"]) == ("NotReady", 8, 0)
 
 
+@pytest.mark.slow
 def test_one_node_group_of_several(site):
     """It is named; no profile is needed, and the profile's own does not count."""
     for listing in ("shapes", "nodes", "volumes"):
@@ -74,6 +76,7 @@ def test_as_a_table(site, columns):
     assert max(map(len, out.splitlines())) <= int(columns)
 
 
+@pytest.mark.slow
 def test_refusals(site):
     site.nemotron("lepton", "permissions", "nope").refuses("no volume 'nope'", "filestore-1")
     site.nemotron("dgxcloud", "pvcs").refuses("no profile of executor 'dgxcloud'", "--profile NAME")

@@ -149,6 +149,7 @@ def submitted(lab: LeptonLab, handle: dict[str, object]) -> None:
     json.dumps(found, allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [looked, told, listed, examined, submitted])
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), state=st.sampled_from(STATES_THERE))

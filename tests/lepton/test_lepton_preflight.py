@@ -152,6 +152,7 @@ def test_a_node_group_that_is_not_there_is_said_once(doctor: Doctor):
     assert "reservation" not in told.out
 
 
+@pytest.mark.slow
 def test_a_submission_that_finds_nobody(doctor: Doctor, project: Project, monkeypatch: pytest.MonkeyPatch):
     """It is said while it is asked again, and where the address comes from at the end."""
     doctor()

@@ -269,6 +269,7 @@ def test_a_deletion_that_a_gateway_answers_once(site: Site):
     assert [job.deleted for job in site.lab.jobs] == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["401", "403"])
 def test_permissions_that_are_not_told(site: Site, status: str):
     """That nobody knows is said before the submission, and keeps nobody from it."""

@@ -140,6 +140,7 @@ def test_the_recipes_exit_code(tmp_path, call, code):
     assert "logs/job.log" in notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("launch", "who"), [("direct", 0), ("torchrun", 1)])
 def test_killed_by_signal_9(tmp_path, call, torch_bin, monkeypatch, launch, who):
     monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
@@ -151,6 +152,7 @@ def test_killed_by_signal_9(tmp_path, call, torch_bin, monkeypatch, launch, who)
     assert f"rank {who} was killed by signal 9 (SIGKILL)" in notes
 
 
+@pytest.mark.slow
 def test_two_ranks_one_fails_with_3(tmp_path, call, torch_bin, monkeypatch):
     monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
     script = f"import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\n{FOR_LONG}"
@@ -221,6 +223,7 @@ def test_the_environment_of_the_job(tmp_path):
     assert job_environment(base, {}, Path("/e/bin")) == {"PATH": "/e/bin:/bin", "VIRTUAL_ENV": "/e", "KEEP": "1"}
 
 
+@pytest.mark.slow
 def test_a_recipe_with_dependencies_gets_its_own_python(tmp_path, call, torch_bin, monkeypatch):
     monkeypatch.setenv("NEMOTRON_HOME", str(torch_bin.parents[2]))
     script = "import sys, torch; print(sys.prefix, torch.__version__.split('+')[0])"
@@ -290,6 +293,7 @@ def test_a_signal_stops_the_job_and_leaves_no_process(tmp_path, start, number, c
     assert b"Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_torchrun_ranks_are_stopped_too(tmp_path, start, torch_bin, monkeypatch):
     monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
     plan = plan_for(tmp_path, READY + FOR_LONG, launch="torchrun", processes=2)
@@ -442,6 +446,7 @@ def test_without_a_terminal_there_are_plain_lines(tmp_path, call):
     assert call(plan_for(tmp_path, script))[1] == "[rank0] x\n"
 
 
+@pytest.mark.slow
 def test_what_a_job_leaves_behind_is_ended(tmp_path, call):
     script = "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)"
     plan = plan_for(tmp_path, script)

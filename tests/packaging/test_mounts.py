@@ -142,6 +142,7 @@ print(provide_mounts((AutoMount(**json.loads(sys.argv[1])),), lambda line: None)
 """
 
 
+@pytest.mark.slow
 def test_many_jobs_at_once(remote, tmp_path):
     mounts = [mount_of(remote, "main", tmp_path, job=f"job-{number}") for number in range(12)]
     words = [[sys.executable, "-c", PROVIDE, json.dumps(asdict(mount))] for mount in mounts]

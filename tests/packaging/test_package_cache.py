@@ -85,6 +85,7 @@ def test_what_decides_the_content_decides_the_archive(with_submodule):
     assert with_submodule.pack(subpath="src").archive == with_submodule.pack(subpath="./src/").archive
 
 
+@pytest.mark.slow
 def test_many_launches_at_once(packing):
     for number in range(300):
         packing.write(f"many/{number}.txt", str(number) * 50)
@@ -99,6 +100,7 @@ def test_many_launches_at_once(packing):
     assert packing.git("status", "--porcelain").strip() == "?? new.txt"
 
 
+@pytest.mark.slow
 def test_killed_while_writing(packing, tmp_path):
     """It is given three quarters of the archive, and no end."""
     noise = random.Random(1)

@@ -221,6 +221,7 @@ def test_other_text_of_the_users_stays_as_it_is(repository):
     assert plan.auto_mounts == ()
 
 
+@pytest.mark.slow
 def test_a_script_in_a_part_of_a_hybrid_imports_what_is_committed_beside_it(repository, nemotron_process):
     part = 'code = { packager = "git", subpath = "src", merge = "a b" }'
     repository.write(

@@ -52,6 +52,7 @@ def of_type(hint: Any, name: str) -> st.SearchStrategy[Any]:
     return st.from_type(hint)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60)
 def test_any_plan_survives_json(data):
@@ -99,6 +100,7 @@ def test_what_is_no_plan(text):
 OTHERS = st.none() | st.booleans() | st.integers(-2, 2) | st.text(max_size=3) | st.sampled_from([[], {}, [{}]])
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=150)
 def test_a_damaged_plan_is_refused_with_its_place(saved, data):

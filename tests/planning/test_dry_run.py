@@ -17,6 +17,7 @@ NO_NETWORK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [None, *PROFILES])
 @pytest.mark.parametrize("more", [[], ["--json"], ["--batch"], ["-m", "train.train_iters=1,2"]], ids=" ".join)
 def test_nothing_is_written(project, nemotron_process, profile, more):
@@ -30,6 +31,7 @@ def test_nothing_is_written(project, nemotron_process, profile, more):
     assert snapshot(project.folder, project.home) == before
 
 
+@pytest.mark.slow
 def test_nothing_is_started(project, nemotron_process):
     """Every tool a submission would use is on PATH, and says so if it is called."""
     tools, seen = project.home / "tools", project.home / "seen"
@@ -44,6 +46,7 @@ def test_nothing_is_started(project, nemotron_process):
     assert not seen.exists()
 
 
+@pytest.mark.slow
 def test_the_repository_is_read_and_not_touched(project, nemotron_process):
     make_repository(project.folder)
     project.write("new file.txt", "1")
@@ -94,6 +97,7 @@ def test_the_json_is_the_same_and_complete(project, nemotron):
     assert same == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["20", "80"])
 def test_it_can_be_pasted(project, nemotron_process, columns):
     """No wrapping, no markup eaten, no colour codes: the scripts on the screen are the scripts."""
@@ -106,6 +110,7 @@ def test_it_can_be_pasted(project, nemotron_process, columns):
     assert "\x1b" not in out
 
 
+@pytest.mark.slow
 def test_with_colour_the_text_is_the_same(project, nemotron_process):
     def shown(**environment):
         out = nemotron_process(*PLAN, "--run", "my-cluster", "--dry-run", **environment).succeeds().out

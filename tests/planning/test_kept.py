@@ -86,6 +86,7 @@ class World:
         return self.mounts[inner][1] != "ro"
 
 
+@pytest.mark.slow
 @given(mounts=MOUNTS, links=LINKS, path=PATHS, odd=ODD, slash=st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_a_path_that_is_passed_is_really_kept(tmp_path_factory, mounts, links, path, odd, slash):

@@ -29,6 +29,7 @@ def test_a_wandb_key_of_another_server_is_refused(elsewhere, nemotron, monkeypat
     assert "WANDB_API_KEY" in nemotron("run", "./train.py", "--dry-run").succeeds().out
 
 
+@pytest.mark.slow
 def test_a_login_file_has_a_key_for_each_server(elsewhere, nemotron_process):
     file = elsewhere.home / ".netrc"
     file.write_text("machine api.wandb.ai login user password usual-key\n")

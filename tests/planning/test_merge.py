@@ -175,6 +175,7 @@ def test_text_of_a_profile_is_no_interpolation(plan):
 COUNTS = st.one_of(st.none(), st.integers(1, 9))
 
 
+@pytest.mark.slow
 @given(yaml=COUNTS, parent=COUNTS, profile=COUNTS, argv=COUNTS, spellings=st.tuples(*[st.sampled_from(
     ["nproc_per_node", "ntasks_per_node", "nprocs_per_node"])] * 4))  # fmt: skip
 @settings(max_examples=60)

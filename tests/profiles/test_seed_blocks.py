@@ -43,6 +43,7 @@ def test_the_blocks_are_there():
     assert len(CASES) == 28
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "profile"), CASES, ids=[f"{b.stem}-{p}" for b, p in CASES])
 def test_a_block_dry_runs(paste, nemotron, block, profile):
     paste(block)
@@ -61,6 +62,7 @@ def test_a_block_without_a_profile_named(paste, nemotron, block):
     nemotron("nano3", "pretrain", "-c", "tiny", "--dry-run").succeeds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", [["nano3", "pretrain"], ["nano3", "data", "prep", "pretrain"]], ids="-".join)
 @pytest.mark.parametrize("profile", ["pretrain-large", "data-prep", "dgxcloud", "lepton", "local"])
 def test_the_full_example_as_a_process(paste, nemotron_process, recipe, profile):

@@ -51,6 +51,12 @@ def recipe_config(script: Path, name: str, **changes: Any) -> dict[str, Any]:
     return config
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What trains, or needs what that is made of, is slow, whichever test of a file happens to be the first."""
+    if {"recipe_python", "megatron"} & set(item.fixturenames):  # type: ignore[attr-defined]
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def recipe_python() -> Path:
     """A Python that has what `nano3/pretrain` declares (data preparation declares a part of that)."""

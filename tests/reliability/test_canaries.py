@@ -9,6 +9,7 @@ import string
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, quote_plus
 
+import pytest
 from behaviour.bench import Bench
 from support import contents
 
@@ -60,6 +61,7 @@ def new_secret(dice: random.Random) -> str:
     return "".join(dice.choices(dice.choice(alphabets), k=dice.randint(16, 48))).strip() or "fallback-secret-42"
 
 
+@pytest.mark.slow
 @on("local", "docker", "slurm", "lepton")
 def test_canaries(bench, tally):
     noted = tally("canaries", bench.rig.name, "secrets")

@@ -186,6 +186,7 @@ def _where(error: BaseException) -> str:
     return f"{last.filename}:{last.lineno}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_inputs(tree, tally, monkeypatch, tmp_path, kind, chunk):

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from behaviour.bench import Bench
 from waiting import until
 
@@ -32,6 +33,7 @@ def records(bench: Bench) -> dict[str, dict[str, Any]]:
     return {file.parent.name: json.loads(file.read_text("utf-8")) for file in files}
 
 
+@pytest.mark.slow
 @on("local", "docker", "slurm", "lepton", "dgxcloud")
 def test_kills_of_the_client(bench, tally):
     noted = tally("kills of the client", bench.rig.name, "kill -9")

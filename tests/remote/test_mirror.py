@@ -56,6 +56,7 @@ def numbered(rank: int, lines: int = 200) -> bytes:
     return b"".join(b"[rank%d] %d %s\n" % (rank, number, b"x" * (number % 50)) for number in range(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [80, 97, 1000, 1 << 20])
 def test_lines_of_several_files_never_mix(mirror, there, limit):
     """Wherever an answer is cut, while the first file grows and the second waits for room, and once the job is over."""

@@ -111,6 +111,7 @@ def test_both_ways_find_the_same_weak(value):
     assert done[0] == (b"weak\n" if is_weak(value.encode()) else b"strong\n")
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"a", b"\xff ", b"$(x)\\n%s", b"x" * 4095, b"y" * 9000])))
 def test_both_ways_say_the_same(pieces):
     data = b"".join(pieces)
@@ -230,6 +231,7 @@ def test_a_full_disk_does_not_end_it_and_what_it_had_no_room_for_is_counted(way,
     assert given.read_text().split()[:2] == ["10000", "100000"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([b"\r", b"\n", b"a", b"\xff ", b"y" * 9000])))
 def test_what_was_given_is_what_was_written(pieces):
     for way in ("nemotron_prefix 0", "nemotron_prefix_slowly '[rank0] '"):

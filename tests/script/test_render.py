@@ -91,6 +91,7 @@ def test_arguments_arrive_unchanged_through_a_recipes_own_command(tmp_path):
     assert seen["env"]["X"] == "1"
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=6))
 def test_any_argument_arrives_unchanged(tmp_path_factory, arguments):
@@ -506,6 +507,7 @@ def test_a_progress_bar_is_not_held_back(tmp_path):
     assert process.returncode == 143
 
 
+@pytest.mark.slow
 def test_what_the_command_leaves_behind_does_not_hold_the_job(tmp_path):
     plan = plan_for(tmp_path, "import subprocess; subprocess.Popen(['sleep', '600'])")
     process = start_script(lay_out(plan), tmp_path)

@@ -51,6 +51,7 @@ def start(plan: Plan, *, log: bool = True) -> tuple[subprocess.Popen[str], JobLa
     return process, layout, output
 
 
+@pytest.mark.slow
 def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     """A child of its own session too, and none that is not Python. A path with spaces does not matter."""
     script = """
@@ -72,6 +73,7 @@ def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     assert (Path(layout.status) / "gates-7-0" / "verdict").read_text() == "stop no progress for 15 s (stall_timeout)\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_ends_in_time_is_left_alone(tmp_path: Path):
     """Of a line each second, for longer than what may come to nothing."""
     process, _, output = start(watched(tmp_path, "import time\nfor n in range(18): print(n); time.sleep(1)"))

@@ -80,6 +80,7 @@ def marker(plan):
     return found
 
 
+@pytest.mark.slow
 def test_two_ranks_on_one_node(tmp_path, torch_bin):
     plan = plan_for(tmp_path, TELL, launch="torchrun", processes=2, setup=("export EXTRA='a  b'",))
     code, output = run_one(plan, tmp_path, torch_bin)
@@ -89,6 +90,7 @@ def test_two_ranks_on_one_node(tmp_path, torch_bin):
     assert {(d["sum"], d["WORLD_SIZE"], d["EXTRA"]) for d in seen} == {(2.0, "2", "a  b")}
 
 
+@pytest.mark.slow
 def test_one_rank_fails_and_is_named(tmp_path, torch_bin):
     script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(600)"
     plan = plan_for(tmp_path, script, launch="torchrun", processes=2)
@@ -96,6 +98,7 @@ def test_one_rank_fails_and_is_named(tmp_path, torch_bin):
     assert cause(marker(plan)) == "rank 1 ended with exit code 3"
 
 
+@pytest.mark.slow
 def test_one_rank_is_killed_and_is_named(tmp_path, torch_bin):
     script = "import os, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), 9)\ntime.sleep(600)"
     plan = plan_for(tmp_path, script, launch="torchrun", processes=2)
@@ -103,6 +106,7 @@ def test_one_rank_is_killed_and_is_named(tmp_path, torch_bin):
     assert cause(marker(plan)) == "rank 1 was killed by signal 9 (SIGKILL)"
 
 
+@pytest.mark.slow
 def test_arguments_arrive_unchanged(tmp_path, torch_bin):
     arguments = ("a b", "$HOME", "new\nline", "q'\"", "--rank", "ü")
     script = "import json, sys\nprint(json.dumps(sys.argv[1:]))"
@@ -112,6 +116,7 @@ def test_arguments_arrive_unchanged(tmp_path, torch_bin):
     assert f"[rank0] {json.dumps(list(arguments))}" in output.splitlines()
 
 
+@pytest.mark.slow
 def test_a_signal_reaches_every_rank_once(tmp_path, torch_bin):
     script = """
         import signal, sys, time
@@ -150,6 +155,7 @@ def test_no_torch_is_said_by_python_and_fails(tmp_path):
 LOOPBACK = {"MASTER_ADDR": "127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_two_nodes_meet(tmp_path, torch_bin):
     plan = plan_for(tmp_path, TELL, executor="slurm", launch="torchrun", nodes=2, processes=2, env=LOOPBACK)
     Path(plan.job_dir).mkdir(parents=True)
@@ -166,6 +172,7 @@ def test_two_nodes_meet(tmp_path, torch_bin):
     assert [m.node for m in read_markers(Path(JobLayout(plan.job_dir).status))] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_rank_of_the_second_node_fails(tmp_path, torch_bin):
     script = "import os, sys, time\nif os.environ['RANK'] == '3': sys.exit(9)\ntime.sleep(600)"
     plan = plan_for(tmp_path, script, executor="slurm", launch="torchrun", nodes=2, processes=2, env=LOOPBACK)
@@ -215,6 +222,7 @@ def test_tasks_under_direct(tmp_path, torch_bin):
     assert len(read_markers(Path(JobLayout(plan.job_dir).status))) == 4
 
 
+@pytest.mark.slow
 def test_markers_of_an_earlier_attempt_are_not_believed(tmp_path, torch_bin):
     plan = plan_for(tmp_path, "", executor="slurm", nodes=2, env=LOOPBACK)
     assert [code for code, _ in finish(start_nodes(plan, tmp_path, torch_bin))] == [0, 0]

@@ -124,6 +124,7 @@ def test_it_outlives_its_terminal_and_its_shell(box):
     assert box.ended(box.store.list()[0].name).exit_code == 5
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_before_anything_is_done(box):
     box.nemotron("run", "./gone.py", "--batch", "local").refuses("gone.py")
     box.project.write("nap.py", NAP)
@@ -151,6 +152,7 @@ def test_an_environment_that_cannot_be_made_is_a_failed_job(box):
     until(lambda: "no-such-package-of-nemotron" in said.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [NAP, TREE], ids=["one process", "a tree that left its session"])
 def test_cancel_ends_the_whole_tree(box, script):
     name = box.start(script)
@@ -172,6 +174,7 @@ def test_cancel_kills_what_does_not_stop(box):
     assert not alive(pid)
 
 
+@pytest.mark.slow
 def test_cancel_of_an_attached_job_from_another_terminal(box):
     box.project.write("nap.py", NAP)
     child = support.start(box.project, "run", "./nap.py")
@@ -182,6 +185,7 @@ def test_cancel_of_an_attached_job_from_another_terminal(box):
     assert "nemotron jobs cancel" in errors
 
 
+@pytest.mark.slow
 def test_cancel_of_an_ended_job_changes_nothing(box):
     name = box.start("print(1)")
     box.ended(name)
@@ -189,6 +193,7 @@ def test_cancel_of_an_ended_job_changes_nothing(box):
     assert box.store.get(name).state == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_killed_supervisor_is_found_out(box):
     """The job's own processes are told to stop by the kernel then; what it left says how it ended."""
     name = box.start()
@@ -201,6 +206,7 @@ def test_a_killed_supervisor_is_found_out(box):
     assert listed[0]["state"] == "lost"
 
 
+@pytest.mark.slow
 def test_a_job_that_goes_on_without_its_supervisor_can_be_cancelled(box):
     name = box.start(STUBBORN)
     pid = box.begun()

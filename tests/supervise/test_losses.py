@@ -111,6 +111,7 @@ def test_local_needs_no_env_file(project, nemotron_process):
     nemotron_process("run", "./train.py", "--run", "locl").refuses("locl")
 
 
+@pytest.mark.slow
 def test_a_stopped_supervisor_is_not_said_to_be_gone(project, nap, nemotron_process):
     name, _ = nap
     store = JobStore(project.state / "jobs")

@@ -67,6 +67,7 @@ def test_a_job_that_goes_on_is_not_retried(project, nemotron_process, store):
     assert len(store.list()) == 1
 
 
+@pytest.mark.slow
 def test_detached_again(project, nemotron_process, store):
     nemotron_process("run", "./train.py", "--batch", "local").succeeds()
     nemotron_process("jobs", "wait", "last")

@@ -40,6 +40,7 @@ def start(nemotron_process, sweeps, **environment):
     return name
 
 
+@pytest.mark.slow
 def test_a_detached_sweep_is_waited_for_and_shown(project, nemotron_process, sweeps):
     name = start(nemotron_process, sweeps)
     assert nemotron_process("jobs", "wait", name).code == 0
@@ -50,6 +51,7 @@ def test_a_detached_sweep_is_waited_for_and_shown(project, nemotron_process, swe
     nemotron_process("jobs", "show", name, "--sort", "nothing").refuses("nothing")
 
 
+@pytest.mark.slow
 def test_cancel_ends_what_runs_and_starts_no_more(project, nemotron_process, sweeps):
     name = start(nemotron_process, sweeps, NAP=FOR_LONG, ALL_NAP="1")
     store = JobStore(project.state / "jobs")
@@ -62,6 +64,7 @@ def test_cancel_ends_what_runs_and_starts_no_more(project, nemotron_process, swe
     assert nemotron_process("jobs", "wait", name).code == 143
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_is_lost(project, nemotron_process, sweeps):
     """Its one job has succeeded, and nobody may take that for a sweep that has."""
     name = start(nemotron_process, sweeps, NAP=FOR_LONG)
@@ -82,6 +85,7 @@ def test_a_sweep_that_was_killed_is_lost(project, nemotron_process, sweeps):
     assert (sweeps.names(), store.list()) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_sweeper_that_fails_leaves_word(project, nemotron_process, sweeps):
     words = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=0", "lr=interval(0.1,1)")
     nemotron_process("toy", "train", "--batch", "local", "-m", *words).succeeds()
@@ -95,6 +99,7 @@ def test_a_sweeper_that_fails_leaves_word(project, nemotron_process, sweeps):
     assert nemotron_process("jobs", "list", "--json").json[0]["exit_code"] == 2
 
 
+@pytest.mark.slow
 def test_cancelled_at_once(project, nemotron_process, sweeps):
     """A sweep is `last` from the moment it was submitted, and may be ended from then on."""
     earlier = nemotron_process("toy", "train", "--batch", "local", NAP=FOR_LONG).succeeds().out.strip()
@@ -106,6 +111,7 @@ def test_cancelled_at_once(project, nemotron_process, sweeps):
     nemotron_process("jobs", "cancel", earlier).succeeds()
 
 
+@pytest.mark.slow
 def test_rm_removes_the_sweep_and_its_jobs_and_nothing_else(project, nemotron_process, sweeps):
     nemotron_process("toy", "train").succeeds()
     name = start(nemotron_process, sweeps)

@@ -32,6 +32,7 @@ def results_of(folder):
     return list(csv.DictReader((folder / "results.csv").open()))
 
 
+@pytest.mark.slow
 def test_every_combination_has_its_own_job_and_the_end_is_a_table(trains, nemotron_process):
     done = nemotron_process(*TRAIN, "-m", "lr=1e-3,3e-4", "seed=1,2", "run.env.max_parallel=2").succeeds()
     folder, records = group_of(trains), records_of(trains)
@@ -52,6 +53,7 @@ def test_every_combination_has_its_own_job_and_the_end_is_a_table(trains, nemotr
     assert all(stat.S_IMODE(f.stat().st_mode) & 0o077 == 0 for f in [folder, *folder.iterdir()])
 
 
+@pytest.mark.slow
 def test_a_failed_run_does_not_stop_the_others_and_is_not_hidden(trains, nemotron_process):
     done = nemotron_process(*TRAIN, "-m", "fail=7,0,9")
     assert done.code == 7  # the first one's own
@@ -61,6 +63,7 @@ def test_a_failed_run_does_not_stop_the_others_and_is_not_hidden(trains, nemotro
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_stop_on_failure(trains, nemotron_process):
     done = nemotron_process(*TRAIN, "-m", "fail=0,7,0,0", "run.env.stop_on_failure=true")
     assert done.code == 7
@@ -74,6 +77,7 @@ def test_stop_on_failure(trains, nemotron_process):
     assert nemotron_process("jobs", "wait", folder.name).code == 7
 
 
+@pytest.mark.slow
 def test_stop_on_failure_ends_those_that_run(trains, nemotron_process):
     """The other run would wait for ever: the sweep ends it, and is no less failed for that."""
     wait = trains.folder / "wait"
@@ -88,6 +92,7 @@ def test_stop_on_failure_ends_those_that_run(trains, nemotron_process):
     assert "the sweep, as run 3 has failed" in record["cause"]
 
 
+@pytest.mark.slow
 def test_a_sweep_of_one_run_is_a_sweep(trains, nemotron_process):
     nemotron_process(*TRAIN, "-m", "lr=0.1").succeeds()
     name = group_of(trains).name
@@ -96,6 +101,7 @@ def test_a_sweep_of_one_run_is_a_sweep(trains, nemotron_process):
     assert f"{name}   mine/train, succeeded" in nemotron_process("jobs", "show", "last").out
 
 
+@pytest.mark.slow
 def test_a_metric_that_no_run_has_told(trains, nemotron_process):
     """It is said, the picture shows another one, and none is called the best."""
     done = nemotron_process(*TRAIN, "-m", "lr=1e-3,1e-2", "run.env.sweep_metric=acc:max").succeeds()
@@ -105,12 +111,14 @@ def test_a_metric_that_no_run_has_told(trains, nemotron_process):
     assert (group_of(trains) / "results.png").exists()
 
 
+@pytest.mark.slow
 def test_no_picture_is_explained(project, nemotron_process):
     project.recipe("mine/quiet", header=HEADER, body="print(1)\n", default="x: 1\n")
     done = nemotron_process("mine", "quiet", "-m", "x=1,2").succeeds()
     assert "picture  none: no run has told a metric" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_what_runs_and_starts_nothing_more(trains, number, code):
     wait = trains.folder / "wait"
@@ -135,6 +143,7 @@ def test_a_mistake_in_one_plan_runs_nothing(trains, nemotron):
     assert not trains.state.exists()
 
 
+@pytest.mark.slow
 def test_a_secret_that_is_swept_stays_secret(trains, nemotron_process):
     done = nemotron_process(*TRAIN, "-m", f"+run.env.env_vars.HF_TOKEN={SECRET}1,{SECRET}2", "seed=1").succeeds()
     assert SECRET not in done.out + done.err
@@ -142,6 +151,7 @@ def test_a_secret_that_is_swept_stays_secret(trains, nemotron_process):
     assert len(results_of(group_of(trains))) == 2
 
 
+@pytest.mark.slow
 def test_the_metric_can_be_chosen(trains, nemotron_process):
     nemotron_process(*TRAIN, "-m", "lr=1e-3,1e-2", "run.env.sweep_metric=loss:max").succeeds()
     assert [(r["lr"], r["best"]) for r in results_of(group_of(trains))] == [("0.01", "yes"), ("0.001", "")]
@@ -156,6 +166,7 @@ folder.mkdir(parents=True)
 READ = "run:\n  data:\n    artifact: d\n    recipe: mine/make\n    config: default\n    make: if-missing\n"
 
 
+@pytest.mark.slow
 def test_missing_inputs_are_made_once_for_all(project, nemotron_process):
     """Three runs that read the same thing: its recipe runs once, before them, and is no member."""
     block = '# [[tool.runspec.{}]]\n# name = "data"\n# type = "dataset"\n# ///\n'
@@ -176,6 +187,7 @@ def test_missing_inputs_are_made_once_for_all(project, nemotron_process):
     assert len(members_of(group_of(project))) == 3
 
 
+@pytest.mark.slow
 def test_optuna(trains, nemotron_process):
     before = sorted(trains.folder.rglob("*"))
     done = nemotron_process(
@@ -194,6 +206,7 @@ def test_optuna(trains, nemotron_process):
     assert sorted(trains.folder.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_optuna_goes_on_after_failures_and_loss_that_is_no_number(trains, nemotron_process):
     done = nemotron_process(
         *TRAIN, "-m", "hydra/sweeper=optuna", "hydra/sweeper/sampler=random", "hydra.sweeper.sampler.seed=1",
@@ -205,6 +218,7 @@ def test_optuna_goes_on_after_failures_and_loss_that_is_no_number(trains, nemotr
     assert {(r["state"], r["val_loss"] == "nan") for r in rows} >= {("failed", True), ("succeeded", False)}
 
 
+@pytest.mark.slow
 def test_a_run_without_the_metric_cannot_lead_a_sweeper_on(trains, nemotron_process):
     words = (*TRAIN, "-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=6", "lr=interval(1,2)")
     done = nemotron_process(*words, "run.env.sweep_metric=accuracy")
@@ -242,6 +256,7 @@ def test_hydra_overrides_belong_to_a_sweep(trains, nemotron):
     nemotron(*TRAIN, "-m", "hydra/sweeper=gone", "lr=1,2").refuses("no Hydra sweeper 'gone' is installed")
 
 
+@pytest.mark.slow
 def test_it_can_be_shown_again(trains, nemotron_process, capsys):
     from nemotron.cli.sweep_report import print_group
 

@@ -40,6 +40,7 @@ def swept(tmp_path, overrides, with_curves):
     return make_table(sweep_of(*members))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overrides", SWEPT.values(), ids=SWEPT)
 def test_it_is_drawn(tmp_path, overrides):
     file = tmp_path / "results.png"

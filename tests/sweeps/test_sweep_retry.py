@@ -44,6 +44,7 @@ def counted(nemotron, sweep: str) -> dict[str, int]:
     return dict(row["runs"])
 
 
+@pytest.mark.slow
 def test_only_what_failed_runs_again(project, sweep, nemotron, nemotron_process):
     before = runs(nemotron("jobs", "list", "--group", sweep, "--json"))
     assert {state: len(names) for state, names in before.items()} == {"failed": 2, "succeeded": 2}
@@ -61,6 +62,7 @@ def test_only_what_failed_runs_again(project, sweep, nemotron, nemotron_process)
     nemotron_process("jobs", "retry", sweep).refuses(f"no run of sweep '{sweep}' has failed")
 
 
+@pytest.mark.slow
 def test_a_sweep_of_which_only_the_jobs_are_left(project, sweep, nemotron, nemotron_process):
     (project.home / "broken").unlink()
     (project.state / "sweeps" / sweep / "sweep.json").unlink()
@@ -102,6 +104,7 @@ def two_run(project):
     until(lambda: len(list(project.home.glob("saw-*"))) == 2, "two runs at a time")
 
 
+@pytest.mark.slow
 def test_a_detached_sweep_is_detached_again_and_keeps_its_bound(project, detached, nemotron, nemotron_process):
     done = nemotron_process("jobs", "retry", detached).succeeds()
     assert done.out.strip() == detached
@@ -119,6 +122,7 @@ def test_a_detached_sweep_is_detached_again_and_keeps_its_bound(project, detache
     assert results.count("succeeded") == 5
 
 
+@pytest.mark.slow
 def test_a_retry_is_cancelled_as_a_whole_and_taken_up_again(project, detached, nemotron, nemotron_process):
     nemotron_process("jobs", "retry", detached).succeeds()
     two_run(project)

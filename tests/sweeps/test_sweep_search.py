@@ -33,6 +33,7 @@ def batches_of(asked, tmp_path, trial=lambda job: Trial((lr_of(job) - 3) ** 2)):
     return batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     ["lr=interval(0,10)", "hydra.sweeper.params.lr=interval(0,10)", "+hydra.sweeper.params.lr='interval(0,10)'"],
@@ -49,6 +50,7 @@ def test_optuna_chooses_in_batches(tmp_path, asked):
     assert str(best) in (tmp_path / "optimization_results.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_keys_with_dots_stay_keys(tmp_path):
     made = search(tmp_path, *OPTUNA, "hydra.sweeper.params.train.lr=choice(1,2)", "a.b=choice(x,y)")
     assert made.space == {"train.lr": "choice(1,2)", "a.b": "choice(x,y)"}

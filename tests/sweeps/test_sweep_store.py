@@ -121,6 +121,7 @@ def test_one_that_cannot_be_read_is_listed(store):
     assert "rm --force sweep-x" in error.value.remedy
 
 
+@pytest.mark.slow
 def test_that_a_sweep_has_ended_is_written_once_its_results_are_there(project, monkeypatch, capsys):
     """Who waited for it reads them at once, and who removes it then removes all of it."""
     support.enter(project, monkeypatch)

@@ -22,7 +22,6 @@ from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
-from nemo_runspec.secret_names import holds_secret
 from nemo_runspec.toml import as_toml
 from nemo_runspec.transport.loopback import require_tls
 

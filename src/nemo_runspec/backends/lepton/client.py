@@ -265,11 +265,11 @@ def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Renderin
     """The words of the container's command that carry the job's files, or say where they are fetched."""
     from nemo_runspec.backends.lepton.render import PAYLOAD
     from nemo_runspec.cloud.code.cargo import load, words
-    from nemo_runspec.cloud.code.transports import INLINE_TOTAL, offer_of
+    from nemo_runspec.cloud.code.transports import offer_of
     from nemo_runspec.supervise.layout import job_files
 
     texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}
-    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD, inline_total=INLINE_TOTAL[plan.executor])
+    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD)
     return list(words(load(plan, texts, parts, offer, say)))
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from nemo_runspec import catalog
-from nemo_runspec.backends import BUILTIN, find_backend, known_executors
+from nemo_runspec.backends import LISTED, get_backend, listed_executors
 from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
 from nemotron.cli.options import RECIPE_OPTIONS
@@ -74,26 +74,25 @@ class RootGroup(_StrictGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Names, in the order of the help."""
-        own = (*COMMANDS, *platforms())
+        own = (*COMMANDS, *listed_executors())
         return [*own, *(name for name in catalog.children("") if name not in own)]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """The command of that name, or None."""
         if cmd_name in COMMANDS:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1]) if self._listing else _load(cmd_name)
-        if cmd_name in BUILTIN:
+        if cmd_name in LISTED:
             return self._platform(cmd_name)
         return _recipe_or_group(cmd_name) or self._platform(cmd_name)
 
     def _platform(self, name: str) -> Command | None:
-        backend = find_backend(name)
-        if backend is None or backend.listings is None:
-            return None
-        if self._listing:
-            return TyperCommand(name, help=literal(backend.summary))
+        """The lists of a backend's platform."""
+        summary = listed_executors().get(name)
+        if summary is None or self._listing:
+            return TyperCommand(name, help=literal(summary)) if summary else None
         from nemotron.cli.commands.platform import platform_group
 
-        return platform_group(backend)
+        return platform_group(get_backend(name))
 
     def format_help(self, ctx: Context, formatter: Any) -> None:
         """The help needs names and one line each, not the commands themselves."""
@@ -167,12 +166,6 @@ def _recipe(path: str) -> Command | None:
     from nemotron.cli.recipe import RecipeCommand
 
     return RecipeCommand(recipe)
-
-
-def platforms() -> list[str]:
-    """Names of the backends that list what their platform has: each is a command."""
-    backends = map(find_backend, known_executors())
-    return [backend.name for backend in backends if backend and backend.listings]
 
 
 def _load(name: str) -> Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nemo_runspec.backends import LISTED
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.dgxcloud.fields import FIELDS
 
@@ -20,7 +21,7 @@ BACKEND = Backend(
     node_identity="nemo_runspec.cloud.node_identity:POD",
     inline_total=300_000,  # Kubernetes keeps objects of about 1 MB
     listings="nemo_runspec.backends.dgxcloud.listing:LISTINGS",
-    summary="DGX Cloud: projects, volume claims, workloads.",
+    summary=LISTED["dgxcloud"],
     handle_place=("project",),
     run_dir_key="pvc_nemo_run_dir",
 )

@@ -71,7 +71,7 @@ class Backend:
         name: the value of `executor` in a profile.
         remote: True where the job runs on another machine.
         fields: its own profile keys (common ones are in `profiles/common.py`).
-        target: `module:function` of `make_target(TargetRequest) -> frozen dataclass` (pure).
+        target: `module:function` of `make_target(TargetRequest)`, which makes a frozen dataclass, a `Target` (pure).
         target_type: `module:class` of that dataclass.
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
         executor: `module:function` of `make_executor(Plan, secrets, environment=)`, which imports NeMo-Run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nemo_runspec.backends.target import Target
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -26,9 +27,10 @@ class Cost:
 
 def cost_of(plan: Plan) -> Cost:
     """The cost of a plan. A backend whose profile asks for GPUs or runs in its own ways says so in its target."""
-    target, resources = plan.target, plan.resources
-    gpus = target.gpus(resources) if hasattr(target, "gpus") else resources.nodes * resources.gpus_per_node
-    runs: int = target.runs() if hasattr(target, "runs") else 1
+    target: Target = plan.target
+    resources = plan.resources
+    gpus = target.gpus(resources)
+    runs = target.runs()
     if gpus == 0:
         return Cost(0, runs, 0.0)
     limit = _limit(resources.time)

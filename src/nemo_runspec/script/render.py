@@ -165,7 +165,7 @@ def _prefix(plan: Plan) -> Iterator[str]:
 
 def _secret_variables(plan: Plan) -> Iterator[str]:
     """Names of variables whose values must not be seen: the plan's secrets, and those that a cloud keeps."""
-    names = (*(secret.name for secret in plan.secrets), *getattr(plan.target, "secret_vars", ()))
+    names = (*(secret.name for secret in plan.secrets), *plan.target.secret_vars)
     yield from dict.fromkeys(names)
 
 

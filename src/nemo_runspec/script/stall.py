@@ -18,13 +18,13 @@ def stall_section(plan: Plan, layout: JobLayout, identity: NodeIdentity) -> Iter
     A backend asks for it by its target's `stall_timeout` (seconds), where it can start a job again also by its
     `stall_action`, and names its log in its node identity.
     """
-    seconds = getattr(plan.target, "stall_timeout", None)
+    seconds = plan.target.stall_timeout
     if not seconds:
         return
     yield (
         "# --- the watchdog",
         f"nemotron_stall_seconds={seconds}",
-        f"nemotron_stall_action={getattr(plan.target, 'stall_action', 'stop')}",
+        f"nemotron_stall_action={plan.target.stall_action}",
         f"nemotron_stall_metrics={shlex.quote(layout.metrics)}",
         f'nemotron_stall_log={shlex.quote(layout.root)}"/{identity.log}"' if identity.log else "nemotron_stall_log=''",
         _program(),

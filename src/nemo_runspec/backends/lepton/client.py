@@ -1,4 +1,4 @@
-"""Lepton's errands: what `remote.provider.CloudProvider` asks for, done with the modules beside this one."""
+"""Lepton's errands: what `remote.capabilities.CloudProvider` asks for, done with the modules beside this one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.capabilities import CloudProvider
 from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Prepared, Replica, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.reading import text
@@ -37,7 +38,7 @@ _EVENTS = "events"
 _kept = threading.local()
 
 
-class LeptonProvider:
+class LeptonProvider(CloudProvider):
     """One object without state; connections are shared by a thread."""
 
     def check(self, plan: Plan) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
 from nemo_runspec.supervise.submission import Submission
 
@@ -183,8 +184,7 @@ def changes(before: Handle, after: Handle) -> dict[str, Any]:
 class Provider(ABC):
     """The errands. Every one may raise `UserError`; `transport.base.Unreachable` where trying later may help."""
 
-    @abstractmethod
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: Plan) -> None:  # noqa: B027 - most plans have nothing to be refused
         """Refuses a plan that cannot be submitted, before anything is written down. No network."""
 
     @abstractmethod
@@ -210,9 +210,9 @@ class Provider(ABC):
             places: also where waiting jobs stand in the queue.
         """
 
-    @abstractmethod
     def host_of(self, handle: Handle) -> str:
         """What tells machines apart: handles with the same answer are asked about together. No network."""
+        return ""
 
     @abstractmethod
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
@@ -237,6 +237,10 @@ class Provider(ABC):
     def remove(self, handle: Handle) -> None:
         """Removes the job's directory there."""
 
-    @abstractmethod
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
-        """The command that opens a shell beside the running job."""
+        """The command that opens a shell beside the running job.
+
+        Raises:
+            UserError: the platform has no such thing.
+        """
+        raise UserError(f"there is no shell beside job '{handle.get('name')}': its platform offers none")

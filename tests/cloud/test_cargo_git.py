@@ -117,7 +117,7 @@ def git_cargo(top: Path, package: Package, **target: object):
     """The plan's cargo with its code by git."""
     plan = replace(cloud_plan(top, SHOW, target={"code_transport": "git", **target}), package=package)
     archive = pack(package, lambda line: None).archive
-    return loaded(plan, archive=archive, offer=offer_of(plan, {}, inline_word=90_000, inline_total=500_000))
+    return loaded(plan, archive=archive, offer=offer_of(plan, {}, inline_word=90_000))
 
 
 @pytest.fixture(autouse=True)

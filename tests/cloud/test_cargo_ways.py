@@ -58,7 +58,7 @@ def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
     archive = noise(tmp_path, 50 * MB)
     (tmp_path / "run").mkdir()
     plan = with_code(cloud_plan(tmp_path, DIGEST, target={"run_dir_here": str(tmp_path / "run")}), archive)
-    offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
+    offer = offer_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "volume"]
     (package,) = (tmp_path / "run" / "packages").iterdir()
@@ -87,7 +87,7 @@ def test_code_arrives_whole_over_s3_and_is_put_there_once(tmp_path, s3_lab, monk
     archive = noise(tmp_path, size)
     place = {"code_url": "s3://bucket/packages/", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
     plan = with_code(cloud_plan(tmp_path, DIGEST, target=place), archive)
-    offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
+    offer = offer_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "s3"]
     assert s3_lab.secret_key not in " ".join(words(cargo))
@@ -156,7 +156,7 @@ def test_code_that_fits_no_way_names_all_of_them_and_what_each_needs(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("ACCESS_KEY", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.delenv(name, raising=False)
-        offer = replace(offer_of(plan, {}, inline_word=90_000, inline_total=500_000), git=refused)
+        offer = replace(offer_of(plan, {}, inline_word=90_000), git=refused)
     with pytest.raises(UserError) as caught:
         choose(plan, {"job": 10_000, "code": 50 * MB}, offer)
     said = str(caught.value)
@@ -224,6 +224,6 @@ def test_volume_that_cannot_be_written_is_an_error(tmp_path):
     archive = noise(tmp_path, 1_000)
     (tmp_path / "packages").write_text("a file")
     plan = with_code(cloud_plan(tmp_path, target={"code_transport": "volume", "run_dir_here": str(tmp_path)}), archive)
-    offer = offer_of(plan, {}, inline_word=90_000, inline_total=500_000)
+    offer = offer_of(plan, {}, inline_word=90_000)
     with pytest.raises(UserError, match="cannot be written below run_dir_here"):
         loaded(plan, archive=archive, offer=offer)

@@ -26,7 +26,7 @@ from nemo_runspec.backends.dgxcloud.prepare import asked
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
-from nemo_runspec.remote.listing import Asked
+from nemo_runspec.remote.listing import ListingRequest
 from nemo_runspec.remote.provider import Seen
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
@@ -98,10 +98,10 @@ def told(lab: RunaiLab, job: dict[str, object]) -> None:
 
 
 def listed(lab: RunaiLab, job: dict[str, object]) -> None:
-    for each in listing.LISTINGS.values():
+    for each in listing.LISTINGS.lists:
         for env in ({}, {"project_name": lab.project}):
             try:
-                json.dumps([row for row in each.rows(Asked(api_of(job), env))])
+                json.dumps([row for row in each.rows(ListingRequest(api_of(job), env))])
             except UserError:
                 continue
 

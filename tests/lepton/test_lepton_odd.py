@@ -27,7 +27,7 @@ from nemo_runspec.backends.lepton.seen import look
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
-from nemo_runspec.remote.listing import Asked
+from nemo_runspec.remote.listing import ListingRequest
 from nemo_runspec.remote.provider import Seen
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
@@ -117,8 +117,8 @@ def told(lab: LeptonLab, handle: dict[str, object]) -> None:
 
 
 def listed(lab: LeptonLab, handle: dict[str, object]) -> None:
-    for each in listing.LISTINGS.values():
-        asked = Asked(api_of(lab, patience=0.1), {}, "lustre" if each.argument else "")
+    for each in listing.LISTINGS.lists:
+        asked = ListingRequest(api_of(lab, patience=0.1), {}, "lustre" if each.argument else "")
         try:
             json.dumps([row for row in each.rows(asked)])
         except UserError:

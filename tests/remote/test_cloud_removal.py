@@ -17,6 +17,7 @@ from nemo_runspec import backends
 from nemo_runspec.cloud.removal import remove_directory
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
+from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.provider import Handle, Piece
 from nemotron.cli.commands.jobs import cloud
 
@@ -71,6 +72,7 @@ def test_what_could_not_be_removed_is_taken_up_again(folder):
         remove_directory(handle)
 
 
+@KeepsJobs.register
 class Platform:
     """Keeps attempts; those in `refused` cannot be deleted."""
 

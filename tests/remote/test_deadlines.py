@@ -13,6 +13,7 @@ from recordkit import record, stored
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.capabilities import Diagnoses
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
 from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
 from nemo_runspec.transport.base import Unreachable
@@ -99,6 +100,7 @@ def test_a_job_without_deadlines_is_as_it_was(store):
     assert timed(plain, WAITS, time.time()) == WAITS
 
 
+@Diagnoses.register
 class Platform:
     """Stops what it is told to stop, after some looks."""
 

@@ -16,7 +16,9 @@ from nemo_runspec.field import Field
 
 if TYPE_CHECKING:
     from nemo_runspec.doctor.check import Check, Question
+    from nemo_runspec.remote.listing import Listings
     from nemo_runspec.remote.provider import Provider
+    from nemo_runspec.script.node_identity import NodeIdentity
     from nemo_runspec.supervise.worker import Worker
 
 
@@ -69,7 +71,7 @@ class Backend:
         name: the value of `executor` in a profile.
         remote: True where the job runs on another machine.
         fields: its own profile keys (common ones are in `profiles/common.py`).
-        target: `module:function` of `make_target(TargetRequest) -> frozen dataclass` (pure).
+        target: `module:function` of `make_target(TargetRequest)`, which makes a frozen dataclass, a `Target` (pure).
         target_type: `module:class` of that dataclass.
         render: `module:function` of `render(Plan) -> Rendering` (pure), None while it is not built.
         executor: `module:function` of `make_executor(Plan, secrets, environment=)`, which imports NeMo-Run.
@@ -82,8 +84,13 @@ class Backend:
         builds: keys of a profile that container builds do not take over; None where no builds run.
         lacking: `module:function` of `lacking(Plan) -> Iterable[str]`: what else must be mended before a submission, as
             far as the plan alone tells (pure).
-        place: `module:name` of a `script.places.Place`: how a node finds out which it is. The built-in ones stand in
-            `script/places.py`; without one, a job has a single node.
+        node_identity: `module:name` of a `script.node_identity.NodeIdentity`: how a node finds out which it is. Without
+            one, a job has a single node.
+        inline_total: characters that a job's description has for its files, on platforms of pods.
+        ships_repository: without a `packager`, a job gets the git repository that it is started from.
+        listings: `module:name` of its `remote.listing.Listings`: what `nemotron NAME …` lists of the platform.
+        summary: a line on those lists, for the help.
+        handle_place: keys of a job's handle that tell a person where the job is; the first that has a value is shown.
         inputs: `module:function` of `present(Plan, paths) -> Mapping[path, bool | None]`: whether what a job reads is
             there, None where that cannot be asked. Without it the plan itself knows.
         after: `module:function` of `after(target, env, ids) -> target`, for a platform that starts a job once others
@@ -106,15 +113,26 @@ class Backend:
     in_container: bool = False
     builds: frozenset[str] | None = None
     lacking: str | None = None
-    place: str | None = None
+    node_identity: str | None = None
+    inline_total: int = 0
+    ships_repository: bool = False
+    listings: str | None = None
+    summary: str = ""
+    handle_place: tuple[str, ...] = ("host",)
     inputs: str | None = None
     after: str | None = None
     run_dir_key: str | None = None
     run_dir_default: str = "/nemo_run"
 
-    def own_place(self) -> Any:
-        """The `Place` that it declares, None for none."""
-        return _load(self.place) if self.place else None
+    def own_node_identity(self) -> NodeIdentity | None:
+        """The identity that it declares, None for none."""
+        identity: NodeIdentity | None = _load(self.node_identity) if self.node_identity else None
+        return identity
+
+    def load_listings(self) -> Listings | None:
+        """What can be listed of the platform, None for nothing."""
+        listings: Listings | None = _load(self.listings) if self.listings else None
+        return listings
 
     def run_dir(self, env: Mapping[str, Any]) -> str:
         """`NEMO_RUN_DIR` in the job: the directory of the profile under which jobs, outputs and caches lie."""

@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from nemo_runspec.backends.checks import below
 
@@ -122,18 +122,6 @@ class Storage:
                 start = "" if link.startswith("/") else posixpath.dirname(done)
                 done, left, followed = start, [*_parts(link), *left], followed + 1
         return done or "/"
-
-
-@runtime_checkable
-class Keeps(Protocol):
-    """A target that tells what its jobs' paths lie on."""
-
-    def storage(self, job_dir: str) -> Storage:
-        """All that a job sees which may outlive it.
-
-        Args:
-            job_dir: the plan's.
-        """
 
 
 def mounts_of_words(words: Iterable[str]) -> tuple[StorageMount, ...]:

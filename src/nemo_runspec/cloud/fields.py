@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.checks import VARIABLE, lists, tables, texts
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
+from nemo_runspec.backends.target import Target
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
@@ -78,7 +79,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloudTarget:
+class CloudTarget(Target):
     """What a cloud job is beyond what every plan says; each backend's target adds its own.
 
     Args:
@@ -91,7 +92,7 @@ class CloudTarget:
         warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
     """
 
-    container_image: str
+    container_image: str = field()
     shared: bool = False
     code_transport: str = "auto"
     code_url: str = ""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.storage import Keeps, Storage
+from nemo_runspec.backends.storage import Storage
+from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import OPEN_TYPES
 from nemo_runspec.packaging.options import parts_of, set_options
@@ -98,12 +99,12 @@ def _label(profile: Profile, key: str) -> str:
     return source.label() if source else ""
 
 
-def _tried(profile: Profile, target: Any, lost: list[UserError]) -> Trial:
-    lines = getattr(target, "unfilled", ())
+def _tried(profile: Profile, target: Target, lost: list[UserError]) -> Trial:
+    lines = target.unfilled
     lacking = [UserError(line, where=place_of(profile, line)) for line in lines]
     said = {error.where for error in lacking}  # the same key says why already
     more = (error for error in lost if error.where is None or error.where not in said)
-    return Trial((), (*lacking, *more), getattr(target, "warnings", ()))
+    return Trial((), (*lacking, *more), target.warnings)
 
 
 def _wrong_package(env: Mapping[str, Any]) -> Iterator[UserError]:
@@ -139,7 +140,7 @@ def _wrong_root(profile: Profile, root: Any, source: Source | None) -> Iterator[
 
 def _too_dear(profile: Profile, env: Mapping[str, Any], target: Any) -> Iterator[UserError]:
     """What the profile's own ceiling forbids, as far as nodes, GPUs and time are its own."""
-    time, gpus = getattr(target, "time", None), env.get("gpus_per_node") or 0
+    time, gpus = target.time, env.get("gpus_per_node") or 0
     resources = Resources(env.get("nodes") or 1, gpus, processes_per_node(env), time)
     problem = too_many_gpu_hours(env, target, resources, profile.sources.get("max_gpu_hours"))
     if problem is not None:
@@ -153,13 +154,14 @@ def _store(profile: Profile, root: Any) -> str:
 
 
 def _lost(
-    profile: Profile, env: Mapping[str, Any], target: Any, store: str, source: Source | None
+    profile: Profile, env: Mapping[str, Any], target: Target, store: str, source: Source | None
 ) -> Iterator[UserError]:
     """What every job of the profile would lose, whatever its recipe: outputs below NEMO_RUN_DIR, and in the store."""
-    if not isinstance(target, Keeps):
+    storage: Storage | None = _own_image(target, env).storage(f"/{_JOB}")
+    if storage is None:
         return
     backend = get_backend(profile.executor)
-    storage, key = _own_image(target, env).storage(f"/{_JOB}"), backend.run_dir_key or ""
+    key = backend.run_dir_key or ""
     own = (env.get("env_vars") or {}).get("NEMO_RUN_DIR")
     folder = str(own or (backend.run_dir(env) if not key or env.get(key) else ""))
     yield from _of_folder("outputs", folder, storage, place_of(profile, "env_vars" if own else key))
@@ -168,7 +170,7 @@ def _lost(
 
 def _own_image(target: Any, env: Mapping[str, Any]) -> Any:
     """The target with the profile's own image: on Slurm a job without one may have no container at all."""
-    if getattr(target, "container_image", None) != _BROUGHT:
+    if target.container_image != _BROUGHT:
         return target
     return dataclasses.replace(target, container_image=env.get("container_image") or "")
 

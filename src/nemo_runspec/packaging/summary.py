@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
@@ -22,7 +23,6 @@ from nemo_runspec.packaging.said import names_in_words
 from nemo_runspec.packaging.workbench import workbench
 from nemo_runspec.planning.model import Package, PackageProblem
 
-_AUTO_GIT = frozenset({"slurm", "docker"})
 _HASHED = 256_000_000
 """Bytes up to which a dry run reads files for the digest; a larger package gets its digest when it is packed."""
 
@@ -32,24 +32,23 @@ def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> 
 
     The commit is noted in any case.
 
-    Without `packager`, Slurm and Docker jobs ship the git repository they are started from, if it is one. What is
-    not there yet (a file that a pattern matches, a submodule) is one of the package's `problems`.
+    Without `packager`, a backend may ship the git repository that the job is started from (`ships_repository`), if it
+    is one. What is not there yet (a file that a pattern matches, a submodule) is one of the package's `problems`.
 
     Raises:
         UserError: `packager = "git"` outside a git repository or in one without a commit; options that make no sense.
     """
-    matters = bool(env.get("packager")) or executor in _AUTO_GIT
-    around = _repository(origin.folder, matters)
+    kind = env.get("packager") or ("git" if get_backend(executor).ships_repository else None)
+    around = _repository(origin.folder, kind is not None)
     with inert(around) as filters:
-        package = _summarised(env, executor, origin, around)
+        package = _summarised(env, kind, origin, around)
     return replace(package, filters=filters) if has_git(package.kind, package.options) else package
 
 
-def _summarised(env: Mapping[str, Any], executor: str, origin: Origin, around: Path | None) -> Package:
-    kind = env.get("packager")
+def _summarised(env: Mapping[str, Any], kind: str | None, origin: Origin, around: Path | None) -> Package:
     head = commit_of(around) if around else None
-    if kind is None:
-        kind = "git" if executor in _AUTO_GIT and head else "none"
+    if kind is None or (head is None and not env.get("packager")):
+        kind = "none"
     bundled = bundled_changes(origin.bundle, around) if around and head else ()
     if kind == "none":
         return Package("none", commit=head, bundled=bundled)

@@ -11,6 +11,7 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.backends.checks import below
+from nemo_runspec.backends.target import Target
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
@@ -240,8 +241,8 @@ class _Builder:
         bundle = self.shared.bundle(self.recipe)
         package = self.shared.package(env, self.executor, self._origin(bundle))
         launch = self._launch(env, package)
-        target = self._target(env, launch.kind, artifacts)
-        launch = with_build_words(launch, spec, config, getattr(target, "build_cache_dir", None))
+        target: Target = self._target(env, launch.kind, artifacts)
+        launch = with_build_words(launch, spec, config, target.build_cache_dir)
         gpus = env.get("gpus_per_node") or 0
         return Plan(
             name=self.name,
@@ -254,7 +255,7 @@ class _Builder:
             job_dir=self.backend.job_dir(env, self.name),
             launch=launch,
             python=PythonEnv(spec.dependencies, spec.requires_python, spec.download),
-            resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), getattr(target, "time", None)),
+            resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), target.time),
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),
             bundle=bundle,
@@ -270,16 +271,16 @@ class _Builder:
             warnings=(
                 *self.warnings,
                 *process_warnings(env, launch.kind),
-                *getattr(target, "warnings", ()),
+                *target.warnings,
                 *left_behind(package),
                 *without_effect(env, package),
             ),
             unfilled=(*self._unfilled(run, sources, target), *map(missing_secret, environment.missing)),
         )
 
-    def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Any) -> list[str]:
+    def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
         lines = [*self.unfilled, *placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")]
-        return lines + [line for line in getattr(target, "unfilled", ()) if not _said(line, lines)]
+        return lines + [line for line in target.unfilled if not _said(line, lines)]
 
     def _origin(self, bundle: Bundle) -> Origin:
         env_file, choice = self.request.env_file, self.choice

@@ -8,7 +8,8 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.checks import below
-from nemo_runspec.backends.storage import Keeps, Storage
+from nemo_runspec.backends.storage import Storage
+from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Artifact, Plan
 from nemo_runspec.source import Layer
@@ -25,7 +26,8 @@ class Told:
 
 def storage_of(plan: Plan) -> Storage | None:
     """What a plan's paths lie on; None for a backend that does not tell."""
-    return plan.target.storage(plan.job_dir) if isinstance(plan.target, Keeps) else None
+    target: Target = plan.target
+    return target.storage(plan.job_dir)
 
 
 def problems_of(plan: Plan) -> list[UserError]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.target import Target
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan, Resources
@@ -32,10 +33,9 @@ def cost_of(plan: Plan) -> Cost:
     return _cost(plan.target, plan.resources)
 
 
-def _cost(target: Any, resources: Resources) -> Cost:
+def _cost(target: Target, resources: Resources) -> Cost:
     """A backend whose profile asks for GPUs or runs in its own ways says so in its target."""
-    gpus = target.gpus(resources) if hasattr(target, "gpus") else resources.nodes * resources.gpus_per_node
-    runs: int = target.runs() if hasattr(target, "runs") else 1
+    gpus, runs = target.gpus(resources), target.runs()
     if gpus == 0:
         return Cost(0, runs, 0.0)
     limit = _limit(resources.time)

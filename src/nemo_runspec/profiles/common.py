@@ -8,7 +8,12 @@ from typing import Any
 from nemo_runspec.field import Field
 
 _WHERE = (
-    Field("executor", "str", "Where the job runs: local, docker, slurm, dgxcloud, lepton.", default="local"),
+    Field(
+        "executor",
+        "str",
+        "Where the job runs: local, docker, slurm, dgxcloud, lepton, or what another package brings.",
+        default="local",
+    ),
     Field("extends", "str", "Parent profile; its keys hold unless this profile sets them."),
     Field(
         "container_image",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from nemo_runspec.backends import BUILTIN, get_backend
+from nemo_runspec.backends import find_backend, get_backend, known_executors
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import COMMON
 
@@ -39,8 +39,8 @@ def fields_of(executor: str) -> FieldSet:
 
 @cache
 def owners_of(key: str) -> tuple[str, ...]:
-    """The built-in executors that accept a key in any spelling."""
-    return tuple(name for name in BUILTIN if fields_of(name).canonical(key))
+    """The executors that accept a key in any spelling."""
+    return tuple(name for name in known_executors() if find_backend(name) and fields_of(name).canonical(key))
 
 
 def _spellings(fields: Iterable[Field]) -> dict[str, str]:

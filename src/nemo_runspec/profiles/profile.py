@@ -9,7 +9,6 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends import BUILTIN
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
 from nemo_runspec.profiles.envfile import EnvFile, Merged
@@ -215,7 +214,7 @@ def type_problem(key: str, value: Any, fields: FieldSet, source: Source | None) 
 def _foreign(env: EnvFile, section: str, key: str, fields: FieldSet) -> tuple[list[UserError], list[str]]:
     owners = owners_of(key)
     where = env.where(section, key)
-    if owners and fields.executor in BUILTIN:
+    if owners:
         return [], [f"{key} is a key of {' and '.join(owners)}; executor '{fields.executor}' ignores it ({where})"]
     known = [*fields.spellings, "extends"]
     remedy = did_you_mean(key, known) or f"keys of executor '{fields.executor}': nemotron env fields {fields.executor}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_runspec.backends import BUILTIN
+from nemo_runspec.backends import find_backend, known_executors
 from nemo_runspec.field import TYPES, Field
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
@@ -16,11 +16,12 @@ _REFERENCE = {"type": "string", "pattern": r"\$\{oc\.env:"}
 def env_schema() -> dict[str, Any]:
     """A draft 2020-12 schema: system sections by name, any other table a profile of one of the executors."""
     everything: dict[str, Any] = {"extends": {"type": "string", "description": "Parent profile."}}
-    for executor in BUILTIN:
+    executors = [name for name in known_executors() if find_backend(name)]
+    for executor in executors:
         for field in fields_of(executor).fields.values():
             for spelling in (field.name, *field.aliases):
                 everything.setdefault(spelling, _property(field, spelling))
-    everything["executor"] = {"enum": list(BUILTIN), "default": DEFAULT_EXECUTOR, "description": "Backend."}
+    everything["executor"] = {"enum": executors, "default": DEFAULT_EXECUTOR, "description": "Backend."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "nemotron env.toml",

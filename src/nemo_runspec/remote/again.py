@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
@@ -19,10 +19,11 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.jobs.record import ABSENT
 from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, looks_in
+from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.mirror import fetch_all
-from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Replica, Seen, changes
+from nemo_runspec.remote.provider import Diagnosis, Handle, Provider, Replica, Seen, changes
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
@@ -44,10 +45,9 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: S
     Raises:
         Unreachable: it cannot be known, or done, now; the next question tries again.
     """
-    if not _is_left(record, seen):
+    if not isinstance(provider, Resubmits) or not _is_left(record, seen):
         return None
-    cloud = cast(CloudProvider, provider)
-    diagnosis = timed_out(record) or cloud.diagnose(record.handle, seen)
+    diagnosis = timed_out(record) or provider.diagnose(record.handle, seen)
     if diagnosis is None or diagnosis.kind not in KINDS:
         return None
     try:
@@ -55,7 +55,7 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: S
             now = store.by_name(record.name)
             if now.ended or _attempt(now) != _attempt(record):
                 return now, None
-            return _submit(store, cloud, now, seen, diagnosis) if _is_left(now, seen) else None
+            return _submit(store, provider, now, seen, diagnosis) if _is_left(now, seen) else None
     except Busy:
         return store.by_name(record.name), None
 
@@ -68,21 +68,20 @@ def resume(store: JobStore, provider: Provider, record: JobRecord) -> tuple[JobR
     Raises:
         Unreachable: it cannot be known, or done, now; the next question tries again.
     """
-    if AGAIN not in record.handle or record.ended:
+    if not isinstance(provider, Resubmits) or AGAIN not in record.handle or record.ended:
         return record, True
-    cloud = cast(CloudProvider, provider)
     try:
         with _alone(store, record):
             now = store.by_name(record.name)
             if AGAIN not in now.handle or now.ended:
                 return now, True
-            found = _resumed(store, cloud, now)
+            found = _resumed(store, provider, now)
             return (found[0], False) if found else (store.by_name(record.name), True)
     except Busy:
         return store.by_name(record.name), False
 
 
-def _resumed(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
+def _resumed(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
     if not record.handle.get("stopped_by"):
         record = store.note(record, handle={AGAIN: {**record.handle[AGAIN], "sent": time.time(), "resumed": True}})
     return (_taken_back if record.handle.get("stopped_by") else _send)(store, provider, record)
@@ -106,9 +105,7 @@ def _is_left(record: JobRecord, seen: Seen) -> bool:
     return _attempt(record) + 1 < int(record.handle.get("attempts") or 1)
 
 
-def _submit(
-    store: JobStore, provider: CloudProvider, record: JobRecord, seen: Seen, diagnosis: Diagnosis
-) -> Found | None:
+def _submit(store: JobStore, provider: Resubmits, record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> Found | None:
     """Writes down that there will be one more attempt, and with what, before it is sent. Not where it was stopped
     while its log was fetched."""
     _keep_log(provider, record, store.folder(record.name))
@@ -123,7 +120,7 @@ def _submit(
     return _send(store, provider, now)
 
 
-def _send(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
+def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
     """Submits the attempt that is written down, or finds it, if it was sent before."""
     avoid = record.handle[AGAIN]["avoid"]
     try:
@@ -136,7 +133,7 @@ def _send(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found 
     return _begun(store, provider, record, found)
 
 
-def _taken_back(store: JobStore, provider: CloudProvider, record: JobRecord) -> Found | None:
+def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
     """The attempt that is written down, if it was sent; it is ended then, as somebody wanted the job to stop.
 
     One that is not there may be hidden by a stray answer: it is `unknown` until that is believed.
@@ -156,7 +153,7 @@ def _taken_back(store: JobStore, provider: CloudProvider, record: JobRecord) -> 
         return error.record, None
 
 
-def _begun(store: JobStore, provider: CloudProvider, record: JobRecord, found: Handle) -> Found:
+def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handle) -> Found:
     """Writes down the attempt that is there now. It is ended where the job was stopped, or has ended, meanwhile."""
     note, attempt, attempts = record.handle[AGAIN], _attempt(record) + 1, int(record.handle["attempts"])
     own = {AGAIN: None, "timed_out": None, "attempt": attempt, "tried": [*_tried(record), note["tried"]]}
@@ -178,20 +175,21 @@ def _begun(store: JobStore, provider: CloudProvider, record: JobRecord, found: H
     return now, Seen("queued", facts=facts)
 
 
-def _keep_log(provider: CloudProvider, record: JobRecord, folder: Path) -> None:
+def _keep_log(provider: Resubmits, record: JobRecord, folder: Path) -> None:
     """What the failed attempt has written comes here before its pods are forgotten, as far as it can be read."""
     with suppress(UserError):
         fetch_all(provider, record.handle, folder)
 
 
-def _nodes_to_avoid(provider: CloudProvider, record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> Sequence[str]:
+def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> Sequence[str]:
     """Nodes that were at fault in any attempt, where the profile wants to do without them."""
     before = [str(node) for node in record.handle.get("avoid") or ()]
     if not record.handle.get("avoid_failed_nodes") or diagnosis.kind != "node":
         return before
     replicas: Sequence[Replica] = ()
-    with suppress(UserError):
-        replicas = provider.replicas(record.handle)
+    if isinstance(provider, ListsReplicas):
+        with suppress(UserError):
+            replicas = provider.replicas(record.handle)
     known = str(seen.facts.get("nodes") or record.facts.get("nodes") or "")
     nodes = [node.strip() for node in known.split(",") if node.strip()]
     nodes = list(dict.fromkeys([*nodes, *(replica.node for replica in replicas if replica.node)]))

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.capabilities import Diagnoses
 from nemo_runspec.remote.display import span
-from nemo_runspec.remote.provider import CloudProvider, Diagnosis, Handle, Provider, Rest, Seen, changes
+from nemo_runspec.remote.provider import Diagnosis, Handle, Provider, Rest, Seen, changes
 from nemo_runspec.remote.stopping import stop_each
 
 TIMED_OUT = 124
@@ -209,10 +210,10 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) 
 
 def _diagnosed(provider: Provider, record: JobRecord, seen: Seen) -> Diagnosis | None:
     """What the platform makes of it; that it cannot tell is no reason to let the job wait on."""
-    if not hasattr(provider, "diagnose"):
+    if not isinstance(provider, Diagnoses):
         return None
     try:
-        return cast(CloudProvider, provider).diagnose(_with_id(record, seen), seen)
+        return provider.diagnose(_with_id(record, seen), seen)
     except UserError:
         return None
 

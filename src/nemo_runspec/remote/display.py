@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from nemo_runspec.backends import find_backend
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import code_and_why, is_over
 from nemo_runspec.remote.diagnosis import rows_of
@@ -31,9 +32,6 @@ _LEAST = 10
 _ERASE = "\r\x1b[K"  # to the first column, and the rest of the line cleared (ECMA-48, EL)
 _LONG = ("seen in", " shows")
 """How labels of rows end that hold lines of a log."""
-_PLACES = ("host", "workspace", "project")
-"""Keys of a handle that tell a person where a job is."""
-
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -172,7 +170,9 @@ def again_of(record: JobRecord) -> str:
 
 def place_of(record: JobRecord) -> str:
     """Where a job of another machine is, for a person."""
-    return str(next((record.handle[key] for key in _PLACES if record.handle.get(key)), record.host))
+    backend = find_backend(record.executor)
+    keys = backend.handle_place if backend else ()
+    return str(next((record.handle[key] for key in keys if record.handle.get(key)), record.host))
 
 
 def span(seconds: float) -> str:

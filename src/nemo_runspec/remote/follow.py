@@ -11,6 +11,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import follow_to
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.mirror import Mirror
 from nemo_runspec.remote.provider import Seen
 from nemo_runspec.remote.refresh import refresh
@@ -158,7 +159,7 @@ class Follower:
                 self._fetch_last()
                 return
             except UserError as error:
-                if not hasattr(self.mirror.provider, "forget"):  # files of a machine, which will answer again
+                if not isinstance(self.mirror.provider, KeepsJobs):  # files of a machine, which will answer again
                     raise
                 if pause is None:
                     name = self.record.name

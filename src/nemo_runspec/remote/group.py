@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.planning.model import BundleFile, Plan
+from nemo_runspec.planning.model import BundleFile
+from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.making import relate
-from nemo_runspec.remote.provider import Handle, Parts, Piece, Provider, Say, changes
+from nemo_runspec.remote.provider import Handle, Parts, Say, changes
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script import JobLayout
 from nemo_runspec.supervise.bundle import read_bundle, write_bundle
@@ -35,60 +35,11 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class Group(Protocol):
-    """Jobs of one shape as a platform takes them together. `open`, then `send`, then `submit`."""
-
-    def open(self, archive: Path | None, say: Say) -> None:
-        """Asks the platform what must be known before anything is written down; refuses what it would refuse."""
-
-    def handles(self) -> Sequence[Handle]:
-        """How each job is found, in their order."""
-
-    def texts(self, task: int) -> Mapping[str, str]:
-        """What a job is sent with, by path."""
-
-    def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:
-        """Puts the files of all where they will run; a second call goes on where the first one was cut off.
-
-        Args:
-            secrets: each job's, in their order.
-        """
-
-    def submit(self, say: Say) -> Sequence[Handle]:
-        """Submits all of them exactly once, however often it is called; their handles with the platform's ids."""
-
-    def remove(self) -> None:
-        """Removes the files of all."""
-
-
-class GroupProvider(Provider, Protocol):
-    """A provider whose platform takes several jobs together."""
-
-    def shape_of(self, plan: Plan) -> str | None:
-        """Plans with the same answer can go together; None for one that cannot."""
-
-    def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> Group:
-        """The jobs of plans of one shape.
-
-        Args:
-            name: unique, as a job's. `parallel`: how many may run at a time; None for as many as there is room.
-            ends_all: one that fails ends all others.
-        """
-
-    def renderings(
-        self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool
-    ) -> Sequence[Rendering]:
-        """What `group` would send, for each of the plans. Pure."""
-
-    def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
-        """What is new in the jobs' `metrics.jsonl`, each with its job's place. All on the same `host_of`.
-
-        Args:
-            sizes: how much of each is known. `limit`: bytes in all.
-        """
-
-    def remove_all(self, handles: Sequence[Handle]) -> None:
-        """Removes the directories of jobs that were submitted together. All on the same `host_of`."""
+def array_provider(executor: str) -> SubmitsArrays:
+    """The provider of an executor that takes several jobs together."""
+    provider = get_backend(executor).load_provider()
+    assert isinstance(provider, SubmitsArrays), f"{executor} takes no jobs together"
+    return provider
 
 
 class RemoteGroup:
@@ -110,7 +61,7 @@ class RemoteGroup:
         self.store = JobStore()
         self.records: list[JobRecord] = []
         plans = [each.plan for each in submissions]
-        self.provider: GroupProvider = get_backend(plans[0].executor).load_provider()  # type: ignore[assignment]
+        self.provider = array_provider(plans[0].executor)
         self.group = self.provider.group(name, plans, parallel=parallel, ends_all=ends_all)
         contents, archive = read_bundle(plans[0].bundle), packed(plans[0], None, say)
         self.parts = Parts(contents, archive, provide_mounts(plans[0].auto_mounts, say))
@@ -190,7 +141,7 @@ def clear_together(records: Iterable[JobRecord]) -> set[str]:
             groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
     done: set[str] = set()
     for (executor, _), some in groups.items():
-        together: GroupProvider = get_backend(executor).load_provider()  # type: ignore[assignment]
+        together: SubmitsArrays = get_backend(executor).load_provider()  # type: ignore[assignment]
         with suppress(UserError):
             together.remove_all([record.handle for record in some])
             done |= {record.name for record in some}

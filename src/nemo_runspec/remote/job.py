@@ -10,6 +10,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.remote.capabilities import LimitsUploads
 from nemo_runspec.remote.doubt import mark
 from nemo_runspec.remote.making import relate
 from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
@@ -41,8 +42,8 @@ class RemoteJob:
         self.provider.check(self.plan)
         contents, archive = read_bundle(self.plan.bundle), packed(self.plan, submission.again, say)
         self.parts = Parts(contents, archive, provide_mounts(self.plan.auto_mounts, say))
-        if fits := getattr(self.provider, "fits", None):  # only clouds have limits that show once all is packed
-            fits(submission, job_files(self.plan, self._rendering()), self.parts)
+        if isinstance(self.provider, LimitsUploads):
+            self.provider.fits(submission, job_files(self.plan, self._rendering()), self.parts)
 
     def record_job(self) -> None:
         """Writes the job down, with all that a retry needs."""

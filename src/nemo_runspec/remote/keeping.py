@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.mirror import Mirror
 from nemo_runspec.remote.provider import Provider
 
@@ -64,7 +65,7 @@ def _goes_with_it(record: JobRecord, provider_of: ProviderOf) -> bool:
     """Whether a job writes a log that its platform may not keep: on a cloud. Others' logs are files that stay."""
     if record.over or not record.submitted or record.state not in _WRITES:
         return False
-    return hasattr(provider_of(record), "forget")
+    return isinstance(provider_of(record), KeepsJobs)
 
 
 def _fetch(store: JobStore, records: Sequence[JobRecord], provider_of: ProviderOf, end: float) -> None:

@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListingRequest:
     """What a list is made from.
 
     Args:
@@ -40,12 +40,22 @@ class Listing:
     name: str
     help: str
     columns: Mapping[str, str]
-    rows: Callable[[Asked], Iterable[Row]]
+    rows: Callable[[ListingRequest], Iterable[Row]]
     argument: str = ""
     argument_help: str = ""
     within: tuple[str, str] = ("", "")
 
 
-def table_of(*listings: Listing) -> dict[str, Listing]:
-    """Lists by their names, in their order."""
-    return {listing.name: listing for listing in listings}
+@dataclass(frozen=True, slots=True)
+class Listings:
+    """All lists of a backend, in the order of its help.
+
+    Args:
+        connect: `connect(env, profile, env_file)` connects to the platform of a profile's merged values (empty without
+            a profile; the names are for messages). Raises `UserError` where it, or its login, is not known.
+        needs_profile: the platform cannot be found without a profile.
+    """
+
+    connect: Callable[[Mapping[str, Any], str | None, str | None], Any]
+    lists: tuple[Listing, ...]
+    needs_profile: bool = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
 from nemo_runspec.supervise.submission import Submission
 
@@ -179,21 +181,25 @@ def changes(before: Handle, after: Handle) -> dict[str, Any]:
     return {key: value for key, value in after.items() if before.get(key) != value}
 
 
-class Provider(Protocol):
+class Provider(ABC):
     """The errands. Every one may raise `UserError`; `transport.base.Unreachable` where trying later may help."""
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: Plan) -> None:  # noqa: B027 - most plans have nothing to be refused
         """Refuses a plan that cannot be submitted, before anything is written down. No network."""
 
+    @abstractmethod
     def place(self, plan: Plan) -> Handle:
         """How a job will be found, as far as it is known before anything is asked. No network."""
 
+    @abstractmethod
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """Puts the job's files where it will run; a second call goes on where the first one was cut off."""
 
+    @abstractmethod
     def submit(self, prepared: Prepared, say: Say) -> Handle:
         """Submits exactly once, however often it is called; the handle with the platform's id."""
 
+    @abstractmethod
     def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
         """How jobs are, in the order of the handles, all on the same `host_of`. One round trip where there is one host.
 
@@ -206,10 +212,13 @@ class Provider(Protocol):
 
     def host_of(self, handle: Handle) -> str:
         """What tells machines apart: handles with the same answer are asked about together. No network."""
+        return ""
 
+    @abstractmethod
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """Asks jobs to stop; `hard`: ends them. One that is over is left as it is."""
 
+    @abstractmethod
     def tail(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
     ) -> Sequence[Piece]:
@@ -220,49 +229,18 @@ class Provider(Protocol):
             platform: what the platform itself wrote about the job instead, such as a batch script's output.
         """
 
+    @abstractmethod
     def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
         """What is left of jobs that are over, in their order; their secrets are removed. All on the same `host_of`."""
 
+    @abstractmethod
     def remove(self, handle: Handle) -> None:
         """Removes the job's directory there."""
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
-        """The command that opens a shell beside the running job."""
+        """The command that opens a shell beside the running job.
 
-
-class CloudProvider(Provider, Protocol):
-    """What only platforms of pods offer besides."""
-
-    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
-        """Refuses what is packed and cannot reach the pods, before anything is written down. May ask a git server.
-
-        Args:
-            texts: the job's own, by name.
+        Raises:
+            UserError: the platform has no such thing.
         """
-
-    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
-        """The exact texts of a submission, as far as the platform can be asked for them now. Changes nothing there."""
-
-    def replicas(self, handle: Handle) -> Sequence[Replica]:
-        """The pods of a job, by their index."""
-
-    def events(self, handle: Handle) -> Sequence[Event]:
-        """What the platform has written down about a job, the oldest first."""
-
-    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
-        """Why a job failed, or does not start; None where nothing is wrong."""
-
-    def forget(self, handle: Handle) -> Sequence[str]:
-        """Deletes what the platform keeps of a job, which ends one that still runs; a line for each thing deleted."""
-
-    def further(self, handle: Handle) -> Handle:
-        """How the attempt after this one is found as long as its id is not known. No network."""
-
-    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
-        """Submits a failed job once more, exactly as before; the new handle, its `attempt` one more.
-
-        A second call finds what the first one has submitted.
-
-        Args:
-            avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.
-        """
+        raise UserError(f"there is no shell beside job '{handle.get('name')}': its platform offers none")

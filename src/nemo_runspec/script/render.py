@@ -23,7 +23,7 @@ from nemo_runspec.planning.model import Launch, Plan
 from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.places import Place, place_of
+from nemo_runspec.script.node_identity import NodeIdentity, node_identity_of
 from nemo_runspec.script.stall import stall_section
 
 _LAUNCHER_VARIABLES = (
@@ -42,22 +42,22 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
             cannot be given, see `check_environment`.
     """
     check_environment(plan.env, (secret.name for secret in plan.secrets))
-    place = place_of(plan.executor, plan.resources.nodes)
+    identity = node_identity_of(plan.executor, plan.resources.nodes)
     sections = (
         _head(plan),
         _constants(layout),
         ("# --- the command of one rank", *_command(plan, layout)),
         ("# --- functions", shared_functions(), *("\n" + _beside(f"{name}.sh") for name in _FUNCTIONS)),
-        *stall_section(plan, layout, place),
+        *stall_section(plan, layout, identity),
         ("# --- what comes before the lines of a rank", *_prefix(plan)),
         ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
-        ("# --- this node", *_node(plan, place)),
-        ("# --- environment", *_environment(plan, layout, place)),
+        ("# --- this node", *_node(plan, identity)),
+        ("# --- environment", *_environment(plan, layout, identity)),
         ("# --- inputs", *_inputs(plan, layout)),
-        ("# --- the nodes meet", *_meeting(plan, place)),
+        ("# --- the nodes meet", *_meeting(plan, identity)),
         *_named_inputs(plan),
         ("# --- setup, in the shell that the command runs in", *_setup(plan, layout)),
-        ("# --- the command", *_launch(plan, place)),
+        ("# --- the command", *_launch(plan, identity)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
@@ -148,7 +148,7 @@ def _own_folder(plan: Plan, layout: JobLayout) -> str | None:
         return None
     if plan.launch.beside:
         return ":".join(posixpath.normpath(f"{layout.code}/{folder}") for folder in plan.launch.beside)
-    return posixpath.dirname(plan.recipe.script) if plan.executor == "local" else None
+    return posixpath.dirname(plan.recipe.script) if node_identity_of(plan.executor).here else None
 
 
 def _on_python_path(folder: str) -> str:
@@ -156,7 +156,7 @@ def _on_python_path(folder: str) -> str:
 
 
 def _prefix(plan: Plan) -> Iterator[str]:
-    hidden = () if place_of(plan.executor).supervised else _secret_variables(plan)
+    hidden = () if node_identity_of(plan.executor).supervised else _secret_variables(plan)
     yield f"nemotron_hidden={quote(' '.join(hidden))}"
     yield f"nemotron_prefix_program={quote(prefix_program())}"
     yield f"nemotron_common={quote(forms.COMMON)}"
@@ -165,7 +165,7 @@ def _prefix(plan: Plan) -> Iterator[str]:
 
 def _secret_variables(plan: Plan) -> Iterator[str]:
     """Names of variables whose values must not be seen: the plan's secrets, and those that a cloud keeps."""
-    names = (*(secret.name for secret in plan.secrets), *getattr(plan.target, "secret_vars", ()))
+    names = (*(secret.name for secret in plan.secrets), *plan.target.secret_vars)
     yield from dict.fromkeys(names)
 
 
@@ -192,19 +192,19 @@ def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
 
 
-def _node(plan: Plan, place: Place) -> Iterator[str]:
-    yield f"nemotron_node={_expression(place.node)}"
-    yield f"nemotron_nodes={_expression(place.nodes or str(plan.resources.nodes))}"
-    yield f"nemotron_task={_expression(place.task)}"
-    yield f"nemotron_tasks={_expression(place.tasks or '$nemotron_nodes')}"
-    yield f"nemotron_local={_expression(place.local)}"
-    yield f"nemotron_attempt={_expression(place.attempt)}"
-    yield f"nemotron_restarts={_expression(place.restarts)}"
+def _node(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
+    yield f"nemotron_node={_expression(identity.node)}"
+    yield f"nemotron_nodes={_expression(identity.nodes or str(plan.resources.nodes))}"
+    yield f"nemotron_task={_expression(identity.task)}"
+    yield f"nemotron_tasks={_expression(identity.tasks or '$nemotron_nodes')}"
+    yield f"nemotron_local={_expression(identity.local)}"
+    yield f"nemotron_attempt={_expression(identity.attempt)}"
+    yield f"nemotron_restarts={_expression(identity.restarts)}"
     for name in ("requeues", "signals_all", "ends_all"):
-        yield f"nemotron_{name}={'1' if getattr(place, name) else quote('')}"
-    yield f"nemotron_master={_expression(place.master or '')}"
-    yield f"nemotron_port={_expression(place.port or '')}"
-    versions = versions_of(plan) if place.supervised else ()
+        yield f"nemotron_{name}={'1' if getattr(identity, name) else quote('')}"
+    yield f"nemotron_master={_expression(identity.master or '')}"
+    yield f"nemotron_port={_expression(identity.port or '')}"
+    versions = versions_of(plan) if identity.supervised else ()
     yield f"nemotron_versions=({join(versions)})"
     yield "nemotron_begin"
 
@@ -226,7 +226,7 @@ def _named_inputs(plan: Plan) -> Iterator[tuple[str, ...]]:
         yield ("# --- variables that name them", *lines)
 
 
-def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
+def _environment(plan: Plan, layout: JobLayout, identity: NodeIdentity) -> Iterator[str]:
     fixed = {
         "NEMOTRON_JOB_NAME": plan.name,
         "NEMOTRON_JOB_DIR": layout.root,
@@ -243,18 +243,18 @@ def _environment(plan: Plan, layout: JobLayout, place: Place) -> Iterator[str]:
     yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes" NEMOTRON_ATTEMPT="$nemotron_restarts"'
     if plan.package.kind != "none":
         yield _on_python_path(layout.code)
-    if plan.executor != "local" and not place.pods:
+    if identity.secrets_file:
         yield "nemotron_read_secrets"
 
 
-def _meeting(plan: Plan, place: Place) -> Iterator[str]:
-    if place.master:
+def _meeting(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
+    if identity.master:
         yield 'if [ -z "${MASTER_ADDR-}" ]; then MASTER_ADDR=$nemotron_master; fi'
         yield 'if [ -z "${MASTER_PORT-}" ]; then MASTER_PORT=$nemotron_port; fi'
     yield "nemotron_meet"
-    if place.pods and not any(variable.name == "WORKER_ADDRS" for variable in plan.env):
+    if identity.pods and not any(variable.name == "WORKER_ADDRS" for variable in plan.env):
         yield "nemotron_tell_workers"
-    if plan.executor != "local" and not place.requeues and not place.pods:
+    if identity.secrets_file and not identity.requeues:
         yield 'if [ "$nemotron_task" -eq 0 ]; then nemotron_remove_secrets; fi'
     yield from _world_size(plan)
     if plan.launch.kind == "direct":
@@ -297,11 +297,11 @@ def _workdir(workdir: str) -> str:
     return f"-- {quote(workdir)}"
 
 
-def _launch(plan: Plan, place: Place) -> Iterator[str]:
+def _launch(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
     if plan.launch.kind == "torchrun":
         yield from _torchrun(plan)
     elif plan.launch.kind == "ray" and plan.resources.nodes > 1:
-        yield from _ray(plan, place)
+        yield from _ray(plan, identity)
     else:
         yield from _launched('nemotron_rank "${RANK:-0}"')
         yield 'nemotron_finish "$nemotron_code" "${RANK:-0}" 1'
@@ -330,12 +330,12 @@ def _torchrun(plan: Plan) -> Iterator[str]:
     yield f'nemotron_finish "$nemotron_code" $((nemotron_node * {ranks})) {ranks}'
 
 
-def _ray(plan: Plan, place: Place) -> Iterator[str]:
+def _ray(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
     yield "# Node 0 is Ray's head and runs the command; the others serve it until it has ended. Nothing here waits for"
     yield "# workers to join: ask Ray for the resources the job needs."
     gpus = f" --num-gpus={plan.resources.gpus_per_node}" if plan.resources.gpus_per_node else ""
     # Ray names nodes by their addresses; that of a pod is a name.
-    head = "${NEMOTRON_NODE_IPS%%$'\\n'*}" if place.pods else "$MASTER_ADDR"
+    head = "${NEMOTRON_NODE_IPS%%$'\\n'*}" if identity.pods else "$MASTER_ADDR"
     yield f"export RAY_ADDRESS={head}:$((MASTER_PORT + 1))"
     yield 'if [ "$nemotron_node" -eq 0 ]; then'
     yield '  ray start --head --block --node-ip-address="${RAY_ADDRESS%:*}" --port="${RAY_ADDRESS##*:}"' + gpus + " &"

@@ -9,24 +9,24 @@ from pathlib import Path
 
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.places import Place
+from nemo_runspec.script.node_identity import NodeIdentity
 
 
-def stall_section(plan: Plan, layout: JobLayout, place: Place) -> Iterator[tuple[str, ...]]:
+def stall_section(plan: Plan, layout: JobLayout, identity: NodeIdentity) -> Iterator[tuple[str, ...]]:
     """The part of a job script that ends a command which hangs; none where it is not asked for.
 
     A backend asks for it by its target's `stall_timeout` (seconds), where it can start a job again also by its
-    `stall_action`, and names its log in its place.
+    `stall_action`, and names its log in its node identity.
     """
-    seconds = getattr(plan.target, "stall_timeout", None)
+    seconds = plan.target.stall_timeout
     if not seconds:
         return
     yield (
         "# --- the watchdog",
         f"nemotron_stall_seconds={seconds}",
-        f"nemotron_stall_action={getattr(plan.target, 'stall_action', 'stop')}",
+        f"nemotron_stall_action={plan.target.stall_action}",
         f"nemotron_stall_metrics={shlex.quote(layout.metrics)}",
-        f'nemotron_stall_log={shlex.quote(layout.root)}"/{place.log}"' if place.log else "nemotron_stall_log=''",
+        f'nemotron_stall_log={shlex.quote(layout.root)}"/{identity.log}"' if identity.log else "nemotron_stall_log=''",
         _program(),
     )
 

@@ -12,6 +12,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
@@ -130,11 +131,11 @@ def fetch_metrics(store: JobStore, records: Sequence[JobRecord]) -> None:
     groups: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:
         if record.submitted:
-            provider: Any = get_backend(record.executor).load_provider()
+            provider = get_backend(record.executor).load_provider()
             groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
     for (executor, _), some in groups.items():
         provider = get_backend(executor).load_provider()
-        if not hasattr(provider, "metrics"):
+        if not isinstance(provider, SubmitsArrays):
             continue
         try:
             while _fetched(store, provider, some) >= _METRICS:

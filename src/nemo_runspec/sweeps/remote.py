@@ -19,9 +19,10 @@ from nemo_runspec.jobs.request import read_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.doubt import id_in, look
-from nemo_runspec.remote.group import GroupProvider, RemoteGroup
+from nemo_runspec.remote.group import RemoteGroup, array_provider
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.source import Layer
@@ -54,7 +55,7 @@ def batches_of(group: str, plans: Sequence[Plan]) -> list[Batch]:
     shapes: dict[str, list[int]] = {}
     for index, plan in enumerate(plans):
         provider = get_backend(plan.executor).load_provider()
-        shape = provider.shape_of(plan) if hasattr(provider, "shape_of") else None
+        shape = provider.shape_of(plan) if isinstance(provider, SubmitsArrays) else None
         shapes.setdefault(shape or f"alone {index}", []).append(index)
     several = sum(len(found) > 1 for found in shapes.values()) > 1
     names = (f"{group}-{number}" if several else group for number in range(1, len(shapes) + 1))
@@ -69,7 +70,7 @@ def renderings_of(group: str, plans: Sequence[Plan]) -> list[tuple[Batch, Sequen
     options = options_of(plans[0])
     for batch in batches_of(group, plans):
         if len(batch.members) > 1:
-            provider: GroupProvider = get_backend(plans[0].executor).load_provider()  # type: ignore[assignment]
+            provider = array_provider(plans[0].executor)
             some = [plans[index] for index in batch.members]
             limit = parallel_of(plans[0])
             files = provider.renderings(batch.name, some, parallel=limit, ends_all=options.stop_on_failure)
@@ -104,7 +105,7 @@ def is_bounded_here(plan: Plan) -> bool:
     backend = get_backend(plan.executor)
     if not backend.remote or parallel_of(plan) is None:
         return False
-    return not hasattr(backend.load_provider(), "shape_of")
+    return not isinstance(backend.load_provider(), SubmitsArrays)
 
 
 class RemoteSweep:

@@ -30,6 +30,13 @@ def overrides(ctx: Context, _param: Any, incomplete: str) -> list[str]:
     return [f"{key}=" for key in override_keys(recipe, ctx.params) if key.startswith(incomplete)]
 
 
+def executors(ctx: Context, _param: Any, incomplete: str) -> list[str]:
+    """Executors that are installed."""
+    from nemo_runspec.backends import known_executors
+
+    return [name for name in known_executors() if name.startswith(incomplete)]
+
+
 def profile_names() -> list[str]:
     """Profiles of the env file in force; empty where there is none or it cannot be read."""
     from nemo_runspec.profiles.load import env_file_in_force

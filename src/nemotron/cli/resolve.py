@@ -27,18 +27,18 @@ def resolved(planned: Planned) -> Rendering | None:
         UserError: the platform cannot be asked, or what the plan needs is not there.
     """
     from nemo_runspec.planning.codec import plan_to_json
+    from nemo_runspec.remote.capabilities import ResolvesPlaceholders
     from nemo_runspec.remote.provider import Parts
     from nemo_runspec.supervise.bundle import read_bundle
     from nemo_runspec.supervise.submission import Submission
 
     plan = planned.plan
     backend = get_backend(plan.executor)
-    ask = getattr(backend.load_provider(), "resolve", None) if backend.remote else None
-    if ask is None:
+    provider = backend.load_provider() if backend.remote else None
+    if not isinstance(provider, ResolvesPlaceholders):
         return None
     submission = Submission(plan, plan_to_json(plan), planned.secret_values)
-    rendering: Rendering = ask(submission, Parts(read_bundle(plan.bundle)), _say)
-    return rendering
+    return provider.resolve(submission, Parts(read_bundle(plan.bundle)), _say)
 
 
 def say_if_nothing(plan: Plan, rendering: Rendering | None) -> None:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from nemo_runspec import catalog
+from nemo_runspec.backends import LISTED, get_backend, listed_executors
 from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
 from nemotron.cli.options import RECIPE_OPTIONS
@@ -24,8 +25,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "doctor": ("nemotron.cli.commands.doctor:make", "Is a profile, or this machine, going to work?"),
     "docker": ("nemotron.cli.commands.docker:make", "Docker: build a recipe's image."),
-    "lepton": ("nemotron.cli.commands.platform:lepton", "Lepton: shapes, node groups, nodes, volumes, secrets."),
-    "dgxcloud": ("nemotron.cli.commands.platform:dgxcloud", "DGX Cloud: projects, volume claims, workloads."),
     "kit": ("nemotron.cli.commands.kit:make", "Tools for a cluster: squash files and container builds on Slurm."),
     "apply": ("nemotron.cli.commands.apply:make", "Run a plan saved with --dry-run --out."),
     "diff": ("nemotron.cli.commands.diff:make", "What differs between two plans or runs."),
@@ -75,13 +74,25 @@ class RootGroup(_StrictGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Names, in the order of the help."""
-        return [*COMMANDS, *(name for name in catalog.children("") if name not in COMMANDS)]
+        own = (*COMMANDS, *listed_executors())
+        return [*own, *(name for name in catalog.children("") if name not in own)]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """The command of that name, or None."""
         if cmd_name in COMMANDS:
-            return _stub(cmd_name) if self._listing else _load(cmd_name)
-        return _recipe_or_group(cmd_name)
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1]) if self._listing else _load(cmd_name)
+        if cmd_name in LISTED:
+            return self._platform(cmd_name)
+        return _recipe_or_group(cmd_name) or self._platform(cmd_name)
+
+    def _platform(self, name: str) -> Command | None:
+        """The lists of a backend's platform."""
+        summary = listed_executors().get(name)
+        if summary is None or self._listing:
+            return TyperCommand(name, help=literal(summary)) if summary else None
+        from nemotron.cli.commands.platform import platform_group
+
+        return platform_group(get_backend(name))
 
     def format_help(self, ctx: Context, formatter: Any) -> None:
         """The help needs names and one line each, not the commands themselves."""
@@ -155,10 +166,6 @@ def _recipe(path: str) -> Command | None:
     from nemotron.cli.recipe import RecipeCommand
 
     return RecipeCommand(recipe)
-
-
-def _stub(name: str) -> Command:
-    return TyperCommand(name, help=COMMANDS[name][1])
 
 
 def _load(name: str) -> Command:

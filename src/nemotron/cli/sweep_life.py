@@ -155,7 +155,7 @@ def _check(plan: Plan) -> None:
 
 def _prepare_once(planned: Sequence[Planned]) -> None:
     """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
-    needed = {(each.plan.python, getattr(each.plan.target, "container_image", None)): each.plan for each in planned}
+    needed = {(each.plan.python, each.plan.target.container_image): each.plan for each in planned}
     for plan in needed.values():
         if not is_elsewhere(plan):
             get_backend(plan.executor).load_worker().prepare(plan, lambda line: print(line, file=sys.stderr))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nemo_runspec.backends import LISTED
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.dgxcloud.fields import FIELDS
 
@@ -17,5 +18,10 @@ BACKEND = Backend(
     preflight="nemo_runspec.backends.dgxcloud.preflight:checks",
     inputs="nemo_runspec.cloud.inputs:present",
     lacking="nemo_runspec.backends.dgxcloud.fields:without_a_way",
+    node_identity="nemo_runspec.cloud.node_identity:POD",
+    inline_total=300_000,  # Kubernetes keeps objects of about 1 MB
+    listings="nemo_runspec.backends.dgxcloud.listing:LISTINGS",
+    summary=LISTED["dgxcloud"],
+    handle_place=("project",),
     run_dir_key="pvc_nemo_run_dir",
 )

@@ -1,4 +1,4 @@
-"""run:ai's errands: what `remote.provider.CloudProvider` asks for, done over its REST API.
+"""run:ai's errands: what `remote.capabilities.CloudProvider` asks for, done over its REST API.
 
 NeMo-Run's `DGXCloudExecutor` 0.11.1 is not used for it: it calls a failed command a success, its cancel ends nothing,
 and it takes a pod for every 7 kB of code.
@@ -14,6 +14,7 @@ from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.capabilities import CloudProvider
 from nemo_runspec.remote.provider import (
     Diagnosis,
     Event,
@@ -30,7 +31,7 @@ from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.web import Refused
 
 
-class DgxCloudProvider:
+class DgxCloudProvider(CloudProvider):
     """One object without state; connections and the token are shared by the process."""
 
     def check(self, plan: Plan) -> None:

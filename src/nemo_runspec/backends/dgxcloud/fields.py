@@ -160,7 +160,7 @@ class DgxCloudTarget(CloudTarget):
     max_args_chars: int = 9500
 
     def storage(self, job_dir: str) -> Storage:
-        """As `backends.storage.Keeps`: the storage of the workload's spec, that of `custom_spec` among it."""
+        """As `Target.storage`: the storage of the workload's spec, that of `custom_spec` among it."""
         spec = base_spec(image="", nodes=1, gpus=0, pvcs=self.pvcs, framework="", variables=[])
         return Storage(
             mounts_of(merge(spec, self.custom_spec).spec),

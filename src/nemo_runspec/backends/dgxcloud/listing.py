@@ -8,11 +8,8 @@ from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
+from nemo_runspec.remote.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.transport.reading import text, texts
-
-PROFILE_NEEDED = True
-"""The address and the application are a profile's."""
 
 _NEWEST = 100
 """Workloads that are listed."""
@@ -32,8 +29,8 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
     return connect({"base_url": env["base_url"], "client_id": env["client_id"], **where}, given)
 
 
-def _projects(asked: Asked) -> Iterator[Row]:
-    for row in asked.api.projects():
+def _projects(request: ListingRequest) -> Iterator[Row]:
+    for row in request.api.projects():
         status = _table(row.get("status"))
         yield {
             "project": row.get("name"),
@@ -44,8 +41,8 @@ def _projects(asked: Asked) -> Iterator[Row]:
         }
 
 
-def _pvcs(asked: Asked) -> Iterator[Row]:
-    for row in asked.api.claims(_project_id(asked)):
+def _pvcs(request: ListingRequest) -> Iterator[Row]:
+    for row in request.api.claims(_project_id(request)):
         meta, spec = _table(row.get("meta")), _table(row.get("spec"))
         yield {
             "claim": spec.get("claimName") or meta.get("name"),
@@ -56,9 +53,9 @@ def _pvcs(asked: Asked) -> Iterator[Row]:
         }
 
 
-def _workloads(asked: Asked) -> Iterator[Row]:
-    project = asked.env.get("project_name")
-    for row in islice(asked.api.workloads([f"projectName=={project}"] if project else []), _NEWEST):
+def _workloads(request: ListingRequest) -> Iterator[Row]:
+    project = request.env.get("project_name")
+    for row in islice(request.api.workloads([f"projectName=={project}"] if project else []), _NEWEST):
         yield {
             "workload": row.get("name"),
             "phase": row.get("phase") or row.get("actualPhase") or "",
@@ -69,8 +66,8 @@ def _workloads(asked: Asked) -> Iterator[Row]:
         }
 
 
-def _credentials(asked: Asked) -> Iterator[Row]:
-    for row in asked.api.credentials(_project_id(asked)):
+def _credentials(request: ListingRequest) -> Iterator[Row]:
+    for row in request.api.credentials(_project_id(request)):
         meta, spec = _table(row.get("meta")), _table(row.get("spec"))
         kind = next((name for name in spec if isinstance(spec[name], Mapping)), meta.get("kind") or "")
         yield {
@@ -81,10 +78,10 @@ def _credentials(asked: Asked) -> Iterator[Row]:
         }
 
 
-def _project_id(asked: Asked) -> str:
+def _project_id(request: ListingRequest) -> str:
     """Assets are asked for by the profile's project, so that those of others do not stand between."""
-    named = asked.env.get("project_name")
-    return text(asked.api.project(str(named)).get("id")) if named else ""
+    named = request.env.get("project_name")
+    return text(request.api.project(str(named)).get("id")) if named else ""
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -96,9 +93,12 @@ _CLAIM = {"CLAIM": "claim", "SCOPE": "scope", "PROJECT": "project", "READ ONLY":
 _WORKLOAD = {"WORKLOAD": "workload", "PHASE": "phase", "TYPE": "type", "CREATED": "created", "ID": "id"}
 _CREDENTIAL = {"CREDENTIAL": "credential", "KIND": "kind", "SCOPE": "scope", "KEYS": "keys"}
 
-LISTINGS = table_of(
+_LISTS = (
     Listing("projects", "Projects that the profile's application sees.", _PROJECT, _projects),
     Listing("pvcs", "Persistent volume claims that jobs of the profile's project may mount.", _CLAIM, _pvcs),
     Listing("workloads", f"Workloads of the profile's project, the {_NEWEST} newest.", _WORKLOAD, _workloads),
     Listing("credentials", "Credentials that run:ai keeps, for secret_vars.", _CREDENTIAL, _credentials),
 )
+
+LISTINGS = Listings(connected, _LISTS, needs_profile=True)
+"""The address and the application are a profile's."""

@@ -61,12 +61,11 @@ def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
         UserError: no way fits; the error names all of them and what each would need.
     """
     from nemo_runspec.cloud.code.cargo import load, words
-    from nemo_runspec.cloud.code.transports import INLINE_TOTAL, offer_of
+    from nemo_runspec.cloud.code.transports import offer_of
 
     plan = submission.plan
     texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}
-    word, total = plan.target.max_args_chars, INLINE_TOTAL[plan.executor]
-    offer = offer_of(plan, submission.secrets, inline_word=word, inline_total=total)
+    offer = offer_of(plan, submission.secrets, inline_word=plan.target.max_args_chars)
     return cargo_variables(words(load(plan, texts, parts, offer, say)))
 
 

@@ -17,4 +17,6 @@ BACKEND = Backend(
     preflight="nemo_runspec.backends.docker.preflight:checks",
     inputs="nemo_runspec.backends.docker.inputs:present",
     worker="nemo_runspec.backends.docker.worker:DockerWorker",
+    node_identity="nemo_runspec.script.node_identity:CONTAINER",
+    ships_repository=True,
 )

@@ -31,6 +31,7 @@ from nemo_runspec.backends.docker.health import HEALTH
 from nemo_runspec.backends.docker.identity import identity
 from nemo_runspec.backends.docker.sizes import size_in_bytes
 from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
+from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -89,7 +90,7 @@ _JOB_DIR = "/$nemo_run"
 
 
 @dataclass(frozen=True, slots=True)
-class DockerTarget:
+class DockerTarget(Target):
     """A Docker job beyond what every plan says.
 
     Args:
@@ -104,7 +105,7 @@ class DockerTarget:
         warnings: what is odd but not wrong.
     """
 
-    container_image: str
+    container_image: str = field()
     user: str = ""
     login: str = ""
     home: str = ""
@@ -129,7 +130,7 @@ class DockerTarget:
         return self.num_gpus or 0
 
     def storage(self, job_dir: str) -> Storage:
-        """As `backends.storage.Keeps`: what `additional_kwargs` mounts counts as `mounts` does."""
+        """As `Target.storage`: what `additional_kwargs` mounts counts as `mounts` does."""
         words = [word.replace(_JOB_DIR, job_dir, 1) for word in (*self.volumes, f"{job_dir}:{MOUNTED}")]
         return Storage((*mounts_of_words(words), *further_mounts(self.additional_kwargs)), link_of=_link)
 

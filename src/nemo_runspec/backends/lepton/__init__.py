@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nemo_runspec.backends import LISTED
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.lepton.fields import FIELDS
 
@@ -17,5 +18,10 @@ BACKEND = Backend(
     preflight="nemo_runspec.backends.lepton.preflight:checks",
     inputs="nemo_runspec.cloud.inputs:present",
     lacking="nemo_runspec.cloud.code.transports:lacking",
+    node_identity="nemo_runspec.cloud.node_identity:POD",
+    inline_total=500_000,  # words of a container's command, well below what Linux takes (2 MiB, man 2 execve)
+    listings="nemo_runspec.backends.lepton.listing:LISTINGS",
+    summary=LISTED["lepton"],
+    handle_place=("workspace",),
     run_dir_key="nemo_run_dir",
 )

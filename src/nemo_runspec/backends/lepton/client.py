@@ -1,4 +1,4 @@
-"""Lepton's errands: what `remote.provider.CloudProvider` asks for, done with the modules beside this one."""
+"""Lepton's errands: what `remote.capabilities.CloudProvider` asks for, done with the modules beside this one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.capabilities import CloudProvider
 from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Prepared, Replica, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.reading import text
@@ -37,7 +38,7 @@ _EVENTS = "events"
 _kept = threading.local()
 
 
-class LeptonProvider:
+class LeptonProvider(CloudProvider):
     """One object without state; connections are shared by a thread."""
 
     def check(self, plan: Plan) -> None:
@@ -265,11 +266,11 @@ def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Renderin
     """The words of the container's command that carry the job's files, or say where they are fetched."""
     from nemo_runspec.backends.lepton.render import PAYLOAD
     from nemo_runspec.cloud.code.cargo import load, words
-    from nemo_runspec.cloud.code.transports import INLINE_TOTAL, offer_of
+    from nemo_runspec.cloud.code.transports import offer_of
     from nemo_runspec.supervise.layout import job_files
 
     texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}
-    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD, inline_total=INLINE_TOTAL[plan.executor])
+    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD)
     return list(words(load(plan, texts, parts, offer, say)))
 
 

@@ -153,7 +153,7 @@ class LeptonTarget(CloudTarget):
     launched_from_cluster: bool = False
 
     def storage(self, job_dir: str) -> Storage:
-        """As `backends.storage.Keeps`: the mounts of the job's spec, those of `custom_spec` among them."""
+        """As `Target.storage`: the mounts of the job's spec, those of `custom_spec` among them."""
         spec, _ = merged(make_spec(self, 1, (), ()), self.custom_spec)
         ours = (StorageMount(self.mounted_at),) if self.mounted_at else ()
         return Storage(

@@ -10,11 +10,8 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.nodes import is_open, state_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.listing import Asked, Listing, Row, table_of
+from nemo_runspec.remote.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.transport.reading import number, text, texts, whole
-
-PROFILE_NEEDED = False
-"""A login is enough; a profile's `node_group` says which group's things are meant."""
 
 
 def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None) -> LeptonApi:
@@ -24,18 +21,18 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
     return api
 
 
-def _groups(asked: Asked) -> list[dict[str, Any]]:
+def _groups(request: ListingRequest) -> list[dict[str, Any]]:
     """The node group that is named, else the profile's, else all."""
-    named = asked.within or str(asked.env.get("node_group") or "")
-    return [asked.api.node_group(named)] if named else asked.api.node_groups()
+    named = request.within or str(request.env.get("node_group") or "")
+    return [request.api.node_group(named)] if named else request.api.node_groups()
 
 
-def _shapes(asked: Asked) -> Iterator[Row]:
-    groups = _groups(asked)
-    found = [(shape, group) for group in groups for shape in asked.api.shapes(id_of(group), purpose="job")]
-    if not asked.within and not asked.env.get("node_group"):
+def _shapes(request: ListingRequest) -> Iterator[Row]:
+    groups = _groups(request)
+    found = [(shape, group) for group in groups for shape in request.api.shapes(id_of(group), purpose="job")]
+    if not request.within and not request.env.get("node_group"):
         known = {id_of(shape) for shape, _ in found}
-        found += [(shape, {}) for shape in asked.api.shapes(purpose="job") if id_of(shape) not in known]
+        found += [(shape, {}) for shape in request.api.shapes(purpose="job") if id_of(shape) not in known]
     yield from (_shape(shape, group) for shape, group in found)
 
 
@@ -54,8 +51,8 @@ def _shape(shape: Mapping[str, Any], group: Mapping[str, Any]) -> Row:
     }
 
 
-def _node_groups(asked: Asked) -> Iterator[Row]:
-    for group in asked.api.node_groups():
+def _node_groups(request: ListingRequest) -> Iterator[Row]:
+    for group in request.api.node_groups():
         yield {
             "name": name_of(group),
             "id": id_of(group),
@@ -66,9 +63,9 @@ def _node_groups(asked: Asked) -> Iterator[Row]:
         }
 
 
-def _nodes(asked: Asked) -> Iterator[Row]:
-    for group in _groups(asked):
-        for node in asked.api.nodes(id_of(group)):
+def _nodes(request: ListingRequest) -> Iterator[Row]:
+    for group in _groups(request):
+        for node in request.api.nodes(id_of(group)):
             gpu = section(node, "spec", "resource", "gpu")
             total, taken = number(gpu.get("total")) or 0, number(gpu.get("allocated")) or 0
             yield {
@@ -81,9 +78,9 @@ def _nodes(asked: Asked) -> Iterator[Row]:
             }
 
 
-def _reservations(asked: Asked) -> Iterator[Row]:
-    for group in _groups(asked):
-        for each in asked.api.reservations(id_of(group)):
+def _reservations(request: ListingRequest) -> Iterator[Row]:
+    for group in _groups(request):
+        for each in request.api.reservations(id_of(group)):
             spec, status = section(each, "spec"), section(each, "status")
             nodes = texts(status.get("reserved_nodes"))
             yield {
@@ -98,10 +95,10 @@ def _reservations(asked: Asked) -> Iterator[Row]:
             }
 
 
-def _volumes(asked: Asked) -> Iterator[Row]:
+def _volumes(request: ListingRequest) -> Iterator[Row]:
     from nemo_runspec.backends.lepton.mounts import source_of
 
-    for group in _groups(asked):
+    for group in _groups(request):
         for volume in rows(group, "spec", "volumes"):
             yield {
                 "volume": volume.get("name"),
@@ -113,17 +110,17 @@ def _volumes(asked: Asked) -> Iterator[Row]:
             }
 
 
-def _permissions(asked: Asked) -> Iterator[Row]:
-    groups = _groups(asked)
+def _permissions(request: ListingRequest) -> Iterator[Row]:
+    groups = _groups(request)
     names = {id_of(group): {str(volume.get("name")) for volume in rows(group, "spec", "volumes")} for group in groups}
     there = set().union(*names.values())
-    if asked.argument not in there:
+    if request.argument not in there:
         have = ", ".join(sorted(there)) or "none"
-        raise UserError(f"there is no volume '{asked.argument}'", remedy=f"volumes there are: {have}")
+        raise UserError(f"there is no volume '{request.argument}'", remedy=f"volumes there are: {have}")
     for group in groups:
-        if asked.argument not in names[id_of(group)]:
+        if request.argument not in names[id_of(group)]:
             continue
-        for each in asked.api.storage_permissions(asked.argument, id_of(group)):
+        for each in request.api.storage_permissions(request.argument, id_of(group)):
             yield {
                 "path": each.get("path_prefix"),
                 "group": name_of(group) or id_of(group),
@@ -132,9 +129,9 @@ def _permissions(asked: Asked) -> Iterator[Row]:
             }
 
 
-def _secrets(asked: Asked) -> Iterator[Row]:
-    yield from ({"secret": name, "kind": "variable"} for name in asked.api.secrets())
-    yield from ({"secret": name, "kind": "registry"} for name in asked.api.image_pull_secrets())
+def _secrets(request: ListingRequest) -> Iterator[Row]:
+    yield from ({"secret": name, "kind": "variable"} for name in request.api.secrets())
+    yield from ({"secret": name, "kind": "registry"} for name in request.api.image_pull_secrets())
 
 
 _SHAPE = {
@@ -155,7 +152,7 @@ _PERMISSION = {"PATH": "path", "GROUP": "group", "SUBFOLDERS": "subfolders", "US
 
 _OF_GROUP = ("node-group", "One node group, by its name or its id; by default the profile's, else all.")
 
-LISTINGS = table_of(
+_LISTS = (
     Listing("shapes", "Resource shapes for jobs: their GPUs, CPUs and memory.", _SHAPE, _shapes, within=_OF_GROUP),
     Listing("node-groups", "Node groups: their nodes and volumes.", {**_GROUP, "VOLUMES": "volumes"}, _node_groups),
     Listing(
@@ -174,3 +171,6 @@ LISTINGS = table_of(
     ),
     Listing("secrets", "Names of the secrets the workspace keeps.", {"SECRET": "secret", "KIND": "kind"}, _secrets),
 )
+
+LISTINGS = Listings(connected, _LISTS)
+"""A login is enough; a profile's `node_group` says which group's things are meant."""

@@ -15,6 +15,7 @@ BACKEND = Backend(
     executor="nemo_runspec.backends.local.executor:make_executor",
     preflight="nemo_runspec.backends.local.preflight:checks",
     worker="nemo_runspec.backends.local.worker:LocalWorker",
+    node_identity="nemo_runspec.script.node_identity:PROCESS",
     mounts=False,
     run_dir_key="job_dir",
 )

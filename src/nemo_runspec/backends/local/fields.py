@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.storage import Storage
+from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
@@ -33,7 +34,7 @@ EXCLUDED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class LocalTarget:
+class LocalTarget(Target):
     """A local job beyond what every plan says.
 
     Args:
@@ -45,7 +46,7 @@ class LocalTarget:
     warnings: tuple[str, ...] = ()
 
     def storage(self, job_dir: str) -> Storage:
-        """As `backends.storage.Keeps`: a job sees this machine as it is."""
+        """As `Target.storage`: a job sees this machine as it is."""
         return Storage(whole=True)
 
 

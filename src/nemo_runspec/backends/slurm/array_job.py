@@ -25,6 +25,7 @@ from nemo_runspec.backends.slurm.seen import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.capabilities import JobArray
 from nemo_runspec.remote.provider import Handle, Parts, Say
 from nemo_runspec.supervise.layout import job_files
 from nemo_runspec.transport.base import Host
@@ -32,7 +33,7 @@ from nemo_runspec.transport.base import Host
 _SECONDS = 60.0
 
 
-class SlurmArray:
+class SlurmArray(JobArray):
     """Several plans of one shape that are submitted together. `open`, then `send`, then `submit`.
 
     Args:

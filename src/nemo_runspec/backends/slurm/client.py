@@ -22,6 +22,7 @@ from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.base import Host
@@ -41,7 +42,7 @@ rm -rf -- "$job"
 """
 
 
-class SlurmProvider:
+class SlurmProvider(SubmitsArrays):
     """One object without state; connections are shared by the process."""
 
     def check(self, plan: Plan) -> None:
@@ -104,13 +105,13 @@ class SlurmProvider:
         return {**prepared.handle, "id": submitted.id}
 
     def shape_of(self, plan: Plan) -> str | None:
-        """As `remote.group.GroupProvider.shape_of`."""
+        """As `SubmitsArrays.shape_of`."""
         from nemo_runspec.backends.slurm.array import shape_of
 
         return shape_of(plan)
 
     def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> SlurmArray:
-        """As `remote.group.GroupProvider.group`: a job array."""
+        """As `SubmitsArrays.group`: a job array."""
         from nemo_runspec.backends.slurm.array_job import SlurmArray
 
         return SlurmArray(name, plans, parallel=parallel, ends_all=ends_all)
@@ -118,7 +119,7 @@ class SlurmProvider:
     def renderings(
         self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool
     ) -> Sequence[Rendering]:
-        """As `remote.group.GroupProvider.renderings`."""
+        """As `SubmitsArrays.renderings`."""
         from nemo_runspec.backends.slurm.array import make_array
 
         return make_array(name, plans, parallel=parallel, ends_all=ends_all).renderings
@@ -166,7 +167,7 @@ class SlurmProvider:
         ]
 
     def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
-        """As `remote.group.GroupProvider.metrics`. One round trip."""
+        """As `SubmitsArrays.metrics`. One round trip."""
         from nemo_runspec.backends.slurm.cluster.logs import tail_many
 
         numbers = {f"{handle['job_dir']}/metrics.jsonl": number for number, handle in enumerate(handles)}
@@ -197,7 +198,7 @@ class SlurmProvider:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
 
     def remove_all(self, handles: Sequence[Handle]) -> None:
-        """As `remote.group.GroupProvider.remove_all`. One round trip."""
+        """As `SubmitsArrays.remove_all`. One round trip."""
         from nemo_runspec.backends.slurm.array_job import remove
 
         if handles:

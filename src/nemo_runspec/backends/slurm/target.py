@@ -28,6 +28,7 @@ from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
 from nemo_runspec.backends.slurm.words import TEXTS, exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_seconds
 from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
+from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ STALLS = 3
 
 
 @dataclass(frozen=True)
-class SlurmTarget:
+class SlurmTarget(Target):
     """A Slurm job beyond what every plan says. Empty strings are None here; `time` and `partition` are the final ones.
 
     Args:
@@ -66,7 +67,7 @@ class SlurmTarget:
 
     tunnel: str
     remote_job_dir: str
-    time: str
+    time: str = field()
     account: str | None = None
     partition: str | None = None
     qos: str | None = None
@@ -122,7 +123,7 @@ class SlurmTarget:
         return 1 + self.retries + (self.max_restarts if self.resume else 0)
 
     def storage(self, job_dir: str) -> Storage:
-        """As `backends.storage.Keeps`: without a container, the file systems that login and compute nodes share."""
+        """As `Target.storage`: without a container, the file systems that login and compute nodes share."""
         if not self.container_image:
             return Storage(whole=True)
         words = [word.replace(_JOB_DIR, job_dir, 1) if word.startswith(_JOB_DIR) else word for word in self.mounts]

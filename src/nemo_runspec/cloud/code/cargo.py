@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nemo_runspec.cloud.code.transports import INLINE_TOTAL, Offer, Way, choose, offer_of, put
+from nemo_runspec.cloud.code.transports import Offer, Way, choose, offer_of, put
 from nemo_runspec.cloud.layout import job_layout
 from nemo_runspec.cloud.pod.program import DATA
 from nemo_runspec.errors import UserError
@@ -90,7 +90,7 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
         UserError: as `load`.
     """
     plan = submission.plan
-    offer = offer_of(plan, submission.secrets, inline_word=LONGEST_WORD, inline_total=INLINE_TOTAL[plan.executor])
+    offer = offer_of(plan, submission.secrets, inline_word=LONGEST_WORD)
     choose(plan, _sizes(pack_job(texts, parts.contents), parts), offer)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nemo_runspec import paths
+from nemo_runspec.backends import get_backend
 from nemo_runspec.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.layout import PACKAGES
@@ -27,10 +28,6 @@ Way = Literal["inline", "git", "s3", "volume"]
 
 DAYS = 7
 """How long a presigned URL holds: as long as Signature Version 4 allows (the S3 API's X-Amz-Expires, 604,800 s)."""
-
-INLINE_TOTAL: Mapping[str, int] = {"lepton": 500_000, "dgxcloud": 300_000}
-"""Executor → characters that a job's description has for its files. Lepton: the words of a container's command stay
-well below what Linux takes (2 MiB, man 2 execve); run:ai: Kubernetes keeps objects of about 1 MB."""
 
 _DESCRIBED = 4_000
 """Characters of them that are kept for what is not a file: the words that describe the parts."""
@@ -77,12 +74,12 @@ class Offer:
         return _bytes_of(self.inline_total)
 
 
-def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int, inline_total: int) -> Offer:
+def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int) -> Offer:
     """What a plan's profile offers, as far as this machine knows; only git asks somebody else, when it is needed.
 
     Args:
         secrets: of the submission, by variable.
-        inline_word, inline_total: as in `Offer`; some of the total is kept for the words that describe the parts.
+        inline_word: as in `Offer`. Of the total, some is kept for the words that describe the parts.
     """
     target: CloudTarget = plan.target
     why_not: dict[Way, str] = {}
@@ -90,7 +87,9 @@ def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int, inline
     s3 = _s3(target, why_not)
     token = TOKEN in target.secret_vars or TOKEN in secrets
     git = cache(lambda: git_place(plan.package, token=token)) if plan.package.kind == "git" else None
-    return Offer(min(inline_word, 99_000), inline_total - _DESCRIBED, s3, volume, git, why_not)
+    return Offer(
+        min(inline_word, 99_000), get_backend(plan.executor).inline_total - _DESCRIBED, s3, volume, git, why_not
+    )
 
 
 def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]:
@@ -124,7 +123,7 @@ def problem_at_plan_time(plan: Plan) -> str | None:
     if plan.package.kind == "none":
         return None
     target: CloudTarget = plan.target
-    room = _bytes_of(INLINE_TOTAL[plan.executor] - _DESCRIBED)
+    room = _bytes_of(get_backend(plan.executor).inline_total - _DESCRIBED)
     have: dict[Way, bool] = {
         "inline": plan.package.bytes <= room * _MOST_SAVED,
         "volume": bool(target.run_dir_here),

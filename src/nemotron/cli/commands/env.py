@@ -25,7 +25,11 @@ def make(help_text: str) -> Command:
     path = argument("path", "An env.toml or a recipes/ that was found, and refused.")
     file = argument("file", "An env file; by default the one in force.", required=False)
     profile = argument("profile", "A profile of the env file in force.", complete=complete.profiles)
-    executor = argument("executor", "local, docker, slurm, dgxcloud or lepton.")
+    executor = argument(
+        "executor",
+        "The value of 'executor' in a profile, such as slurm.",
+        complete=complete.executors,
+    )
     return group(
         "env",
         help_text,

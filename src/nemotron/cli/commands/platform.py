@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
@@ -11,37 +10,31 @@ from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs.looks import fitted, one_line, print_json
-from nemotron.cli.text import paint
+from nemotron.cli.text import literal, paint
 
 if TYPE_CHECKING:
+    from nemo_runspec.backends.base import Backend
     from nemo_runspec.profiles.envfile import EnvFile
     from nemo_runspec.profiles.profile import Profile
-    from nemo_runspec.remote.listing import Listing
+    from nemo_runspec.remote.listing import Listing, Listings
 
 
-def lepton(help_text: str) -> Command:
-    """The group of the backend `lepton`."""
-    return _group("lepton", help_text)
+def platform_group(backend: Backend) -> Command:
+    """The group of a backend's lists."""
+    listings = backend.load_listings()
+    assert listings is not None, "asked for where there are some"
+    made = (_command(backend.name, listings, listing) for listing in listings.lists)
+    return group(backend.name, literal(backend.summary), *made)
 
 
-def dgxcloud(help_text: str) -> Command:
-    """The group of the backend `dgxcloud`."""
-    return _group("dgxcloud", help_text)
-
-
-def _group(executor: str, help_text: str) -> Command:
-    listings: Mapping[str, Listing] = _lists_of(executor).LISTINGS
-    return group(executor, help_text, *(_command(executor, listing) for listing in listings.values()))
-
-
-def _command(executor: str, listing: Listing) -> Command:
+def _command(executor: str, listings: Listings, listing: Listing) -> Command:
     named = [argument(listing.argument, listing.argument_help)] if listing.argument else []
     within, help_text = listing.within
     narrowed = [option(f"--{within}", help_text, value="NAME")] if within else []
     return command(
         listing.name,
         listing.help,
-        _call(executor, listing),
+        _call(executor, listings, listing),
         *named,
         option(
             "--profile",
@@ -54,10 +47,10 @@ def _command(executor: str, listing: Listing) -> Command:
     )
 
 
-def _call(executor: str, listing: Listing) -> Callable[..., int]:
+def _call(executor: str, listings: Listings, listing: Listing) -> Callable[..., int]:
     def call(profile: str | None, as_json: bool, **words: str | None) -> int:
         typed = words.get(listing.argument) or "", words.get(listing.within[0].replace("-", "_")) or ""
-        found = _asked(executor, listing, profile, *typed)
+        found = _rows(executor, listings, listing, profile, *typed)
         if as_json:
             print_json(found)
         else:
@@ -67,15 +60,16 @@ def _call(executor: str, listing: Listing) -> Callable[..., int]:
     return call
 
 
-def _asked(executor: str, listing: Listing, named: str | None, word: str, within: str) -> list[dict[str, Any]]:
+def _rows(
+    executor: str, listings: Listings, listing: Listing, named: str | None, word: str, within: str
+) -> list[dict[str, Any]]:
     from nemo_runspec.doctor.trial import merged
-    from nemo_runspec.remote.listing import Asked
+    from nemo_runspec.remote.listing import ListingRequest
 
-    lists = _lists_of(executor)
-    profile, file = _profile(executor, named, needed=lists.PROFILE_NEEDED)
+    profile, file = _profile(executor, named, needed=listings.needs_profile)
     env = merged(profile) if profile else {}
-    api = lists.connected(env, profile.name if profile else None, str(file.path) if file else None)
-    return list(listing.rows(Asked(api, env, word, within)))
+    api = listings.connect(env, profile.name if profile else None, str(file.path) if file else None)
+    return list(listing.rows(ListingRequest(api, env, word, within)))
 
 
 def _profile(executor: str, named: str | None, *, needed: bool) -> tuple[Profile | None, EnvFile | None]:
@@ -134,7 +128,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return "" if value is None else one_line(str(value))
-
-
-def _lists_of(executor: str) -> Any:
-    return import_module(f"nemo_runspec.backends.{executor}.listing")

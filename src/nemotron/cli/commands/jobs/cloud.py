@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
@@ -16,7 +16,7 @@ from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.remote.provider import CloudProvider, Event, Replica, Seen
+    from nemo_runspec.remote.provider import Event, Provider, Replica, Seen
 
 _EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
 _REPLICAS = ("NODE RANK", "STATE", "MACHINE", "CPUS", "MEMORY", "REPLICA", "REMARK")
@@ -32,9 +32,14 @@ _VERDICT = ("kind", "what", "evidence", "remedy")
 
 def events(job: str, as_json: bool) -> int:
     """Prints what the platform has written down about a job, the oldest first."""
+    from nemo_runspec.remote.capabilities import ListsEvents
+
     _, record = _asked(job)
     with said_when_slow([record]):
-        found = _cloud(record, "events").events(record.handle)
+        provider = _provider(record)
+        if not isinstance(provider, ListsEvents):
+            raise _incapable(record, "events")
+        found = provider.events(record.handle)
     if as_json:
         print_json([asdict(event) for event in found])
         return 0
@@ -47,9 +52,14 @@ def events(job: str, as_json: bool) -> int:
 
 def replicas(job: str, as_json: bool) -> int:
     """Prints the pods of a job."""
+    from nemo_runspec.remote.capabilities import ListsReplicas
+
     _, record = _asked(job)
     with said_when_slow([record]):
-        found = _cloud(record, "replicas").replicas(record.handle)
+        provider = _provider(record)
+        if not isinstance(provider, ListsReplicas):
+            raise _incapable(record, "replicas")
+        found = provider.replicas(record.handle)
     if as_json:
         print_json([asdict(replica) for replica in found])
         return 0
@@ -98,19 +108,17 @@ def _asked(job: str) -> tuple[JobStore, JobRecord]:
     return store, find_job(store, job)
 
 
-def _cloud(record: JobRecord, errand: str) -> CloudProvider:
-    """The platform of a job, which has such an errand. Raises `UserError` where it has not."""
+def _provider(record: JobRecord) -> Provider | None:
+    """The platform of a job, None for a job of this machine."""
     from nemo_runspec.backends import get_backend
 
-    provider = get_backend(record.executor).load_provider() if record.handle else None
-    if not hasattr(provider, errand):
-        _refuse(record, errand)
-    return cast("CloudProvider", provider)
+    return get_backend(record.executor).load_provider() if record.handle else None
 
 
-def _refuse(record: JobRecord, errand: str) -> NoReturn:
+def _incapable(record: JobRecord, errand: str) -> UserError:
+    """That a job's platform has no such thing, and where the same is to be had."""
     remedy = _OTHERWISE[errand] if record.handle else "what it printed: nemotron jobs logs {name}"
-    raise UserError(
+    return UserError(
         f"job '{record.name}' runs with executor '{record.executor}', which knows no {errand}",
         remedy=remedy.format(name=record.name),
     )
@@ -118,14 +126,14 @@ def _refuse(record: JobRecord, errand: str) -> NoReturn:
 
 def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
     """What the platform makes of a job now; empty where it cannot tell, or nothing is wrong."""
-    from nemo_runspec.backends import get_backend
+    from nemo_runspec.remote.capabilities import Diagnoses
 
     if not record.handle or record.state == "succeeded":
         return {}
-    provider = get_backend(record.executor).load_provider()
-    if not hasattr(provider, "diagnose"):
+    provider = _provider(record)
+    if not isinstance(provider, Diagnoses):
         return {}
-    found = cast("CloudProvider", provider).diagnose(record.handle, seen or provider.look([record.handle])[0])
+    found = provider.diagnose(record.handle, seen or provider.look([record.handle])[0])
     return asdict(found) if found else {}
 
 
@@ -220,18 +228,20 @@ def say_unstopped(records: Sequence[JobRecord]) -> None:
 
 def _may_be_forgotten(record: JobRecord) -> bool:
     """Whether it was cancelled, or was to be and goes on, on a platform that keeps something."""
-    from nemo_runspec.backends import get_backend
+    from nemo_runspec.remote.capabilities import KeepsJobs
 
     stopped = record.state == "cancelled" or (not record.over and bool(record.handle.get("stopped_by")))
-    return record.submitted and stopped and hasattr(get_backend(record.executor).load_provider(), "forget")
+    return record.submitted and stopped and isinstance(_provider(record), KeepsJobs)
 
 
 def _forget(store: JobStore, record: JobRecord) -> tuple[list[str], bool]:
     """What was deleted, in words, and whether that is all."""
     from nemo_runspec.remote.absence import DELETED
+    from nemo_runspec.remote.capabilities import KeepsJobs
     from nemo_runspec.remote.mirror import fetch_all
 
-    provider = _cloud(record, "forget")
+    provider = _provider(record)
+    assert isinstance(provider, KeepsJobs), "asked for of such platforms alone"
     lines: list[str] = []
     try:
         fetch_all(provider, record.handle, store.folder(record.name))

@@ -14,7 +14,7 @@ from nemo_runspec import backends
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.script import JobLayout, render_job_script
-from nemo_runspec.script.places import Place
+from nemo_runspec.script.node_identity import NodeIdentity
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def test_several_nodes_that_nobody_tells_apart(other: ModuleType, tmp_path: Path
     assert render_job_script(plan_for(tmp_path, executor=executor), JobLayout(str(tmp_path)))
 
 
-def test_a_place_that_a_backend_declares(other: ModuleType, tmp_path: Path):
-    other.PLACE = Place(node="${THEIR_RANK}", nodes="${THEIR_COUNT}")
-    other.BACKEND = replace(other.BACKEND, place="other_backend:PLACE")
+def test_the_identity_that_a_backend_declares(other: ModuleType, tmp_path: Path):
+    other.IDENTITY = NodeIdentity(node="${THEIR_RANK}", nodes="${THEIR_COUNT}")
+    other.BACKEND = replace(other.BACKEND, node_identity="other_backend:IDENTITY")
     text = render_job_script(plan_for(tmp_path, executor="other", nodes=2), JobLayout(str(tmp_path)))
     assert "${THEIR_RANK}" in text
     assert "${THEIR_COUNT}" in text

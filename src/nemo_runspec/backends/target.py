@@ -1,0 +1,54 @@
+"""What every backend's target can be asked, whoever wrote the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nemo_runspec.backends.storage import Storage
+    from nemo_runspec.planning.model import Resources
+
+
+class Target:
+    """The base of a backend's frozen dataclass with what its `make_target` has decided; each answer has a default.
+
+    A dataclass that insists on one of them declares it as `name: type = field()`.
+
+    Attributes:
+        time: the time limit as the platform writes it, None for none.
+        container_image: None where the backend has no containers, '' where the profile must still name one.
+        secret_vars: variable -> the secret of the platform's own store that it gets.
+        stall_timeout: seconds without progress after which the job ends itself, None for never.
+        stall_action: `stop`, or `requeue` where the backend can start a job again.
+        build_cache_dir: where container builds keep their layers.
+        warnings: what is odd but not wrong.
+        unfilled: what must be mended before a submission.
+    """
+
+    __slots__ = ()
+
+    time: str | None = None
+    container_image: str | None = None
+    secret_vars: Mapping[str, str] = {}
+    stall_timeout: int | None = None
+    stall_action: str = "stop"
+    build_cache_dir: str | None = None
+    warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
+
+    def gpus(self, resources: Resources) -> int | None:
+        """GPUs of the whole job; None where that is not known."""
+        return resources.nodes * resources.gpus_per_node
+
+    def runs(self) -> int:
+        """How often the job may run: tasks of an array, each once more per retry."""
+        return 1
+
+    def storage(self, job_dir: str) -> Storage | None:
+        """What the job sees that may outlive it, None where that is not known.
+
+        Args:
+            job_dir: the job's directory, as its own machine names it.
+        """
+        return None

@@ -1,0 +1,159 @@
+"""What some platforms can do and others cannot: base classes of their providers, asked for with `isinstance`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Provider, Replica, Say, Seen
+
+if TYPE_CHECKING:
+    from nemo_runspec.supervise.submission import Submission
+
+
+class LimitsUploads(Provider):
+    """A platform that takes files up to a size that shows once all is packed."""
+
+    @abstractmethod
+    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+        """Refuses what is packed and cannot reach the pods, before anything is written down. May ask a git server.
+
+        Args:
+            texts: the job's own, by name.
+
+        Raises:
+            UserError: it does not fit, or the server says no.
+        """
+
+
+class ResolvesPlaceholders(Provider):
+    """A platform that alone knows some values of what is sent, such as ids."""
+
+    @abstractmethod
+    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
+        """The exact texts of a submission, as far as the platform can be asked for them now. Changes nothing there."""
+
+
+class ListsReplicas(Provider):
+    """A platform whose jobs are replicas that can be listed."""
+
+    @abstractmethod
+    def replicas(self, handle: Handle) -> Sequence[Replica]:
+        """The pods of a job, by their index."""
+
+
+class ListsEvents(Provider):
+    """A platform that writes down what happens to a job."""
+
+    @abstractmethod
+    def events(self, handle: Handle) -> Sequence[Event]:
+        """What the platform has written down about a job, the oldest first."""
+
+
+class Diagnoses(Provider):
+    """A platform that can be asked why a job does not start, or has failed."""
+
+    @abstractmethod
+    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+        """Why a job failed, or does not start; None where nothing is wrong."""
+
+
+class KeepsJobs(Provider):
+    """A platform that keeps a job's log only as long as the job itself, which can be deleted there."""
+
+    @abstractmethod
+    def forget(self, handle: Handle) -> Sequence[str]:
+        """Deletes what the platform keeps of a job, which ends one that still runs; a line for each thing deleted."""
+
+
+class Resubmits(Diagnoses):
+    """A platform on which nemotron itself starts a failed job once more."""
+
+    @abstractmethod
+    def further(self, handle: Handle) -> Handle:
+        """How the attempt after this one is found as long as its id is not known. No network."""
+
+    @abstractmethod
+    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+        """Submits a failed job once more, exactly as before; the new handle, its `attempt` one more.
+
+        A second call finds what the first one has submitted.
+
+        Args:
+            avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.
+        """
+
+
+class CloudProvider(LimitsUploads, ResolvesPlaceholders, ListsReplicas, ListsEvents, KeepsJobs, Resubmits):
+    """A platform of pods with an API."""
+
+
+class JobArray(ABC):
+    """Jobs of one shape as a platform takes them together. `open`, then `send`, then `submit`."""
+
+    @abstractmethod
+    def open(self, archive: Path | None, say: Say) -> None:
+        """Asks the platform what must be known before anything is written down; refuses what it would refuse."""
+
+    @abstractmethod
+    def handles(self) -> Sequence[Handle]:
+        """How each job is found, in their order."""
+
+    @abstractmethod
+    def texts(self, task: int) -> Mapping[str, str]:
+        """What a job is sent with, by path."""
+
+    @abstractmethod
+    def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:
+        """Puts the files of all where they will run; a second call goes on where the first one was cut off.
+
+        Args:
+            secrets: each job's, in their order.
+        """
+
+    @abstractmethod
+    def submit(self, say: Say) -> Sequence[Handle]:
+        """Submits all of them exactly once, however often it is called; their handles with the platform's ids."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Removes the files of all."""
+
+
+class SubmitsArrays(Provider):
+    """A provider whose platform takes several jobs together."""
+
+    @abstractmethod
+    def shape_of(self, plan: Plan) -> str | None:
+        """Plans with the same answer can go together; None for one that cannot."""
+
+    @abstractmethod
+    def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> JobArray:
+        """The jobs of plans of one shape.
+
+        Args:
+            name: unique, as a job's. `parallel`: how many may run at a time; None for as many as there is room.
+            ends_all: one that fails ends all others.
+        """
+
+    @abstractmethod
+    def renderings(
+        self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool
+    ) -> Sequence[Rendering]:
+        """What `group` would send, for each of the plans. Pure."""
+
+    @abstractmethod
+    def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
+        """What is new in the jobs' `metrics.jsonl`, each with its job's place. All on the same `host_of`.
+
+        Args:
+            sizes: how much of each is known. `limit`: bytes in all.
+        """
+
+    @abstractmethod
+    def remove_all(self, handles: Sequence[Handle]) -> None:
+        """Removes the directories of jobs that were submitted together. All on the same `host_of`."""

@@ -1,0 +1,102 @@
+"""A job's directory on a file system that this machine shares with the job: filled, read and emptied from here.
+
+For backends whose platform starts processes and leaves files to its users.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from nemo_runspec import paths
+from nemo_runspec.backends.base import Rendering
+from nemo_runspec.packaging.pack import unpack
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.regular import open_regular
+from nemo_runspec.remote.provider import Parts, Piece, Rest, Seen
+from nemo_runspec.script import JobLayout
+from nemo_runspec.script.downsample import as_lines, downsample
+from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
+from nemo_runspec.supervise.bundle import write_bundle
+from nemo_runspec.supervise.layout import job_files, make_folders
+
+
+def fill(root: Path, plan: Plan, parts: Parts, rendering: Rendering, secrets: Mapping[str, str]) -> None:
+    """Puts all that a job needs into its directory; a second call begins anew.
+
+    Args:
+        root: as the job itself names it too.
+        secrets: by variable; they go into a file that the job reads and removes.
+
+    Raises:
+        UserError: the code package cannot be unpacked. OSError: it cannot be written.
+    """
+    layout = JobLayout(str(root))
+    paths.private_dir(root)
+    make_folders(layout)
+    for name, text in job_files(plan, rendering).items():
+        paths.write_private(root / name, text)
+    write_bundle(dict(parts.contents), Path(layout.bundle))
+    if parts.archive is not None:
+        unpack(parts.archive, Path(layout.code))
+    if secrets:
+        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
+        paths.write_private(Path(layout.secrets), "".join(lines))
+
+
+def ended(root: Path, nodes: int, *, stopped: bool) -> Seen | None:
+    """How a job has ended, by the markers that its nodes have left; None where some have left none.
+
+    Args:
+        stopped: somebody has asked it to stop.
+    """
+    markers = read_markers(Path(JobLayout(str(root)).status))
+    end = decisive(markers)
+    if end is None or len({marker.node for marker in markers}) < nodes:
+        return None
+    seen = Seen(
+        "succeeded" if end.exit_code == 0 else "failed",
+        cause(end),
+        exit_code=end.exit_code,
+        signal=end.signal,
+        started=min(marker.started for marker in markers),
+        ended=max(marker.ended for marker in markers),
+    )
+    if end.exit_code == 0 and not command_ran(markers, nodes):
+        return replace(seen, state="failed", reason="the job script ended before its command ran", exit_code=1)
+    return replace(seen, state="cancelled") if stopped and end.received else seen
+
+
+def log_chunks(root: Path, offsets: Mapping[str, int], limit: int) -> Iterator[Piece]:
+    """What is new in the files below `logs/`, in the order of their names.
+
+    Args:
+        offsets: how much of each is known. `limit`: bytes in all.
+    """
+    for file in sorted(Path(JobLayout(str(root)).logs).glob("*.log")):
+        start = offsets.get(file.name, 0)
+        with suppress(OSError), os.fdopen(open_regular(file), "rb") as log:
+            log.seek(start)
+            content = log.read(max(0, limit))
+            limit -= len(content)
+            yield Piece(file.name, start, content, more=bool(log.read(1)))
+
+
+def results(root: Path, outputs: Mapping[str, str]) -> Rest:
+    """Metrics and outputs of a job that is over; its secrets are removed, if they are left.
+
+    Args:
+        outputs: name → path, of what the job was to make.
+    """
+    layout = JobLayout(str(root))
+    Path(layout.secrets).unlink(missing_ok=True)
+    try:
+        with os.fdopen(open_regular(Path(layout.metrics)), "rb") as lines:
+            history = as_lines(downsample(lines).records())
+    except OSError:
+        history = b""
+    return Rest(history=history, outputs={name: path for name, path in outputs.items() if os.path.lexists(path)})

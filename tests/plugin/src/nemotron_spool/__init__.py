@@ -1,0 +1,61 @@
+"""Spool: each node of a job is a process of this machine, started once and left alone. What a backend at least is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nemo_runspec.backends.base import Backend, RenderedFile, Rendering, TargetRequest
+from nemo_runspec.backends.storage import Storage
+from nemo_runspec.backends.target import Target
+from nemo_runspec.field import Field
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.profiles.common import adopt
+from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.node_identity import NodeIdentity
+
+FIELDS = (
+    Field("spool_dir", "str", "Directory for jobs, outputs and caches.", required=True),
+    Field("niceness", "count", "What is added to the priority of its processes, as nice takes it.", default=0),
+    adopt("nodes"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolTarget(Target):
+    """A job of the spool beyond what every plan says."""
+
+    niceness: int = 0
+
+    def storage(self, job_dir: str) -> Storage:
+        """As `Target.storage`: a job sees this machine as it is."""
+        return Storage(whole=True)
+
+
+def make_target(request: TargetRequest) -> SpoolTarget:
+    """The spool's part of a plan. Pure."""
+    return SpoolTarget(niceness=request.env.get("niceness") or 0)
+
+
+def render(plan: Plan) -> Rendering:
+    """What each node runs. Pure."""
+    layout = JobLayout(plan.job_dir)
+    script = RenderedFile("job script", "job.sh", render_job_script(plan, layout))
+    return Rendering((script,), ("nice", "-n", str(plan.target.niceness), "bash", layout.job_script))
+
+
+NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", attempt="0", log="logs/*.log")
+
+BACKEND = Backend(
+    name="spool",
+    remote=True,
+    fields=FIELDS,
+    target="nemotron_spool:make_target",
+    target_type="nemotron_spool:SpoolTarget",
+    render="nemotron_spool:render",
+    provider="nemotron_spool.provider:SpoolProvider",
+    node_identity="nemotron_spool:NODE",
+    listings="nemotron_spool.listing:LISTINGS",
+    summary="Spool: its jobs.",
+    preflight="nemotron_spool.listing:checks",
+    run_dir_key="spool_dir",
+)

@@ -1,0 +1,31 @@
+"""`nemotron spool jobs`, and what `nemotron doctor` looks at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from nemo_runspec.doctor.check import Check, Question, failed, ok
+from nemo_runspec.remote.listing import Listing, ListingRequest, Listings, Row
+
+
+def _jobs(request: ListingRequest) -> Iterator[Row]:
+    for folder in sorted((request.api / "jobs").glob("*")):
+        yield {"job": folder.name, "nodes": len(list(folder.glob("logs/node-*.log")))}
+
+
+LISTINGS = Listings(
+    connect=lambda env, profile, env_file: Path(str(env["spool_dir"])),
+    lists=(Listing("jobs", "Jobs in the spool.", {"JOB": "job", "NODES": "nodes"}, _jobs),),
+    needs_profile=True,
+)
+
+
+def checks(question: Question) -> Iterator[Check]:
+    """Whether jobs of a profile can be spooled."""
+    folder = Path(str(question.env.get("spool_dir")))
+    if os.access(folder.parent, os.W_OK):
+        yield ok("spool", f"{folder} can be written")
+    else:
+        yield failed("spool", f"{folder} cannot be written", "choose another spool_dir")

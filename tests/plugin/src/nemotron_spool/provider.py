@@ -1,0 +1,96 @@
+"""The errands: a job's files are put into its directory, and one process for each node is started there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote import shared
+from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Provider, Rest, Say, Seen
+from nemo_runspec.supervise.submission import Submission
+
+# Whoever makes the folder starts the job: however often this runs, and whoever is killed, that is once.
+START = """\
+mkdir .started || exit 0
+for node in $(seq 0 $(({nodes} - 1))); do
+  SPOOL_NODE=$node SPOOL_NODES={nodes} setsid {command} >"logs/node-$node.log" 2>&1 </dev/null &
+  echo $! >".started/$node"
+done
+touch .started/all
+"""
+KNOWN = ("PATH", "HOME", "LANG", "USER")
+
+
+class SpoolProvider(Provider):
+    """The spool. A job's handle is its directory, and how many nodes it has."""
+
+    def place(self, plan: Plan) -> Handle:
+        """As `Provider.place`."""
+        outputs = {artifact.name: artifact.path for artifact in plan.produces if artifact.path}
+        return {"name": plan.name, "root": plan.job_dir, "nodes": plan.resources.nodes, "outputs": outputs}
+
+    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
+        """As `Provider.prepare`."""
+        from nemotron_spool import render
+
+        plan, rendering = submission.plan, render(submission.plan)
+        shared.fill(Path(plan.job_dir), plan, parts, rendering, submission.secrets)
+        return Prepared(self.place(plan), rendering, plan, (shlex.join(rendering.command),))
+
+    def submit(self, prepared: Prepared, say: Say) -> Handle:
+        """As `Provider.submit`."""
+        root, rendering = prepared.handle["root"], prepared.rendering
+        start = ["sh", "-c", START.format(nodes=prepared.handle["nodes"], command=shlex.join(rendering.command))]
+        known = {name: os.environ[name] for name in KNOWN if name in os.environ}
+        subprocess.run(start, cwd=root, env=known, start_new_session=True, check=True, stderr=subprocess.DEVNULL)
+        return {**prepared.handle, "id": prepared.handle["name"]}
+
+    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
+        """As `Provider.look`."""
+        return [self._look(Path(handle["root"]), handle["nodes"]) for handle in handles]
+
+    def _look(self, root: Path, nodes: int) -> Seen:
+        if not (root / ".started" / "all").exists():
+            return Seen("unknown", "it was not submitted", gone=not (root / ".started").exists())
+        running = [node for node in range(nodes) if self._process(root, node)]  # before the markers, which come first
+        found = shared.ended(root, nodes, stopped=(root / ".stopped").exists())
+        if found or running:
+            return found or Seen("running", facts={"id": root.name, "nodes": f"{len(running)} of {nodes}"})
+        return Seen("failed", "its processes are gone without a word", exit_code=128 + signal.SIGKILL)
+
+    def _process(self, root: Path, node: int) -> int | None:
+        with suppress(OSError, ValueError):
+            pid = int((root / ".started" / str(node)).read_text())
+            if os.fsencode(root) in Path(f"/proc/{pid}/cmdline").read_bytes():  # else the number is another's by now
+                return pid
+        return None
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        """As `Provider.stop`."""
+        for handle in handles:
+            root = Path(handle["root"])
+            (root / ".stopped").write_text(by)
+            for pid in filter(None, (self._process(root, node) for node in range(handle["nodes"]))):
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL) if hard else os.kill(pid, signal.SIGTERM)
+
+    def tail(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> Sequence[Piece]:
+        """As `Provider.tail`."""
+        return [] if platform else list(shared.log_chunks(Path(handle["root"]), offsets, limit))
+
+    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
+        """As `Provider.rest`."""
+        return [shared.results(Path(handle["root"]), handle["outputs"]) for handle in handles]
+
+    def remove(self, handle: Handle) -> None:
+        """As `Provider.remove`."""
+        shutil.rmtree(handle["root"], ignore_errors=True)

@@ -258,14 +258,15 @@ def _remember_comparisons(folder: Path, kept: Path) -> None:
 
 def _remote_folder(folder: Path) -> Path:
     """Where a job's files are on its cluster."""
-    return Path(_handle(folder)["job_dir"])
+    return Path(handle_of(folder)["job_dir"])
 
 
 def _job_name(folder: Path) -> str:
-    return str(_handle(folder)["name"])
+    return str(handle_of(folder)["name"])
 
 
-def _handle(folder: Path) -> dict[str, Any]:
+def handle_of(folder: Path) -> dict[str, Any]:
+    """How its platform finds a job, given its folder."""
     return dict(json.loads((folder / "record.json").read_text(encoding="utf-8"))["handle"])
 
 

@@ -15,9 +15,9 @@ _MAKER = (
     + """
 import os, pathlib, sys
 folder = pathlib.Path(open(sys.argv[2]).read().split("output_dir: ")[1].strip())
-folder.mkdir(parents=True)
+folder.mkdir(parents=True, exist_ok=True)
 (folder / "by").write_text(os.environ["NEMOTRON_JOB_NAME"])
-raise SystemExit(int(os.environ.get("CODE", "0")))
+raise SystemExit(int(os.environ.get("CODE", "0")) if os.environ["NODE_RANK"] == os.environ.get("FAILS", "0") else 0)
 """
 )
 _READER = (

@@ -146,6 +146,20 @@ def test_the_backend_is_asked_when_the_supervisor_is_dead(store, probe, seen, st
         assert found.cause == "out of memory"
 
 
+@pytest.mark.parametrize("seen", [Seen("failed", "container x ended with exit code 0", 1), Seen("lost", absent=True)])
+def test_a_job_that_ends_while_it_is_looked_at_is_what_its_marker_says(store, probe, seen):
+    """The marker was not there before its backend was asked; by the time that has answered, the job has ended."""
+    stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
+
+    def ends() -> Seen:
+        mark(store, "job")
+        return seen
+
+    probe["look"] = ends
+    found = store.get("job")
+    assert (found.state, found.exit_code, found.cause) == ("failed", 3, "rank 0 ended with exit code 3")
+
+
 def test_an_engine_that_does_not_have_it_is_believed_after_three_looks_over_a_minute(store, probe, monkeypatch):
     """Of separate processes, each by what is on record; one look that finds it undoes them."""
     clock = [1e9]

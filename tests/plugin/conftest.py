@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from behaviour.bench import Bench
-from behaviour.rigs import Rig, Setting, _handle, processes_of
+from behaviour.rigs import Rig, Setting, handle_of, processes_of
 from support import Project
 
 from nemo_runspec.envs import find_uv, uv_environment
@@ -29,11 +29,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def spooled(site: Path, project: Project) -> Setting:
-    """The setting of a project with jobs in the spool, each on two nodes."""
+    """The setting of a project with jobs in the spool."""
     run = project.folder.parent / "spool"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return Setting(
-        f'executor = "spool"\nspool_dir = "{run}"\nnodes = 2',
+        f'executor = "spool"\nspool_dir = "{run}"',
         {"PYTHONPATH": str(site), "PATH": path},
         leftovers=lambda name, folder: processes_of(folder) + processes_of(root_of(folder)),
         safes=lambda folder: [path for path in [root_of(folder) / "secrets.env"] if path.exists()],
@@ -45,7 +45,7 @@ def spooled(site: Path, project: Project) -> Setting:
 
 def root_of(folder: Path) -> Path:
     """Where a job's files are in the spool."""
-    return Path(_handle(folder)["root"])
+    return Path(handle_of(folder)["root"])
 
 
 @pytest.fixture

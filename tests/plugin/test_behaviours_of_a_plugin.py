@@ -1,7 +1,8 @@
-"""All that every backend promises, promised by one of another distribution, on two nodes."""
+"""All that every backend promises, promised by one of another distribution."""
 
 from __future__ import annotations
 
+import pytest
 from behaviour.test_artifacts import *  # noqa: F403
 from behaviour.test_code import *  # noqa: F403
 from behaviour.test_ending import *  # noqa: F403
@@ -9,3 +10,8 @@ from behaviour.test_given import *  # noqa: F403
 from behaviour.test_output import *  # noqa: F403
 from behaviour.test_secrets import *  # noqa: F403
 from behaviour.test_stopping import *  # noqa: F403
+
+del test_interrupt  # noqa: F821  # Ctrl-C asks, as for all jobs elsewhere
+del test_leftovers_of_a_job  # noqa: F821  # nobody watches over it who could end what it leaves
+
+pytestmark = pytest.mark.slow

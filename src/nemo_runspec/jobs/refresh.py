@@ -45,19 +45,26 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
         return _with(record, "unknown", f"it was started on {record.host}, which cannot be asked from here")
     if life is Life.OTHER_CONTAINER:
         return _with(record, "unknown", f"it was started in another container of this machine ({record.host})")
-    from nemo_runspec.script.markers import decisive, read_markers
-
-    marker = decisive(read_markers(folder / "status"))
+    marker = _marker_in(folder)
     if marker is not None:
         return _as_marked(record, marker, folder)
     if life is Life.RESTARTED:
         return _with(record, "lost", f"the machine was restarted, and the job had left no exit marker ({record.host})")
     state, reason, exit_code, absent = _look(record, folder)
+    marker = _marker_in(folder) if absent or STATES[state].final else None
+    if marker is not None:  # it has ended since the first look for one
+        return _as_marked(record, marker, folder)
     if absent:
         return _absent(record, reason)
     why = reason if STATES[state].final else ""
     facts = record.facts if state == "unknown" else {k: v for k, v in record.facts.items() if k != ABSENT}
     return _with(dataclasses.replace(record, exit_code=exit_code, cause=why, facts=facts), state, reason)
+
+
+def _marker_in(folder: Path) -> NodeMarker | None:
+    from nemo_runspec.script.markers import decisive, read_markers
+
+    return decisive(read_markers(folder / "status"))
 
 
 def _absent(record: JobRecord, reason: str) -> JobRecord:

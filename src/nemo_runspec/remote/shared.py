@@ -6,6 +6,7 @@ For backends whose platform starts processes and leaves files to its users.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.regular import open_regular
+from nemo_runspec.regular import open_regular, read_regular
 from nemo_runspec.remote.provider import Parts, Piece, Rest, Seen
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.downsample import as_lines, downsample
@@ -99,4 +100,13 @@ def results(root: Path, outputs: Mapping[str, str]) -> Rest:
             history = as_lines(downsample(lines).records())
     except OSError:
         history = b""
-    return Rest(history=history, outputs={name: path for name, path in outputs.items() if os.path.lexists(path)})
+    there = {name: path for name, path in outputs.items() if os.path.lexists(path)}
+    return Rest(history=history, outputs=there, inputs=dict(_inputs_read(Path(layout.status))))
+
+
+def _inputs_read(status: Path) -> Iterator[tuple[str, str]]:
+    """Name → path, of the versions that the job itself found to be the newest (`script/inputs.sh`)."""
+    for file in sorted(status.glob("input-*")):
+        found = re.search(r"^path=(.+)$", read_regular(file).decode("utf-8", "replace"), re.MULTILINE)
+        if found:
+            yield file.name.removeprefix("input-"), found[1]

@@ -301,6 +301,7 @@ nemotron_end() {
     nemotron_privately nemotron_write "$nemotron_gates/ended.$nemotron_task"
     [ "$code" -eq 0 ] || nemotron_linger
   fi
+  if [ "$code$nemotron_received" = 0 ] && [ "$nemotron_nodes" -gt 1 ]; then nemotron_publish; fi
   [ -z "$nemotron_owner" ] || nemotron_give_outputs_away
   exit "$code"
 }
@@ -440,8 +441,12 @@ nemotron_tell_workers() {
 }
 
 # What the job has made becomes the newest version of its artifact, where nobody but this script sees that it ended well.
+# Of several nodes the last one does it, before it says that it has ended; of two that end at once, both do afterwards.
 nemotron_publish() {
-  local said
+  local node said
+  for ((node = 0; node < nemotron_nodes; node++)); do
+    [ "$node" -eq "$nemotron_node" ] || grep -qsx exit_code=0 "$nemotron_status/node-$node" || return 0
+  done
   said=`nemotron_register ${nemotron_versions[@]+"${nemotron_versions[@]}"}`
   [ -z "$said" ] || nemotron_say "$said"
 }

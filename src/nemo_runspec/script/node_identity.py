@@ -22,6 +22,7 @@ class NodeIdentity:
         signals_all: a signal to a task reaches every process of it.
         ends_all: it ends all tasks as soon as one has failed.
         supervised: a process of this machine takes the secrets out of what the job says; else its own side does.
+        publishes: the job script itself makes what the job has made the newest version; else what starts it does.
         secrets_file: the job reads its secrets from a file; else they are in its environment when it starts.
         pods: pod.sh (cloud/pod/) calls it, and a node may have a name of its own.
         here: it sees this machine's files where they are.
@@ -41,14 +42,15 @@ class NodeIdentity:
     signals_all: bool = False
     ends_all: bool = False
     supervised: bool = False
+    publishes: bool = False
     secrets_file: bool = True
     pods: bool = False
     here: bool = False
 
 
 ALONE = NodeIdentity(nodes="1")
-CONTAINER = NodeIdentity(nodes="1", supervised=True)
-PROCESS = NodeIdentity(nodes="1", supervised=True, secrets_file=False, here=True)
+CONTAINER = NodeIdentity(nodes="1", supervised=True, publishes=True)
+PROCESS = NodeIdentity(nodes="1", supervised=True, publishes=True, secrets_file=False, here=True)
 """One node of this machine under a supervisor: in a container, or as a process that gets its secrets as variables."""
 
 

@@ -204,7 +204,7 @@ def _node(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
         yield f"nemotron_{name}={'1' if getattr(identity, name) else quote('')}"
     yield f"nemotron_master={_expression(identity.master or '')}"
     yield f"nemotron_port={_expression(identity.port or '')}"
-    versions = versions_of(plan) if identity.supervised else ()
+    versions = versions_of(plan) if identity.publishes else ()
     yield f"nemotron_versions=({join(versions)})"
     yield "nemotron_begin"
 

@@ -43,7 +43,7 @@ def render(plan: Plan) -> Rendering:
     return Rendering((script,), ("nice", "-n", str(plan.target.niceness), "bash", layout.job_script))
 
 
-NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", attempt="0", log="logs/*.log")
+NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", log="logs/*.log", publishes=True)
 
 BACKEND = Backend(
     name="spool",

@@ -60,10 +60,11 @@ class SpoolProvider(Provider):
         if not (root / ".started" / "all").exists():
             return Seen("unknown", "it was not submitted", gone=not (root / ".started").exists())
         running = [node for node in range(nodes) if self._process(root, node)]  # before the markers, which come first
-        found = shared.ended(root, nodes, stopped=(root / ".stopped").exists())
+        stopped = (root / ".stopped").exists()
+        found = shared.ended(root, nodes, stopped=stopped)
         if found or running:
             return found or Seen("running", facts={"id": root.name, "nodes": f"{len(running)} of {nodes}"})
-        return Seen("failed", "its processes are gone without a word", exit_code=128 + signal.SIGKILL)
+        return Seen("cancelled" if stopped else "failed", "its processes are gone without a word", exit_code=137)
 
     def _process(self, root: Path, node: int) -> int | None:
         with suppress(OSError, ValueError):

@@ -1,0 +1,85 @@
+"""A backend of another distribution has all that a built-in one has: in profiles, help and completion, on two nodes."""
+
+from __future__ import annotations
+
+import pytest
+from behaviour.bench import Bench
+from behaviour.test_artifacts import Chain
+from support import REPOSITORY
+
+TWO = """
+    print(f"node {os.environ['NODE_RANK']} of {os.environ['NNODES']}", flush=True)
+    sys.exit(int(sys.argv[1 + int(os.environ["NODE_RANK"])]))
+"""
+
+
+def test_a_backend_is_written_on_a_few_pages():
+    files = (REPOSITORY / "tests/plugin/src").rglob("*.py")
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line.strip()]
+    assert len(lines) <= 150
+
+
+def test_its_profile_keys_are_known(bench: Bench):
+    assert "niceness" in bench.nemotron("env", "fields", "spool").succeeds().out
+    schema = bench.nemotron("env", "schema").succeeds().json["$defs"]["profile"]["properties"]
+    assert "niceness" in schema
+    assert "spool" in schema["executor"]["enum"]
+    bench.profile(nicenes=3)
+    script = bench.script("print(1)")
+    bench.nemotron("run", script, "--run", "target").refuses("unknown key 'nicenes'", "did you mean 'niceness'?")
+    bench.profile(niceness="very")
+    bench.nemotron("run", script, "--run", "target").refuses("niceness must be")
+
+
+def test_keys_of_others_are_ignored_and_said(bench: Bench):
+    bench.profile(partition="batch")
+    done = bench.nemotron("run", bench.script("print(1)"), "--run", "target", "--dry-run").succeeds()
+    assert "partition is a key of slurm; executor 'spool' ignores it" in done.out + done.err
+    bench.project.write("env.toml", '[t]\nexecutor = "local"\nniceness = 3\n')
+    done = bench.nemotron("run", "./job.py", "--run", "t", "--dry-run").succeeds()
+    assert "niceness is a key of spool; executor 'local' ignores it" in done.out + done.err
+
+
+def test_a_misspelled_executor_is_told_its_name(bench: Bench):
+    bench.project.write("env.toml", '[t]\nexecutor = "spol"\n')
+    bench.nemotron("run", bench.script("print(1)"), "--run", "t").refuses("unknown executor 'spol'", "'spool'")
+
+
+def test_its_listings_are_commands(bench: Bench):
+    assert "Spool: its jobs." in bench.nemotron("--help").succeeds().out
+    name = bench.detached("print(1)")
+    assert bench.wait(name) == 0
+    assert bench.nemotron("spool", "jobs", "--json").succeeds().json == [{"job": name, "nodes": 1}]
+
+
+def test_the_doctor_looks_at_it(bench: Bench):
+    assert "can be written" in bench.nemotron("doctor", "target").succeeds().out
+
+
+@pytest.mark.parametrize(("codes", "expected"), [("00", 0), ("07", 7), ("30", 3)])
+def test_two_nodes(bench: Bench, codes: str, expected: int):
+    bench.profile(nodes=2)
+    done = bench.attached(TWO, *codes)
+    assert done.code == expected, done.err
+    assert {line for line in done.out.splitlines() if line} == {f"[rank{n}] node {n} of 2" for n in range(2)}
+    assert bench.show(bench.newest())["state"] == ("failed" if expected else "succeeded")
+
+
+def test_two_nodes_are_cancelled(bench: Bench):
+    bench.profile(nodes=2)
+    name = bench.detached("print('up', flush=True)\nimport time; time.sleep(600)")
+    bench.log_has(name, "[rank1] up")
+    bench.nemotron("jobs", "cancel", name, "--grace", "5").succeeds()
+    assert bench.show(name)["state"] == "cancelled"
+    assert bench.leftovers(name) == []
+
+
+@pytest.mark.parametrize("fails", ["0", "1"])
+def test_what_two_nodes_have_made_becomes_the_newest(bench: Bench, fails: str):
+    """Only where both have ended well."""
+    bench.profile(nodes=2)
+    chain = Chain(bench)
+    good = chain.made()
+    words = ("++run.env.env_vars.CODE='3'", f"++run.env.env_vars.FAILS='{fails}'")
+    assert bench.nemotron("mine", "make", "--run", "target", *words).code == 3
+    assert chain.latest.readlink().name == good

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote import shared
 from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Provider, Rest, Say, Seen
@@ -80,7 +81,7 @@ class SpoolProvider(Provider):
             (root / ".stopped").write_text(by)
             for pid in filter(None, (self._process(root, node) for node in range(handle["nodes"]))):
                 with suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL) if hard else os.kill(pid, signal.SIGTERM)
+                    kill_all(str(root), pid) if hard else os.kill(pid, signal.SIGTERM)
 
     def tail(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False

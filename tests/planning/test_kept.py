@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends import BUILTIN
-from nemo_runspec.backends.storage import Keeps, Storage, StorageMount, may_be_mounted_over, mounts_of_words
+from nemo_runspec.backends.storage import Storage, StorageMount, may_be_mounted_over, mounts_of_words
 from nemo_runspec.planning.kept import problems_of
 from nemo_runspec.planning.model import Artifact
 
@@ -185,7 +185,7 @@ def making(executor: str, path: str, **env: object):
 
 @pytest.mark.parametrize("executor", list(BUILTIN))
 def test_every_target_tells_its_mounts(executor):
-    assert isinstance(plan_of(executor, MINE[executor]).target, Keeps)
+    assert isinstance(plan_of(executor, MINE[executor]).target.storage("/jobs/job"), Storage)
 
 
 @pytest.mark.parametrize("executor", [name for name in BUILTIN if name != "local"])

@@ -16,6 +16,7 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.remote import again, doubt
 from nemo_runspec.remote import refresh as refreshing
+from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.provider import Diagnosis, Handle, Piece, Replica, Rest, Seen
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.transport.base import Unreachable
@@ -24,6 +25,8 @@ FAILED = Seen("failed", "exit code 137", exit_code=137, facts={"id": "j-0", "nod
 EVICTED = Diagnosis("eviction", "it was evicted")
 
 
+@ListsReplicas.register
+@Resubmits.register
 class Platform:
     """Every attempt has an id of its own; all fail as `diagnosis` says."""
 

@@ -16,11 +16,13 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.remote import control, keeping
+from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.control import stop_all
 from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
 from nemo_runspec.remote.provider import Handle, Piece
 
 
+@KeepsJobs.register
 class Cloud:
     """Its pods' log grows by a line with each question, and is gone once the job is stopped."""
 

@@ -16,13 +16,14 @@ import pytest
 from jobkit import lay_out, plan_for
 from waiting import until
 
+from nemo_runspec.backends.target import Target
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.markers import cause, decisive, read_markers
 
 
 @dataclass(frozen=True)
-class Watched:
+class Watched(Target):
     """A target that asks for the watchdog, which waits longer than a busy machine lets anybody stand still."""
 
     stall_timeout: int = 15

@@ -63,7 +63,8 @@ def _root(composition: Composition, run_dir: str, *, local: bool, uses_store: bo
     """The folder of the file store."""
     named = composition.select("run.artifacts.root")
     root = str(named or f"{run_dir}/artifacts")
-    if local or (named and uses_store):
+    own = root.startswith(f"{run_dir}/")  # which may begin with a home directory that only the platform knows
+    if local or (named and uses_store and not own):
         try:
             root = settled_root(root, local=local)
         except UserError as error:

@@ -168,36 +168,41 @@ def test_other_commands(place, nemotron_process):
     assert leaks_in_files(place) == {}
 
 
+MISTAKES = [
+    ["run.env.nodse=2"],
+    ["run.env.env_vars.HF_TOKEN={argv}"],
+    ["run.env.env_vars.HF_TOKEN=[{argv}"],
+    ["run.env.client_secret=[{argv}"],
+    ["run.env.client_sceret='{argv}'"],
+    ["--hf-token", "{argv}"],
+    ["--api-key={argv}"],
+    ["value='{listed}'"],
+    ["+api_key='{argv}'"],
+    ["run.env.startup_commands=['x {listed}']"],
+    ["--run", "{listed}"],
+    ["-c", "{listed}"],
+    ["--", "{listed}"],
+    ["--", "--hf-token={argv}"],
+    ["--", "--token", "{argument}"],
+    ["--", "--db=postgres://me:{argument}@db/x"],
+    ["value='https://b.s3/x?X-Amz-Signature={signature}'"],
+    ["value='postgres://me:{signature}@db/x'"],
+    ["run.env.startup_commands=['login --token {signature}']"],
+    ["value=${{oc.env:PGPASSWORD}}"],
+    ["value='{around}'"],
+    ["run.env.nodse=2", "--", "--header", "Authorization: Bearer {argument}"],
+]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "mistake",
+    ("profile", "mistake"),
     [
-        ["run.env.nodse=2"],
-        ["run.env.env_vars.HF_TOKEN={argv}"],
-        ["run.env.env_vars.HF_TOKEN=[{argv}"],
-        ["run.env.client_secret=[{argv}"],
-        ["run.env.client_sceret='{argv}'"],
-        ["--hf-token", "{argv}"],
-        ["--api-key={argv}"],
-        ["value='{listed}'"],
-        ["+api_key='{argv}'"],
-        ["run.env.startup_commands=['x {listed}']"],
-        ["--run", "{listed}"],
-        ["-c", "{listed}"],
-        ["--", "{listed}"],
-        ["--", "--hf-token={argv}"],
-        ["--", "--token", "{argument}"],
-        ["--", "--db=postgres://me:{argument}@db/x"],
-        ["value='https://b.s3/x?X-Amz-Signature={signature}'"],
-        ["value='postgres://me:{signature}@db/x'"],
-        ["run.env.startup_commands=['login --token {signature}']"],
-        ["value=${{oc.env:PGPASSWORD}}"],
-        ["value='{around}'"],
-        ["run.env.nodse=2", "--", "--header", "Authorization: Bearer {argument}"],
+        *(("my-cluster", mistake) for mistake in MISTAKES),
+        *(("runai", mistake) for mistake in MISTAKES if mistake[0].startswith("run.env")),
     ],
-    ids=" ".join,
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-@pytest.mark.parametrize("profile", ["my-cluster", "runai"])
 def test_messages_about_mistakes(place, nemotron_process, profile, mistake):
     words = [word.format(**VALUES) for word in mistake]
     outcome = nemotron_process(

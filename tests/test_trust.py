@@ -110,6 +110,8 @@ def test_an_env_file_that_is_named_is_meant_and_whose_it_is_is_said(shared, nemo
     (shared / "mine" / "x.py").write_text("print(1)\n")
     done = nemotron("run", "./x.py", "--run", "cluster", "--dry-run").succeeds()
     assert "belongs to daemon" in done.out + done.err
+    for words in (["list"], ["show", "cluster"], ["check"]):
+        assert "belongs to daemon" in nemotron("env", *words).succeeds().err
 
 
 @pytest.mark.parametrize("mark", [".git", "pyproject.toml"])

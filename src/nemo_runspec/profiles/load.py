@@ -32,9 +32,13 @@ def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvF
             remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
     profile = resolve_profile(env, name)
+    return replace(profile, warnings=(*whose(env), *profile.warnings)), env
+
+
+def whose(env: EnvFile) -> tuple[str, ...]:
+    """That an env file is somebody else's, who is obeyed as it was named; nothing for one of the user's own."""
     owner = owner_of(env.path)
-    note = (f"the env file {env.shown} belongs to {owner}",) if owner else ()
-    return replace(profile, warnings=(*note, *profile.warnings)), env
+    return (f"the env file {env.shown} belongs to {owner}",) if owner else ()
 
 
 def env_file_in_force() -> EnvFile | None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+
 import pytest
 from behaviour.bench import Bench
 from behaviour.test_artifacts import Chain
 from support import REPOSITORY
+
+from nemo_runspec import backends
+from nemo_runspec.errors import UserError
 
 TWO = """
     print(f"node {os.environ['NODE_RANK']} of {os.environ['NNODES']}", flush=True)
@@ -83,3 +90,38 @@ def test_what_two_nodes_have_made_becomes_the_newest(bench: Bench, fails: str):
     words = ("++run.env.env_vars.CODE='3'", f"++run.env.env_vars.FAILS='{fails}'")
     assert bench.nemotron("mine", "make", "--run", "target", *words).code == 3
     assert chain.latest.readlink().name == good
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """`installed("module:name")`: an entry point `odd` that leads there."""
+
+    def install(value: str) -> None:
+        point = EntryPoint("odd", value, backends.ENTRY_POINT_GROUP)
+        monkeypatch.setattr(backends, "_plugins", lambda: {"odd": point})
+        backends.get_backend.cache_clear()
+
+    yield install
+    backends.get_backend.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("no_such_module:BACKEND", "No module named 'no_such_module'"),
+        ("os:sep", "os:sep is no nemo_runspec.backends.base.Backend"),
+        ("nemo_runspec.backends.local:BACKEND", "its backend calls itself 'local'"),
+    ],
+)
+def test_one_that_cannot_be_used_is_named_and_stops_no_other(installed: Callable[[str], None], value: str, why: str):
+    installed(value)
+    with pytest.raises(UserError, match=f"executor 'odd' cannot be used: .*{re.escape(why)}"):
+        backends.get_backend("odd")
+    assert backends.find_backend("odd") is None
+    assert backends.listed_executors() == backends.LISTED
+    assert backends.get_backend("slurm").name == "slurm"
+
+
+def test_the_help_names_the_built_in_backends_that_list_something():
+    listing = {name for name in backends.BUILTIN if backends.get_backend(name).listings}
+    assert listing == set(backends.LISTED)

@@ -82,7 +82,14 @@ def _plugins() -> Mapping[str, EntryPoint]:
 def _named_anywhere() -> bool:
     """Whether any installed distribution has the group: tells in 3 ms what `entry_points` needs 40 ms for."""
     files = (file for path in sys.path for file in Path(path or ".").glob("*-info/entry_points.txt"))
-    return any(ENTRY_POINT_GROUP.encode() in file.read_bytes() for file in files)
+    return any(_names_the_group(file) for file in files)
+
+
+def _names_the_group(file: Path) -> bool:
+    try:
+        return ENTRY_POINT_GROUP.encode() in file.read_bytes()
+    except OSError:  # a distribution that this user may not read is none for him
+        return False
 
 
 def _loaded(point: EntryPoint) -> Backend:

@@ -138,7 +138,7 @@ def _wrong_root(profile: Profile, root: Any, source: Source | None) -> Iterator[
         yield UserError(error.what, where=source.place() if source else None, remedy=error.remedy)
 
 
-def _too_dear(profile: Profile, env: Mapping[str, Any], target: Any) -> Iterator[UserError]:
+def _too_dear(profile: Profile, env: Mapping[str, Any], target: Target) -> Iterator[UserError]:
     """What the profile's own ceiling forbids, as far as nodes, GPUs and time are its own."""
     time, gpus = target.time, env.get("gpus_per_node") or 0
     resources = Resources(env.get("nodes") or 1, gpus, processes_per_node(env), time)

@@ -32,10 +32,10 @@ def load_profile(name: str, env_file: Path | None = None) -> tuple[Profile, EnvF
             remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
     profile = resolve_profile(env, name)
-    return replace(profile, warnings=(*whose(env), *profile.warnings)), env
+    return replace(profile, warnings=(*owner_warning(env), *profile.warnings)), env
 
 
-def whose(env: EnvFile) -> tuple[str, ...]:
+def owner_warning(env: EnvFile) -> tuple[str, ...]:
     """That an env file is somebody else's, who is obeyed as it was named; nothing for one of the user's own."""
     owner = owner_of(env.path)
     return (f"the env file {env.shown} belongs to {owner}",) if owner else ()

@@ -55,7 +55,7 @@ def counted(before: Mapping[str, Any] | None, now: float, *, stop: bool) -> dict
     """The looks so far with this one. A clock that was set back begins anew.
 
     Args:
-        before: as `looks_in`. `stop`: whether somebody had wanted the job to stop by the first of them.
+        before: as `parse_looks`. `stop`: whether somebody had wanted the job to stop by the first of them.
     """
     if before is None or not before["first"] <= before["last"] <= now:
         return {"looks": 1, "first": now, "last": now, "stop": stop}
@@ -69,7 +69,7 @@ def is_believed(told: Mapping[str, Any]) -> bool:
     return bool(told["looks"] >= LOOKS and told["last"] - told["first"] >= SPAN)
 
 
-def looks_in(told: object) -> dict[str, Any] | None:
+def parse_looks(told: object) -> dict[str, Any] | None:
     """Looks as `counted` has written them, None where there are none; a record may have been written by anybody."""
     if not isinstance(told, dict):
         return None
@@ -92,4 +92,4 @@ def _believed(record: JobRecord, seen: Seen, told: Mapping[str, Any] | None) -> 
 
 
 def _told(record: JobRecord) -> dict[str, Any] | None:
-    return looks_in(record.facts.get(ABSENT))
+    return parse_looks(record.facts.get(ABSENT))

@@ -18,7 +18,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
 from nemo_runspec.jobs.record import ABSENT
-from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, looks_in
+from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, parse_looks
 from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.doubt import id_in, look
@@ -142,7 +142,7 @@ def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Foun
     [seen] = look(provider, [handle])
     if not seen.gone:
         return _begun(store, provider, record, {**handle, "id": id_in(seen)})
-    told = counted(looks_in(record.handle[AGAIN].get(ABSENT)), time.time(), stop=True)
+    told = counted(parse_looks(record.handle[AGAIN].get(ABSENT)), time.time(), stop=True)
     if is_believed(told):
         store.note(record, handle={AGAIN: None})
         return None

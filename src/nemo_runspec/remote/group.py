@@ -141,9 +141,8 @@ def clear_together(records: Iterable[JobRecord]) -> set[str]:
             groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
     done: set[str] = set()
     for (executor, _), some in groups.items():
-        together: SubmitsArrays = get_backend(executor).load_provider()  # type: ignore[assignment]
         with suppress(UserError):
-            together.remove_all([record.handle for record in some])
+            array_provider(executor).remove_all([record.handle for record in some])
             done |= {record.name for record in some}
     return done
 

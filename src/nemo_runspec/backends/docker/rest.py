@@ -70,7 +70,7 @@ def complete_log(client: Any, container: str, folder: Path, *, wait: bool = Fals
             _say_once(log, f"{OURS}what follows is not here: the container's log driver keeps nothing to be read")
 
 
-def rest_of_log(client: Any, container: str, folder: Path) -> str:
+def try_complete_log(client: Any, container: str, folder: Path) -> str:
     """As `complete_log`, waiting for others; what kept it from that, '' where nothing did."""
     try:
         complete_log(client, container, folder, wait=True)

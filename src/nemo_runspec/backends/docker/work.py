@@ -10,7 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.container import has_ended, inspect, send, take_away
 from nemo_runspec.backends.docker.engine import engine_host
-from nemo_runspec.backends.docker.rest import rest_of_log
+from nemo_runspec.backends.docker.rest import try_complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import Launcher
@@ -146,7 +146,7 @@ class ContainerWork:
 
     def _taken_away(self) -> str:
         folder = Path(self._layout.root)
-        problems = [rest_of_log(self._client, self._known["Id"], folder) if self._is_cut else ""]
+        problems = [try_complete_log(self._client, self._known["Id"], folder) if self._is_cut else ""]
         return "; ".join(filter(None, [*problems, take_away(self._client, self._known, folder)]))
 
     def _is_ending(self, now: float) -> bool:

@@ -26,7 +26,7 @@ from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.images import ensure_image
 from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
-from nemo_runspec.backends.docker.rest import Busy, complete_log, rest_of_log
+from nemo_runspec.backends.docker.rest import Busy, complete_log, try_complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.errors import Problems, UserError
@@ -254,7 +254,7 @@ def _taken_away(client: Any, record: JobRecord, known: Mapping[str, Any], folder
     """What could not be done after a job's end. A supervisor that is there still writes the log itself."""
     problems = []
     if record.launcher is None or is_alive(record.launcher) is False:
-        problems.append(rest_of_log(client, known["Id"], folder))
+        problems.append(try_complete_log(client, known["Id"], folder))
     problems.append(take_away(client, known, folder))
     return "; ".join(filter(None, problems))
 

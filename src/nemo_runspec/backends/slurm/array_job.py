@@ -172,7 +172,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
             raise UserError(
                 f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
                 where=host.name,
-                remedy=remedy_of(said, str(some[0].get("name"))),
+                remedy=remedy_of(section, str(some[0].get("name"))),
             )
 
 

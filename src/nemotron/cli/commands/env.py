@@ -13,7 +13,7 @@ from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.profiles.load import whose
+from nemo_runspec.profiles.load import owner_warning
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, group, option
@@ -55,11 +55,11 @@ def _file_in_force() -> EnvFile:
             f"there is no {DEFAULT_NAME} from {Path.cwd()} upwards",
             remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
         )
-    return _said_whose(load_env_file(path))
+    return _with_owner_warning(load_env_file(path))
 
 
-def _said_whose(env: EnvFile) -> EnvFile:
-    for line in whose(env):
+def _with_owner_warning(env: EnvFile) -> EnvFile:
+    for line in owner_warning(env):
         print(f"warning: {line}", file=sys.stderr)
     return env
 
@@ -128,7 +128,7 @@ def _show(profile: str, as_json: bool) -> int:
 def _check(file: str | None, as_json: bool) -> int:
     from nemo_runspec.doctor.envcheck import check_env_file
 
-    env = _said_whose(load_env_file(expanded(file))) if file else _file_in_force()
+    env = _with_owner_warning(load_env_file(expanded(file))) if file else _file_in_force()
     report = check_env_file(env)
     if as_json:
         errors = [{"message": e.what, "place": e.where, "remedy": e.remedy} for e in report.errors]

@@ -69,7 +69,7 @@ is_job() { [[ $1 =~ ^[0-9]+(_[0-9]+)?$ ]]; }
 # was lost counts from 1 again.
 is_another() {
   [ -n "$2" ] && [ -n "$3" ] && [ "$2" != "$3" ] || return 1
-  section "$1" 1 "this id is that of another job now, '$3', which is left alone"
+  section "$1" 33 "this id is that of another job now, '$3', which is left alone"
 }
 # STATUS SAID: whether scancel refused only because the job has ended since squeue was asked. Seen with 22.05; 229 is
 # 2021 (already done) in eight bits.
@@ -96,6 +96,10 @@ _OWN = re.compile(
 _MOST = 2000
 """Characters of a reason, which a person is to read."""
 _NUMBER = re.compile(r"[0-9]{1,15}")
+
+
+ANOTHER = 33
+"""The code of a section about an id that another job has now (`is_another`)."""
 
 
 @dataclass(slots=True)

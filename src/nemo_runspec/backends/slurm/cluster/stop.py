@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, SLURM_NAME, STOPPING, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, PRELUDE, SLURM_NAME, STOPPING, Section, read_sections
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
 from nemo_runspec.errors import UserError
@@ -63,13 +63,13 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
             raise UserError(
                 f"job {job.id} cannot be cancelled: {said}",
                 where=host.name,
-                remedy=remedy_of(said, job.name),
+                remedy=remedy_of(section, job.name),
             )
 
 
-def remedy_of(said: str, name: str) -> str:
+def remedy_of(section: Section | None, name: str) -> str:
     """What to do about what kept jobs from being stopped. `name`: of the job, in Slurm."""
-    if "which is left alone" in said:
+    if section is not None and section.code == ANOTHER:
         return f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
     return "try again; nothing is done twice"
 

@@ -15,6 +15,9 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 
 _PR_SET_PDEATHSIG = 1
+_KERNEL = 2
+"""The parent of the kernel's own threads, which have no environment."""
+_LOOKS = 3
 _MARK = "NEMOTRON_JOB_DIR"
 """The variable that marks all processes of a job; a job is meant by its directory, which no two share."""
 
@@ -57,7 +60,11 @@ def members(job_dir: str, session: int) -> set[int]:
     """
     table = _process_table()
     mark = f"{_MARK}={job_dir}".encode()
-    found = {pid for pid, (_, own) in table.items() if (own == session and session > 1) or _is_marked(pid, mark)}
+    found = {
+        pid
+        for pid, (parent, own) in table.items()
+        if (own == session and session > 1) or (parent != _KERNEL and _is_marked(pid, mark))
+    }
     while True:
         more = {pid for pid, (parent, _) in table.items() if parent in found and pid not in found}
         if not more:
@@ -126,10 +133,16 @@ def _process_table() -> dict[int, tuple[int, int]]:
 
 
 def _is_marked(pid: int, mark: bytes) -> bool:
-    try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
+    """Whether a process has this variable. While it is replaced by another program (exec), its environment is empty."""
+    for _ in range(_LOOKS):
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+        if environment:
+            return mark in environment.split(b"\0")
+        time.sleep(0.001)
+    return False
 
 
 def _send(pids: Iterable[int], number: int) -> None:

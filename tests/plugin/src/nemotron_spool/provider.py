@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.processes import started
 from nemo_runspec.remote import shared
 from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Provider, Rest, Say, Seen
 from nemo_runspec.supervise.submission import Submission
@@ -22,7 +23,7 @@ START = """\
 mkdir .started || exit 0
 for node in $(seq 0 $(({nodes} - 1))); do
   SPOOL_NODE=$node SPOOL_NODES={nodes} setsid {command} >"logs/node-$node.log" 2>&1 </dev/null &
-  echo $! >".started/$node"
+  echo $! "$(cut -d ' ' -f 22 /proc/$!/stat)" >".started/$node"
 done
 touch .started/all
 """
@@ -69,9 +70,9 @@ class SpoolProvider(Provider):
 
     def _process(self, root: Path, node: int) -> int | None:
         with suppress(OSError, ValueError):
-            pid = int((root / ".started" / str(node)).read_text())
-            if os.fsencode(root) in Path(f"/proc/{pid}/cmdline").read_bytes():  # else the number is another's by now
-                return pid
+            pid, began = (root / ".started" / str(node)).read_text().split()
+            if started(int(pid)) == began:  # else the number is another's by now
+                return int(pid)
         return None
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:

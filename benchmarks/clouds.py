@@ -156,7 +156,7 @@ def bench_submission(cloud: Cloud, project: Project, rounds: int) -> list[Row]:
 def bench_status(cloud: Cloud, rounds: int) -> list[Row]:
     """How 1,000 jobs are, in one process that has its connection."""
     before = cloud.requests()
-    times = [seconds_of(lambda: cloud.look(JOBS)) for _ in range(rounds)]
+    times = [seconds_of(lambda: cloud.status(JOBS)) for _ in range(rounds)]
     requests = (cloud.requests() - before) / rounds
     return [
         (f"{cloud.name}: state of {JOBS:,} jobs", f"{statistics.median(times):.2f} s", "", True),
@@ -179,7 +179,7 @@ def bench_log(cloud: Cloud, project: Project, megabytes: int) -> list[Row]:
 
 def lepton(lab: LeptonLab) -> Cloud:
     """The Lepton workspace."""
-    from nemo_runspec.backends.lepton.seen import look
+    from nemo_runspec.backends.lepton.status import look
 
     handles: list[Any] = []
 
@@ -193,7 +193,7 @@ def lepton(lab: LeptonLab) -> Cloud:
 
 def runai(lab: RunaiLab) -> Cloud:
     """The run:ai project."""
-    from nemo_runspec.backends.dgxcloud.seen import look
+    from nemo_runspec.backends.dgxcloud.status import look
 
     handles: list[Any] = []
 

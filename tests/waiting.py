@@ -12,7 +12,7 @@ from typing import IO, AnyStr, TypeVar
 
 import pytest
 
-Seen = TypeVar("Seen")
+JobStatus = TypeVar("JobStatus")
 
 LONG = 120.0
 """Seconds. Tests run six at a time on two cores: what takes one second alone may take twenty."""
@@ -21,8 +21,8 @@ PAUSE = 0.05
 """Seconds between two looks."""
 
 PATIENT_CLIENT = f"""\
-from nemo_runspec.transport import resolved, ssh
-ssh.GREETING_S = resolved.LOCAL_S = {LONG}
+from nemo_runspec.transport import ssh_config, ssh
+ssh.GREETING_S = ssh_config.LOCAL_S = {LONG}
 """
 """A `sitecustomize.py` for tests that count SSH connections: else one that a busy machine keeps silent for a while is
 given up, and made anew."""
@@ -30,13 +30,13 @@ given up, and made anew."""
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as PATIENT_CLIENT, for this process."""
-    for name in ("ssh.GREETING_S", "resolved.LOCAL_S"):
+    for name in ("ssh.GREETING_S", "ssh_config.LOCAL_S"):
         monkeypatch.setattr(f"nemo_runspec.transport.{name}", LONG)
 
 
 def until(
-    look: Callable[[], Seen], what: str = "it", good: Callable[[Seen], object] = bool, seconds: float = LONG
-) -> Seen:
+    look: Callable[[], JobStatus], what: str = "it", good: Callable[[JobStatus], object] = bool, seconds: float = LONG
+) -> JobStatus:
     """What is seen as soon as it is good.
 
     Args:

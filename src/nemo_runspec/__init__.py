@@ -79,8 +79,8 @@ def executor(
     """
     from nemo_runspec.backends import get_backend
     from nemo_runspec.planning.build import build_plan
+    from nemo_runspec.planning.missing_values import refuse_unfilled
     from nemo_runspec.planning.request import bare_request
-    from nemo_runspec.planning.unfilled import refuse_unfilled
 
     made = build_plan(bare_request(profile, overrides=overrides, mode=mode, env_file=env_file))
     refuse_unfilled(made.plan)

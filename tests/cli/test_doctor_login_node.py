@@ -13,7 +13,7 @@ from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Answer, Asked
 from nemo_runspec.backends.slurm.preflight.examine import ask
 from nemo_runspec.backends.slurm.preflight.registry import image_of
 from nemo_runspec.doctor.check import Check, Question
-from nemo_runspec.transport.here import LocalHost
+from nemo_runspec.transport.local import LocalHost
 
 QUESTION = Question("c", {})
 QUOTA = """\

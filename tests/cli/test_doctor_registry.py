@@ -16,7 +16,7 @@ import pytest
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here, image_of
 from nemo_runspec.doctor.registry import Answer, Login, ask, reference_of
-from nemo_runspec.transport.here import LocalHost
+from nemo_runspec.transport.local import LocalHost
 
 TOKEN = "a-token-for-anyone"
 ME = f"Basic {b64encode(b'$oauthtoken:a-key').decode()}"

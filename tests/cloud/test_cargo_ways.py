@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from podkit import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
 
-from nemo_runspec.cloud.code.cargo import words
 from nemo_runspec.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
+from nemo_runspec.cloud.code.upload import words
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Package
 from nemo_runspec.remote.job import RemoteJob
-from nemo_runspec.supervise.submission import Again, Submission
+from nemo_runspec.submission.request import Again, Submission
 
 MB = 1_000_000
 RUNAI = Offer(9_500, 296_000)

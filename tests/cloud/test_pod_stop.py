@@ -6,7 +6,7 @@ import pytest
 from labs.pods import Pods, needs_mounts
 from podkit import change_pod_script, cloud_plan, loaded, name_service, node, start
 
-from nemo_runspec.cloud.code.cargo import words
+from nemo_runspec.cloud.code.upload import words
 from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.cloud.pod.program import boot_program
 

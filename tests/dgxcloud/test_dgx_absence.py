@@ -11,7 +11,7 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from runaikit import api_of, handle, workload
 
-from nemo_runspec.backends.dgxcloud.seen import look
+from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.transport.web import Malformed
 
 

@@ -12,11 +12,11 @@ from runaikit import SECRET, api_of, handle, payload, profile, workload
 from support import Project, call
 
 from nemo_runspec.backends.dgxcloud import api as api_module
-from nemo_runspec.backends.dgxcloud.again import again
 from nemo_runspec.backends.dgxcloud.api import connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
+from nemo_runspec.backends.dgxcloud.resubmit import again
 from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
-from nemo_runspec.backends.dgxcloud.seen import look
+from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.dgxcloud.token import Token
 from nemo_runspec.errors import UserError
@@ -159,10 +159,10 @@ def test_jobs_that_are_not_there(runai_lab: RunaiLab, others: int):
 
 def test_a_job_that_never_came_there_is_gone(runai_lab: RunaiLab):
     api_of(runai_lab)
-    (seen,) = DgxCloudProvider().look([handle(runai_lab, "never")])
+    (seen,) = DgxCloudProvider().status([handle(runai_lab, "never")])
     assert (seen.gone, seen.state, seen.exit_code) == (True, "failed", 1)
     DgxCloudProvider().stop([handle(runai_lab, "never")], "me")
-    DgxCloudProvider().remove(handle(runai_lab, "never"))
+    DgxCloudProvider().delete_files(handle(runai_lab, "never"))
 
 
 def test_a_job_without_an_id_is_found_by_its_whole_name(runai_lab: RunaiLab):

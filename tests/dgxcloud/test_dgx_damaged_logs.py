@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from nemo_runspec.backends.dgxcloud.logs import saved
+from nemo_runspec.backends.dgxcloud.logs import s3_copy
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.unpack import unpack
 
@@ -28,7 +28,7 @@ def archive(files=LOGS) -> bytes:
 
 def attempt(content: bytes) -> bool:
     try:
-        saved.logs_in(content)
+        s3_copy.logs_in(content)
     except UserError as error:
         assert "cut off or damaged" in error.what
         return False
@@ -36,7 +36,7 @@ def attempt(content: bytes) -> bool:
 
 
 def test_whole():
-    assert saved.logs_in(archive()) == LOGS
+    assert s3_copy.logs_in(archive()) == LOGS
 
 
 def test_cut_off_at_every_byte():
@@ -63,9 +63,9 @@ def test_a_damaged_tar_in_a_whole_gzip():
 
 
 def test_more_than_anybody_reads(monkeypatch):
-    monkeypatch.setattr(saved, "_MOST", 100)
+    monkeypatch.setattr(s3_copy, "_MOST", 100)
     with pytest.raises(UserError, match="larger than"):
-        saved.logs_in(archive())
+        s3_copy.logs_in(archive())
 
 
 @pytest.mark.parametrize("with_tar", [True, False])

@@ -12,12 +12,12 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from waiting import LONG, until
 
-from nemo_runspec.backends.dgxcloud import ended
+from nemo_runspec.backends.dgxcloud import exit_status
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_words
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus
 
 STOPPED = {**READY, "grace": LONG}
 """Strikes then too; it is told to end, and has the time for its last words."""
@@ -60,7 +60,7 @@ Submit = Callable[..., Handle]
 def submit(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submit]:
     """`submit("name", "command", kube=True)`: a workload without our own files; its handle."""
     monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
-    monkeypatch.setattr(ended, "_PATIENCE", (0.0, 0.3))
+    monkeypatch.setattr(exit_status, "_PATIENCE", (0.0, 0.3))
     runai_lab.timing.grace = 1.0
 
     def send(name: str, command: str = "sleep 60", *, kube: bool = True, nodes: int = 1) -> Handle:
@@ -87,18 +87,18 @@ def api_of(handle: Handle) -> RunaiApi:
     return connect(handle)
 
 
-def once(handle: Handle, holds: Callable[[Seen], object]) -> Seen:
+def once(handle: Handle, holds: Callable[[JobStatus], object]) -> JobStatus:
     """How a job is as soon as that holds."""
-    return until(lambda: DgxCloudProvider().look([handle])[0], f"{handle['name']} as it should be", holds)
+    return until(lambda: DgxCloudProvider().status([handle])[0], f"{handle['name']} as it should be", holds)
 
 
-def evidence_of(handle: Handle, seen: Seen) -> str:
+def evidence_of(handle: Handle, seen: JobStatus) -> str:
     """What shows why a job does not start, '' as long as nothing does."""
     found = DgxCloudProvider().diagnose(handle, seen)
     return found.evidence if found else ""
 
 
-def over(seen: Seen) -> bool:
+def over(seen: JobStatus) -> bool:
     return is_over(seen.state)
 
 
@@ -110,7 +110,7 @@ def test_workloads_that_fail(submit: Submit, runai_lab: RunaiLab):
         if kind:
             runai_lab.scenario(name, kind, **settings)
         handles[name] = submit(name, command)
-    said: dict[str, tuple[Diagnosis, Seen]] = {}
+    said: dict[str, tuple[Diagnosis, JobStatus]] = {}
     for name, handle in handles.items():
         seen = once(handle, over)
         found = DgxCloudProvider().diagnose(handle, seen)
@@ -151,7 +151,7 @@ def test_a_failure_is_looked_into_once(submit: Submit, runai_lab: RunaiLab):
     once(handle, over)
     runai_lab.calls.clear()
     runai_lab.kube.calls.clear()
-    (seen,) = DgxCloudProvider().look([handle])
+    (seen,) = DgxCloudProvider().status([handle])
     found = DgxCloudProvider().diagnose(handle, seen)
     assert (seen.exit_code, found and found.kind) == (7, "user code")
     assert len(runai_lab.calls_of("GET /workloads/*/events")) == 1

@@ -16,11 +16,11 @@ from waiting import LONG
 
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
-from nemo_runspec.backends.dgxcloud.logs import kube, saved
+from nemo_runspec.backends.dgxcloud.logs import kube, s3_copy
 from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.cloud import renewal
-from nemo_runspec.remote.provider import Piece
+from nemo_runspec.remote.provider import LogChunk
 
 pytestmark = needs_mounts
 
@@ -39,7 +39,7 @@ def ran(lab: RunaiLab, command: str, **scenario: Any) -> dict[str, Any]:
     return job
 
 
-def pieces(lab: RunaiLab, job: dict[str, Any], limit: int) -> Iterator[Piece]:
+def pieces(lab: RunaiLab, job: dict[str, Any], limit: int) -> Iterator[LogChunk]:
     """All that there is, asked for again and again, as it is kept between two processes."""
     offsets: dict[str, int] = {}
     while found := logs.tail(api_of(lab), job, json.loads(json.dumps(offsets)), limit):
@@ -99,13 +99,13 @@ def test_a_copy_goes_on_where_the_pods_log_broke_off():
     two = Cursor(time=5, taken=1, total=2).number
     offsets = {"job-1-master-0": two, "job-1-r1-master-0": Cursor(6, 1, 1).number, "job-1-worker-0": 0}
     files = {"logs/node-0.log": b"a\nb\nc\nd\n", "logs/node-1.log": b"x\n"}
-    found = saved._pieces({"name": "job-1"}, files, offsets, 100)
+    found = s3_copy._pieces({"name": "job-1"}, files, offsets, 100)
     assert [(piece.path, piece.content) for piece in found] == [
         ("logs/node-0.log", b"d\n"),
         ("logs/node-1.log", b"x\n"),
     ]
     after = {**offsets, **{piece.path: piece.end for piece in found}}
-    assert saved._pieces({"name": "job-1"}, files, after, 100) == []
+    assert s3_copy._pieces({"name": "job-1"}, files, after, 100) == []
 
 
 @pytest.mark.parametrize("kind", ["401", "403", "reset"])
@@ -134,7 +134,7 @@ def test_a_log_that_another_node_still_writes_to_is_packed_as_it_is(tmp_path, co
     (tools / "curl").write_text(f'#!/bin/sh\ncat > /dev/null\ncp "$5" {there}\n')
     for tool in tools.iterdir():
         tool.chmod(0o755)
-    program = saved._PROGRAM.replace("/tmp/nemotron-logs.tar.gz", str(tmp_path / "packed.tar.gz"))
+    program = s3_copy._PROGRAM.replace("/tmp/nemotron-logs.tar.gz", str(tmp_path / "packed.tar.gz"))
     given = {"PATH": f"{tools}:/usr/bin:/bin", "NEMOTRON_JOB_DIR": str(tmp_path), "NEMOTRON_PUT": "https://nowhere"}
     done = subprocess.run(["bash", "-c", program], env=given, capture_output=True, timeout=LONG)
     assert (done.returncode == 0, there.exists()) == (sent, sent), done.stderr

@@ -27,7 +27,7 @@ from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
 from nemo_runspec.remote.listing import ListingRequest
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which run:ai is asked; a full run takes thousands."""
@@ -42,7 +42,7 @@ def lab(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunaiL
     monkeypatch.setattr(api_module, "AT_ONCE", 0.1)
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.1)
     monkeypatch.setattr("nemo_runspec.cloud.renewal.PAUSES", ())
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.ended._PATIENCE", (0.0,))
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status._PATIENCE", (0.0,))
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.submit._PAUSES", ())
     monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
     yield runai_lab
@@ -68,12 +68,12 @@ def api_of(job: dict[str, object]) -> RunaiApi:
 def looked(lab: RunaiLab, job: dict[str, object]) -> None:
     provider = DgxCloudProvider()
     for handles in ([job], [job] * 4, [{**job, "id": ""}], [{**job, "stopped_by": "me"}]):
-        for seen in provider.look(handles):
+        for seen in provider.status(handles):
             check(seen)
-            provider.rest([job], [seen])
+            provider.collect([job], [seen])
 
 
-def check(seen: Seen) -> None:
+def check(seen: JobStatus) -> None:
     """That it can be written down and shown."""
     assert seen.state in STATES
     assert seen.exit_code is None or type(seen.exit_code) is int
@@ -91,10 +91,10 @@ def told(lab: RunaiLab, job: dict[str, object]) -> None:
             offsets[piece.path] = piece.end
     json.dumps(offsets)
     kube.last_words(api_of(job), job)
-    provider.tail(job, {}, 1 << 16, platform=True)
+    provider.read_log(job, {}, 1 << 16, platform=True)
     f"{provider.replicas(job)}{provider.events(job)}".encode()
-    provider.diagnose(job, Seen("failed", facts={"id": job["id"]}))
-    provider.diagnose(job, Seen("starting"))
+    provider.diagnose(job, JobStatus("failed", facts={"id": job["id"]}))
+    provider.diagnose(job, JobStatus("starting"))
 
 
 def listed(lab: RunaiLab, job: dict[str, object]) -> None:

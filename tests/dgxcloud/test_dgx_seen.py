@@ -11,11 +11,11 @@ from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
 from runaikit import api_of, handle, workload
 
-from nemo_runspec.backends.dgxcloud import seen as seen_module
+from nemo_runspec.backends.dgxcloud import status as seen_module
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.ended import with_ends
+from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
-from nemo_runspec.backends.dgxcloud.seen import look
+from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.transport.web import Refused
 
 PULLING = ("Pulling", 'Pulling image "lab/any"')

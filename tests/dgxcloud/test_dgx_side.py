@@ -20,8 +20,8 @@ from waiting import until
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.ended import with_ends
-from nemo_runspec.backends.dgxcloud.seen import look
+from nemo_runspec.backends.dgxcloud.exit_status import with_ends
+from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.cloud import aside
 from nemo_runspec.transport.web import NotKnown
@@ -45,10 +45,10 @@ sys.exit(int(os.environ.get("CODE", "0")))
 @pytest.fixture(autouse=True)
 def short_of_patience(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(aside, "SECONDS", 0.2)
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.ended.SECONDS", 0.2)
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status.SECONDS", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PAUSE", 0.0)
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.ended._PATIENCE", (0.0, 0.1))
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status._PATIENCE", (0.0, 0.1))
     monkeypatch.setattr("nemo_runspec.cloud.renewal.PAUSES", (0.05, 0.05))
     api_module._OF_THREAD.__dict__.clear()  # connections of other tests have been refused, or taken
 
@@ -80,12 +80,12 @@ def test_an_exit_code_that_cannot_be_read_yet_is_not_known_yet(runai_lab: RunaiL
     logs.tail(api_of(runai_lab), job, {}, 1000)  # the cluster has let us in before
     faults = [runai_lab.kube.fault("*", kind, times=None), runai_lab.fault("GET /workloads/*/pods", kind, times=None)]
     faults.append(runai_lab.fault("GET /workloads/*/events", kind, times=None))
-    [seen] = provider.look([job])
+    [seen] = provider.status([job])
     assert (seen.state, seen.exit_code) == (("failed", None) if fails else ("succeeded", 0))
     assert seen.facts["unread"]
     for fault in faults:
         fault.times = 0
-    [seen] = provider.look([job])
+    [seen] = provider.status([job])
     assert (seen.exit_code, seen.facts.get("unread")) == (7 if fails else 0, None)
 
 
@@ -101,7 +101,7 @@ def test_a_clock_of_its_own(runai_lab: RunaiLab, skew: float):
         for piece in logs.tail(api_of(runai_lab), job, json.loads(json.dumps(offsets)), 1 << 20):
             offsets[piece.path], text = piece.end, text + piece.content
     assert [text.count(b"line %d" % i) for i in (1, 2, 3)] == [1] * 3
-    [seen] = DgxCloudProvider().look([job])
+    [seen] = DgxCloudProvider().status([job])
     assert (seen.state, seen.exit_code) == ("failed", 7)
     assert seen.started is not None and seen.ended is not None
     assert 0 <= seen.ended - seen.started < 60

@@ -21,8 +21,8 @@ from runaikit import api_of, handle, workload
 
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.logs import claim, saved
-from nemo_runspec.remote.provider import Piece
+from nemo_runspec.backends.dgxcloud.logs import pvc, s3_copy
+from nemo_runspec.remote.provider import LogChunk
 
 __all__ = ["s3_lab"]
 
@@ -36,14 +36,14 @@ LIMIT = 16 << 20
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process of its own."""
-    monkeypatch.setattr(saved, "_PAUSE", 0.1)
+    monkeypatch.setattr(s3_copy, "_PAUSE", 0.1)
     later()
 
 
 def later() -> None:
     """Another process asks."""
-    saved._FAILED.clear()
-    saved._TIDIED.clear()
+    s3_copy._FAILED.clear()
+    s3_copy._TIDIED.clear()
 
 
 @contextmanager
@@ -81,25 +81,25 @@ def closed(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
 
 def test_a_claim_that_may_not_be_read_keeps_nobody_from_how_a_job_ended(closed: dict[str, Any], runai_lab: RunaiLab):
     with somebody_else():
-        (seen,) = DgxCloudProvider().look([closed])
-        told = text(DgxCloudProvider().tail(closed, {}, LIMIT))
+        (seen,) = DgxCloudProvider().status([closed])
+        told = text(DgxCloudProvider().read_log(closed, {}, LIMIT))
     assert (seen.state, seen.exit_code) == ("failed", 1)
     assert f"{closed['here']} may not be read by this user" in told
-    assert LOG.decode() in text(DgxCloudProvider().tail(closed, {}, LIMIT))  # root may
+    assert LOG.decode() in text(DgxCloudProvider().read_log(closed, {}, LIMIT))  # root may
 
 
 @pytest.mark.parametrize("what", ["logs/node-0.log", "logs", "..", "../.."])
 def test_whatever_is_closed_on_the_way_is_named(closed: dict[str, Any], what: str):
     folder = Path(closed["here"])
     folder.chmod(0o755)
-    assert not claim.closed(closed)
+    assert not pvc.closed(closed)
     place = Path(os.path.normpath(folder / what))
     place.chmod(0o700 if place.is_dir() else 0o600)
     with somebody_else():
-        assert claim.closed(closed) == str(place)
-        assert not claim.seen_from_here(closed)
-        assert claim.last_words(closed) == b""
-        assert claim.tail(closed, {}, LIMIT) == []
+        assert pvc.closed(closed) == str(place)
+        assert not pvc.seen_from_here(closed)
+        assert pvc.last_words(closed) == b""
+        assert pvc.tail(closed, {}, LIMIT) == []
 
 
 # A copy on S3
@@ -134,7 +134,7 @@ def keys(lab: S3Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fetched(lab: RunaiLab, job: Mapping[str, Any], offsets: dict[str, int]) -> str:
     """What one command gets; it asks on while there is more."""
-    pieces: list[Piece] = []
+    pieces: list[LogChunk] = []
     while True:
         found = logs.tail(api_of(lab, kube=""), job, offsets, LIMIT)
         offsets |= {piece.path: piece.end for piece in found}
@@ -182,7 +182,7 @@ def test_a_helper_does_not_outlive_the_one_who_wants_the_log(runai_lab: RunaiLab
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        saved._run_helper(api_of(runai_lab), job, f"{s3_lab.endpoint}/bucket/x", interrupted)
+        s3_copy._run_helper(api_of(runai_lab), job, f"{s3_lab.endpoint}/bucket/x", interrupted)
     assert runai_lab.workload("job-1-logs").deleted
 
 
@@ -220,7 +220,7 @@ def test_a_log_that_is_looked_at_often_asks_seldom_for_the_state(
         assert logs.tail(api_of(runai_lab, kube=""), job, offsets, LIMIT) == []
     assert len(runai_lab.calls_of("GET /workloads/*")) == 1
     made.enter("Completed")
-    (seen,) = DgxCloudProvider().look([job])
+    (seen,) = DgxCloudProvider().status([job])
     assert seen.state == "succeeded"
     told = text(logs.tail(api_of(runai_lab, kube=""), job, offsets, LIMIT))
     assert (LOG.decode() in told) if way == "copy" else ("is not the directory that they see" in told)

@@ -16,7 +16,7 @@ from lab_docker import Engine, needs_docker
 from support import Project
 from waiting import line_of, until
 
-from nemo_runspec.backends.docker.rest import OURS
+from nemo_runspec.backends.docker.log_tail import OURS
 
 pytestmark = needs_docker
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.backends.docker.rest import OURS, add_rest, lines_of
+from nemo_runspec.backends.docker.log_tail import OURS, add_rest, lines_of
 from nemo_runspec.redact import LineFilter
 
 SECRET = "hunter22"

@@ -29,7 +29,7 @@ from nemo_runspec.backends.docker.worker import DockerWorker
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, Transition, now
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.supervise.layout import make_folders
+from nemo_runspec.submission.layout import make_folders
 
 pytestmark = needs_docker
 
@@ -112,14 +112,14 @@ def test_a_job_left_alone_is_found_and_ended(make_plan, engine):
     plan = make_plan("import time; print('up', flush=True); time.sleep(600)")
     work = started(plan)
     worker, folder = DockerWorker(), Path(plan.job_dir)
-    seen = worker.look(record_of(plan), folder)
+    seen = worker.status(record_of(plan), folder)
     assert (seen.state, seen.exit_code) == ("running", None)
     place = noted_place(folder)
     assert place is not None
     assert (place.host, place.container) == (engine.host, work.container)
     assert until(work.read) == b"[rank0] up\n"  # before, a signal would find no job script that could leave a marker
     worker.end(record_of(plan), folder, 60)
-    seen = worker.look(record_of(plan), folder)
+    seen = worker.status(record_of(plan), folder)
     assert (seen.state, seen.exit_code) == ("failed", 143)
     work.close()
 
@@ -129,11 +129,11 @@ def test_it_is_found_by_its_labels_too_and_from_a_shell_with_another_engine(make
     work = started(plan)
     folder = Path(plan.job_dir)
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
-    assert DockerWorker().look(record_of(plan), folder).state == "running"
+    assert DockerWorker().status(record_of(plan), folder).state == "running"
     (folder / "docker.json").unlink()
-    assert DockerWorker().look(record_of(plan), folder).state == "unknown"
+    assert DockerWorker().status(record_of(plan), folder).state == "unknown"
     monkeypatch.setenv("DOCKER_HOST", engine.host)
-    assert DockerWorker().look(record_of(plan), folder).state == "running"
+    assert DockerWorker().status(record_of(plan), folder).state == "running"
     work.kill()
     work.close()
 
@@ -142,7 +142,7 @@ def test_without_marker_and_container_it_is_lost(make_plan, engine):
     plan = make_plan("import time; time.sleep(600)")
     work = started(plan)
     engine.client().remove_container(work.container, force=True)
-    assert DockerWorker().look(record_of(plan), Path(plan.job_dir)).state == "lost"
+    assert DockerWorker().status(record_of(plan), Path(plan.job_dir)).state == "lost"
     status, _ = finished(work)
     assert (status, work.cause(status)) == (137, "the container was removed by somebody else")
     work.close()
@@ -155,7 +155,7 @@ def test_a_killed_container_has_the_engines_exit_code(make_plan):
     work.kill()
     status, _ = finished(work)
     assert status == 137
-    seen = DockerWorker().look(record_of(plan), Path(plan.job_dir))
+    seen = DockerWorker().status(record_of(plan), Path(plan.job_dir))
     assert (seen.state, seen.exit_code) == ("failed", 137)
     work.close()
 

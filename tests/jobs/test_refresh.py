@@ -18,7 +18,7 @@ from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore, Launcher, refresh
 from nemo_runspec.jobs.process import Life, is_alive, life_of, machine, process_of, this_process
-from nemo_runspec.supervise.worker import Seen
+from nemo_runspec.supervise.worker import WorkerStatus
 
 HOST = os.uname().nodename
 RUNNING = ("planned", "starting", "running")
@@ -36,7 +36,7 @@ def probe(monkeypatch):
     asked = []
 
     class Worker:
-        def look(self, record, folder):
+        def status(self, record, folder):
             asked.append(record.name)
             return answers["look"]()
 
@@ -126,11 +126,11 @@ def test_what_is_elsewhere_is_unknown_and_stays_as_it_was_written(store, launche
 @pytest.mark.parametrize(
     ("seen", "state", "code"),
     [
-        (Seen("running", "its container runs"), "running", None),
-        (Seen("failed", "out of memory", 137), "failed", 137),
-        (Seen("succeeded", exit_code=0), "succeeded", 0),
-        (Seen("lost", "its container was removed"), "lost", None),
-        (Seen("odd"), "unknown", None),
+        (WorkerStatus("running", "its container runs"), "running", None),
+        (WorkerStatus("failed", "out of memory", 137), "failed", 137),
+        (WorkerStatus("succeeded", exit_code=0), "succeeded", 0),
+        (WorkerStatus("lost", "its container was removed"), "lost", None),
+        (WorkerStatus("odd"), "unknown", None),
     ],
 )
 def test_the_backend_is_asked_when_the_supervisor_is_dead(store, probe, seen, state, code):
@@ -146,12 +146,14 @@ def test_the_backend_is_asked_when_the_supervisor_is_dead(store, probe, seen, st
         assert found.cause == "out of memory"
 
 
-@pytest.mark.parametrize("seen", [Seen("failed", "container x ended with exit code 0", 1), Seen("lost", absent=True)])
+@pytest.mark.parametrize(
+    "seen", [WorkerStatus("failed", "container x ended with exit code 0", 1), WorkerStatus("lost", absent=True)]
+)
 def test_a_job_that_ends_while_it_is_looked_at_is_what_its_marker_says(store, probe, seen):
     """The marker was not there before its backend was asked; by the time that has answered, the job has ended."""
     stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
 
-    def ends() -> Seen:
+    def ends() -> WorkerStatus:
         mark(store, "job")
         return seen
 
@@ -171,9 +173,9 @@ def test_an_engine_that_does_not_have_it_is_believed_after_three_looks_over_a_mi
         probe["look"] = lambda: seen
         return JobStore(store.root).get("job")
 
-    away = Seen("lost", "its container is gone", absent=True)
+    away = WorkerStatus("lost", "its container is gone", absent=True)
     assert [look(away, seconds).state for seconds in (0, 1, 31)] == ["unknown"] * 3
-    found = look(Seen("running", "its container runs"), 31)
+    found = look(WorkerStatus("running", "its container runs"), 31)
     assert (found.state, dict(found.facts)) == ("running", {})
     assert [look(away, seconds).state for seconds in (0, 31, 31)] == ["unknown", "unknown", "lost"]
     assert "its container is gone" in store.get("job").reason
@@ -251,7 +253,7 @@ def fails(error):
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_backend_tidies_up_once_before_and_after_the_end_is_written_down(store, probe, marked):
     stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
-    probe["look"] = lambda: Seen("failed", "by itself", 3)
+    probe["look"] = lambda: WorkerStatus("failed", "by itself", 3)
     if marked:
         mark(store, "job")
     for _ in range(3):

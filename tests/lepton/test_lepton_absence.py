@@ -10,7 +10,7 @@ from leptonsite import make_site, var
 from support import finish
 
 from nemo_runspec.backends.lepton.api import _rows_of_page
-from nemo_runspec.backends.lepton.seen import look
+from nemo_runspec.backends.lepton.status import look
 from nemo_runspec.transport.web import Malformed
 
 

@@ -15,10 +15,10 @@ from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
 H100 = "ng-h100-4f2a"
-FAILED = Seen("failed", "evicted")
+FAILED = JobStatus("failed", "evicted")
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def job(lepton_lab, tmp_path):
 
 def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
     handle, folder = job
-    second = provider.again(handle, FAILED, ["node-ip-h100-node-1", "h100-node-3"], folder)
-    third = provider.again(second, FAILED, [], folder)
+    second = provider.resubmit(handle, FAILED, ["node-ip-h100-node-1", "h100-node-3"], folder)
+    third = provider.resubmit(second, FAILED, [], folder)
     first_job, second_job, third_job = lepton_lab.jobs
     assert [second["id"], third["id"]] == [second_job.id, third_job.id]
     assert (second["attempt"], third["attempt"]) == (1, 2)
@@ -60,7 +60,7 @@ def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
 def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
     handle, folder = job
     lepton_lab.fault("POST /jobs", kind)
-    second = provider.again(handle, FAILED, [], folder)
+    second = provider.resubmit(handle, FAILED, [], folder)
     assert [each.id for each in lepton_lab.jobs] == [handle["id"], second["id"]]
 
 
@@ -72,10 +72,10 @@ def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
     soon as both are seen."""
     monkeypatch.setattr(submit, "_DOUBTS", (0.0, 0.0, 0.0))
     handle, folder = job
-    second = provider.again(handle, FAILED, [], folder)
+    second = provider.resubmit(handle, FAILED, [], folder)
     time.sleep(0.01)  # Lepton tells milliseconds, in one of which both may have been made
     lepton_lab.fault("GET /jobs", "emptied", times=lists)
-    found = provider.again({**handle, "again": {"resumed": True}}, FAILED, [], folder)
+    found = provider.resubmit({**handle, "again": {"resumed": True}}, FAILED, [], folder)
     assert found["id"] == second["id"]
     ours = lepton_lab.jobs[1:]
     assert len(ours) == made
@@ -84,20 +84,22 @@ def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
 
 def test_too_few_nodes_are_left(lepton_lab, provider, job):
     handle, folder = job
-    provider.again(handle, FAILED, [f"h100-node-{number}" for number in range(3)], folder)
+    provider.resubmit(handle, FAILED, [f"h100-node-{number}" for number in range(3)], folder)
     assert "allowed_nodes_in_node_group" not in lepton_lab.jobs[-1].body["spec"]["affinity"]
 
 
 def test_what_was_sent_is_gone(provider, job, tmp_path_factory):
     with pytest.raises(UserError, match="what was sent to Lepton is not kept"):
-        provider.again(job[0], FAILED, [], tmp_path_factory.mktemp("empty"))
+        provider.resubmit(job[0], FAILED, [], tmp_path_factory.mktemp("empty"))
 
 
 def test_what_is_forgotten_is_said(lepton_lab, provider):
     [handle] = planted(lepton_lab, 1, "Completed")
-    assert provider.forget(handle) == [f"job {handle['id']} of the Lepton workspace ws-lab, with its logs and events"]
-    assert provider.forget(handle) == []
-    assert provider.look([handle])[0].absent
+    assert provider.delete_remote(handle) == [
+        f"job {handle['id']} of the Lepton workspace ws-lab, with its logs and events"
+    ]
+    assert provider.delete_remote(handle) == []
+    assert provider.status([handle])[0].absent
 
 
 class Clock:
@@ -131,9 +133,9 @@ def test_replicas_and_events_of_a_job_that_waits(lepton_lab, provider, job):
     assert [(each.index, each.problem) for each in replicas] == [(0, "no capacity"), (1, "no capacity")]
     events = provider.events({**handle, "id": None})  # found by its name
     assert {event.reason for event in events} == {"FailedScheduling"}
-    [piece] = provider.tail(handle, {}, 1000, platform=True)
+    [piece] = provider.read_log(handle, {}, 1000, platform=True)
     assert piece.content.decode().count("FailedScheduling") == len(events)
-    assert provider.tail(handle, {piece.path: piece.end}, 1000, platform=True) == []
+    assert provider.read_log(handle, {piece.path: piece.end}, 1000, platform=True) == []
 
 
 def test_two_of_a_doubtful_submission(lepton_lab, provider):
@@ -141,7 +143,7 @@ def test_two_of_a_doubtful_submission(lepton_lab, provider):
     name = new_name()
     first, second = (api_of(lepton_lab).create(body_of(name))["metadata"]["id"] for _ in range(2))
     lepton_lab.jobs[0].created -= 5  # Lepton tells milliseconds, in one of which both may have been made
-    [seen] = provider.look([handle_of(lepton_lab, name)])
+    [seen] = provider.status([handle_of(lepton_lab, name)])
     assert seen.facts["id"] == first
     assert [job.id for job in lepton_lab.jobs if job.wish == "delete"] == [second]
 
@@ -177,7 +179,7 @@ def test_a_request_that_is_served_when_the_job_is_submitted_already(lepton_lab, 
     api.create(body_of(name))
     first, second = lepton_lab.jobs
     second.created = first.created - 5  # Lepton says when the request came, not when it was served
-    [seen] = provider.look([handle])
+    [seen] = provider.status([handle])
     assert (seen.state, seen.facts["id"], handle["id"]) == ("queued", first.id, first.id)
     assert (first.wish, second.wish) == ("", "delete")
 

@@ -14,12 +14,12 @@ from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
 from waiting import LONG, until
 
-from nemo_runspec.backends.lepton import seen as looking
+from nemo_runspec.backends.lepton import status as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
 from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_words, replica_words
 from nemo_runspec.backends.lepton.logs import newest
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus
 
 OUT_OF_GPU = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1"
 UNSTARTED = "nemotron-end: node=0 exit_code=1 phase=start reason=code: https://s3/x cannot be fetched: HTTP 403"
@@ -71,12 +71,12 @@ def submit(api: LeptonApi, name: str, command: str = "sleep 600") -> Handle:
     return {"name": name, "id": id_of(job), "nodes": 1, "since": time.time() - 5}
 
 
-def seen_as(api: LeptonApi, handle: Handle, holds: Callable[[Seen], object]) -> Seen:
+def seen_as(api: LeptonApi, handle: Handle, holds: Callable[[JobStatus], object]) -> JobStatus:
     """How a job is as soon as that holds."""
     return until(lambda: looking.look(api, [handle])[0], str(handle["name"]), holds)
 
 
-def verdict(api: LeptonApi, handle: Handle, seen: Seen) -> Diagnosis | None:
+def verdict(api: LeptonApi, handle: Handle, seen: JobStatus) -> Diagnosis | None:
     log = seen.detail.log if seen.detail is not None else newest(api, handle, 200)
     return diagnose(api, handle, seen, log)
 
@@ -171,14 +171,14 @@ def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
     assert lepton_lab.running == []
 
 
-def _stuck(seen: Seen, phase: str | None) -> bool:
+def _stuck(seen: JobStatus, phase: str | None) -> bool:
     waits = seen.state in ("queued", "starting") and bool(seen.facts.get("waiting"))
     if phase is None:
         return waits and seen.state == "starting" and "pulling" not in str(seen.facts["waiting"])
     return waits and seen.facts.get("phase") == phase
 
 
-def _key(seen: Seen) -> str:
+def _key(seen: JobStatus) -> str:
     return f"{seen.facts['phase']}_timeout"
 
 
@@ -196,7 +196,7 @@ def test_answers_that_are_missing(api: LeptonApi, lepton_lab: LeptonLab):
     lepton_lab.fault("GET /jobs/*", "500", times=None)
     assert diagnose(api, handle, seen, log) == found
     before = len(lepton_lab.calls)
-    nothing = diagnose(api, handle, Seen("failed", "Lepton says that it failed"), b"")
+    nothing = diagnose(api, handle, JobStatus("failed", "Lepton says that it failed"), b"")
     assert nothing is not None
     assert "did not answer about its replicas, events, failure analysis" in nothing.what
     assert {call.path.rpartition("/")[2] for call in lepton_lab.calls[before:]} == {"replicas"}  # one was enough

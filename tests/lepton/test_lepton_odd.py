@@ -23,12 +23,12 @@ from nemo_runspec.backends.lepton import listing, preflight
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.logs import newest, tail
 from nemo_runspec.backends.lepton.resolve import group_of, platform_facts
-from nemo_runspec.backends.lepton.seen import look
+from nemo_runspec.backends.lepton.status import look
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
 from nemo_runspec.remote.listing import ListingRequest
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which Lepton is asked; a full run takes thousands."""
@@ -88,10 +88,10 @@ def looked(lab: LeptonLab, handle: dict[str, object]) -> None:
     for handles in ([handle], [handle] * 6, [{**handle, "id": ""}], [{**handle, "nodes": 3, "doubt": True}]):
         for seen in look(api, handles):
             check(seen)
-            LeptonProvider().rest([handle], [seen])
+            LeptonProvider().collect([handle], [seen])
 
 
-def check(seen: Seen) -> None:
+def check(seen: JobStatus) -> None:
     """That it can be written down and shown."""
     assert seen.state in STATES
     assert seen.exit_code is None or type(seen.exit_code) is int
@@ -110,10 +110,10 @@ def told(lab: LeptonLab, handle: dict[str, object]) -> None:
                 offsets[piece.path] = piece.end
         newest(api, job, 10)
         json.dumps(offsets)
-    provider.tail(handle, {}, 1 << 16, platform=True)
+    provider.read_log(handle, {}, 1 << 16, platform=True)
     f"{provider.replicas(handle)}{provider.events(handle)}".encode()
-    provider.diagnose(handle, Seen("failed", facts={"id": handle["id"]}))
-    provider.diagnose(handle, Seen("starting"))
+    provider.diagnose(handle, JobStatus("failed", facts={"id": handle["id"]}))
+    provider.diagnose(handle, JobStatus("starting"))
 
 
 def listed(lab: LeptonLab, handle: dict[str, object]) -> None:

@@ -12,7 +12,7 @@ from leptonsite import Site, make_site, var
 from support import call, enter
 from waiting import LONG, until
 
-from nemo_runspec.remote import control
+from nemo_runspec.remote import cancel
 
 pytestmark = needs_mounts
 
@@ -235,8 +235,8 @@ def test_a_job_that_its_platform_does_not_stop(site, monkeypatch, command):
     until(lambda: "token" in job.text, "its words")
     site.lab.fault("PATCH /jobs/*", "says", times=None, body=b"{}")  # says yes, and does nothing
     monkeypatch.setattr("nemo_runspec.backends.lepton.client._TO_END", 1.0)
-    monkeypatch.setattr(control, "_AFTER_HARD", 2.0)
-    monkeypatch.setattr(control, "until_over", lambda *job: control._wait(*job, LONG, time.sleep))  # once it is deleted
+    monkeypatch.setattr(cancel, "_AFTER_HARD", 2.0)
+    monkeypatch.setattr(cancel, "until_over", lambda *job: cancel._wait(*job, LONG, time.sleep))  # once it is deleted
     enter(site.project, monkeypatch, **site.lab.environment())
     told = call("jobs", command, "--grace", "0", name)
     if command == "stop":

@@ -27,15 +27,15 @@ from nemo_runspec.backends.local.worker import job_environment
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.planning.model import Artifact, EnvVar, PythonEnv
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.client import run
-from nemo_runspec.supervise.submission import Submission
 
 JOBKIT = str(Path(__file__).parents[1])
 CALL = """
 import pickle, sys
 sys.path.insert(0, {jobkit!r})
 from nemo_runspec.supervise.client import run
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.submission.request import Submission
 plan, grace = pickle.load(open({file!r}, "rb"))
 sys.exit(run(Submission(plan, "{{}}", {{"MY_KEY": "s3cret-value"}}, ("nemotron",)), grace=grace))
 """

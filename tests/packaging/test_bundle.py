@@ -9,7 +9,7 @@ from support import HEADER
 
 from nemo_runspec.catalog import Recipe, find_recipe, find_recipes, script_of_ones_own
 from nemo_runspec.packaging.bundle import digest, make_bundle, script_in_bundle
-from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.bundle import read_bundle, write_bundle
 
 
 def write(root: Path, path: str, text: str = "") -> Path:

@@ -6,8 +6,8 @@ import pytest
 from support import git
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.messages import left_behind, sent_uncommitted
 from nemo_runspec.packaging.pack import pack
-from nemo_runspec.packaging.said import left_behind, sent_uncommitted
 
 
 @pytest.fixture

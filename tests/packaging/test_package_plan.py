@@ -11,7 +11,7 @@ import nemo_runspec
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.planning.missing_values import refuse_unfilled
 
 CLUSTER = '[far]\nexecutor = "slurm"\naccount = "a"\npartition = "p"\ntime = "1:00:00"\ncontainer_image = "i"\n'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_runspec.packaging.places import places_in_package
+from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.planning.model import Package
 
 CODE = {"packager": "git", "subpath": "src"}

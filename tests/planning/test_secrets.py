@@ -11,7 +11,7 @@ from support import ENV_TOML
 import nemo_runspec
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import plan_to_json
-from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.planning.missing_values import refuse_unfilled
 
 SECRET = "s3cr3t-Value-0815"
 

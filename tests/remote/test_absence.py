@@ -12,10 +12,10 @@ from recordkit import record
 
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.remote.absence import judged
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
-AWAY = Seen("unknown", "there is no such job", facts={"id": "1"}, absent=True)
-NEVER = Seen("failed", "it was never submitted", exit_code=1, gone=True)
+AWAY = JobStatus("unknown", "there is no such job", facts={"id": "1"}, absent=True)
+NEVER = JobStatus("failed", "it was never submitted", exit_code=1, gone=True)
 BEGAN = 1_700_000_000.0
 
 
@@ -24,7 +24,7 @@ def job(*states: str, facts: Mapping[str, Any] | None = None, **handle: Any) -> 
     return record("job", steps, handle={"name": "job", "id": "1", **handle}, facts=facts or {})
 
 
-def looked(known: JobRecord, times: Sequence[float], says: Seen = AWAY) -> list[Seen]:
+def looked(known: JobRecord, times: Sequence[float], says: JobStatus = AWAY) -> list[JobStatus]:
     """What is made of looks at those seconds, each with what the one before has left on record."""
     found = []
     for after in times:
@@ -85,7 +85,7 @@ def test_what_we_have_deleted_is_no_doubt():
 def test_a_lost_job_stays_lost_until_it_is_seen():
     known = job("running", "lost")
     assert judged(known, AWAY, BEGAN).state == "lost"
-    assert judged(known, Seen("running"), BEGAN) == Seen("running")
+    assert judged(known, JobStatus("running"), BEGAN) == JobStatus("running")
 
 
 @pytest.mark.parametrize(("sent", "state"), [(BEGAN, "unknown"), (None, "failed")])

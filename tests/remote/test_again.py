@@ -14,14 +14,14 @@ from recordkit import record, stored
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lock import locked
-from nemo_runspec.remote import again, doubt
 from nemo_runspec.remote import refresh as refreshing
+from nemo_runspec.remote import resubmit, unconfirmed
 from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
-from nemo_runspec.remote.provider import Diagnosis, Handle, Piece, Replica, Rest, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, LogChunk, Replica, Results
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.transport.base import Unreachable
 
-FAILED = Seen("failed", "exit code 137", exit_code=137, facts={"id": "j-0", "nodes": "node-1,node-10"})
+FAILED = JobStatus("failed", "exit code 137", exit_code=137, facts={"id": "j-0", "nodes": "node-1,node-10"})
 EVICTED = Diagnosis("eviction", "it was evicted")
 
 
@@ -41,48 +41,50 @@ class Platform:
         self.during_again = self.during_tail = _nothing
         self.during_look = _nothing
 
-    def host_of(self, handle: Handle) -> str:
+    def endpoint(self, handle: Handle) -> str:
         return "there"
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
         self.during_look()
         return [FAILED if handle.get("id") else self.found(handle) for handle in handles]
 
-    def found(self, handle: Handle) -> Seen:
+    def found(self, handle: Handle) -> JobStatus:
         id = self.there.get(int(handle["attempt"]))
-        return Seen("running", facts={"id": id}) if id else Seen("failed", gone=True)
+        return JobStatus("running", facts={"id": id}) if id else JobStatus("failed", gone=True)
 
-    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         return self.diagnosis
 
     def replicas(self, handle: Handle) -> list[Replica]:
         return self.replicas_are
 
-    def further(self, handle: Handle) -> Handle:
+    def next_attempt(self, handle: Handle) -> Handle:
         fresh = {key: value for key, value in handle.items() if key != "id"}
         return {**fresh, "attempt": int(handle["attempt"]) + 1}
 
-    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
         if self.trouble:
             raise self.trouble
-        new = self.further(handle)
+        new = self.next_attempt(handle)
         if new["attempt"] not in self.there:
             self.avoided.append(list(avoid))
             self.there[new["attempt"]] = f"j-{len(self.avoided)}"
             self.during_again()
         return {**new, "id": self.there[new["attempt"]]}
 
-    def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False) -> list[Piece]:
+    def read_log(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> list[LogChunk]:
         self.during_tail()
         path = f"{handle['id']}-0"
-        return [] if path in offsets else [Piece(path, 0, f"the log of {handle['id']}\n".encode(), next=1)]
+        return [] if path in offsets else [LogChunk(path, 0, f"the log of {handle['id']}\n".encode(), next=1)]
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         self.stopped += [str(handle["id"]) for handle in handles]
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> list[Results]:
         self.rests += 1
-        return [Rest(diagnosis=self.diagnosis) for _ in handles]
+        return [Results(diagnosis=self.diagnosis) for _ in handles]
 
 
 def _nothing() -> None:
@@ -96,7 +98,7 @@ def _killed() -> None:
 @pytest.fixture
 def platform(monkeypatch: pytest.MonkeyPatch) -> Platform:
     found = Platform()
-    monkeypatch.setattr(doubt, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(unconfirmed, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(refreshing, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
     return found
 
@@ -200,7 +202,7 @@ def test_killed_once_it_was_sent(store, platform):
 def test_killed_and_stopped(store, platform, monkeypatch, hidden):
     """What was sent is ended, though two answers lack it; what three lack, over a minute, was not sent, and is not."""
     clock = [time.time()]
-    monkeypatch.setattr(again, "time", SimpleNamespace(time=lambda: clock[0]))
+    monkeypatch.setattr(resubmit, "time", SimpleNamespace(time=lambda: clock[0]))
     platform.during_again = _killed
     with pytest.raises(KeyboardInterrupt):
         refresh(store, [job(store)])

@@ -18,7 +18,7 @@ from nemo_runspec.cloud.removal import remove_directory
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.remote.capabilities import KeepsJobs
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.provider import Handle, LogChunk
 from nemotron.cli.commands.jobs import cloud
 
 NOBODY = 65534
@@ -79,10 +79,12 @@ class Platform:
     def __init__(self) -> None:
         self.refused: set[str] = set()
 
-    def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False) -> list[Piece]:
+    def read_log(
+        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
+    ) -> list[LogChunk]:
         return []
 
-    def forget(self, handle: Handle) -> Sequence[str]:
+    def delete_remote(self, handle: Handle) -> Sequence[str]:
         if handle["id"] in self.refused:
             raise UserError("no permission")
         return [f"workload {handle.get('workload') or handle['name']} ({handle['id']})"]

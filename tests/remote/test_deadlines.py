@@ -15,11 +15,11 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.remote.capabilities import Diagnoses
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
-from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Results
 from nemo_runspec.transport.base import Unreachable
 
 LIMITS = {"queue": 60, "pull": 120, "start": 30, "action": "warn"}
-WAITS = Seen("queued", facts={"id": "j-1", "phase": "queue", "waiting": "no capacity"})
+WAITS = JobStatus("queued", facts={"id": "j-1", "phase": "queue", "waiting": "no capacity"})
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_each_phase_has_its_own_time(store):
     told = job(store, phase="pull", phase_since=began)
     assert "overdue" not in timed(told, pulls, began + 119).facts
     assert timed(told, pulls, began + 121).facts["overdue"] == "for longer than pull_timeout (2 min)"
-    runs = Seen("running", facts={"phase": ""})
+    runs = JobStatus("running", facts={"phase": ""})
     assert timed(told, runs, began + 900) == runs
 
 
@@ -117,16 +117,18 @@ class Platform:
             raise UserError("no permission")
         self.stopped += [f"{handle['id']} {by}" for handle in handles]
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
         self.looks -= 1
-        return [Seen("queued" if self.looks > 0 else self.ends) for _ in handles]
+        return [JobStatus("queued" if self.looks > 0 else self.ends) for _ in handles]
 
-    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         assert not self.stopped, "afterwards there is nothing to be seen"
         return self.diagnosis
 
 
-def enforced(store: JobStore, platform: Platform, of: JobRecord, seen: Seen = WAITS) -> tuple[JobRecord, Seen]:
+def enforced(
+    store: JobStore, platform: Platform, of: JobRecord, seen: JobStatus = WAITS
+) -> tuple[JobRecord, JobStatus]:
     told = timed(of, seen, time.time())
     return enforce(store, platform, [(of, told)], sleep=lambda seconds: None)[0]  # type: ignore[arg-type]
 
@@ -141,7 +143,7 @@ def test_a_warning_stops_nothing(store):
 def test_stopped_and_diagnosed(store, found):
     platform = Platform(diagnosis=found)
     now, seen = enforced(store, platform, job(store, age=90, action="stop"))
-    rest = told_by(now, Rest())
+    rest = told_by(now, Results())
     assert (platform.stopped, seen.state, seen.exit_code) == (["j-1 queue_timeout"], "failed", TIMED_OUT)
     assert seen.reason == "queue_timeout: it waited for nodes for longer than 1 min"
     assert rest.diagnosis is not None
@@ -156,7 +158,7 @@ def test_a_platform_that_cannot_tell_why_stops_it_all_the_same(store):
     assert now.handle["timed_out"]["diagnosis"]["evidence"] == "no capacity"
 
 
-def _cannot_tell(handle: Handle, seen: Seen) -> Diagnosis | None:
+def _cannot_tell(handle: Handle, seen: JobStatus) -> Diagnosis | None:
     raise UserError("no permission to read events")
 
 

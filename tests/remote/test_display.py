@@ -11,7 +11,7 @@ import pytest
 from recordkit import record
 
 from nemo_runspec.remote.display import Display, clock, closing_lines, span
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
 NOON = 1_795_176_000.0  # 2026-11-20 12:00 UTC
 
@@ -44,7 +44,7 @@ class Screen:
 
     def sees(self, state: str, after: float = 0.0, *, reason: str = "", **facts: object) -> None:
         self.time += after
-        self.display.seen(self.job, Seen(state, reason, facts={"id": "12", **facts}))
+        self.display.seen(self.job, JobStatus(state, reason, facts={"id": "12", **facts}))
 
     @property
     def lines(self) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from recordkit import record
 
 from nemo_runspec.remote.display import Display
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
 
 class Screen:
@@ -24,7 +24,7 @@ class Screen:
 
     def see(self, state: str, *, handle: dict[str, Any] | None = None, **facts: Any) -> None:
         job = record("job", ("planned", "queued"), executor="cloud", handle={"id": "j-1", **(handle or {})})
-        self.display.seen(job, Seen(state, str(facts.get("waiting") or ""), facts={"id": "j-1", **facts}))
+        self.display.seen(job, JobStatus(state, str(facts.get("waiting") or ""), facts={"id": "j-1", **facts}))
 
     @property
     def lines(self) -> list[str]:

@@ -15,11 +15,11 @@ from waiting import LONG
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of
-from nemo_runspec.remote import control, keeping
+from nemo_runspec.remote import cancel, log_rescue
+from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.capabilities import KeepsJobs
-from nemo_runspec.remote.control import stop_all
-from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
+from nemo_runspec.remote.provider import Handle, LogChunk
 
 
 @KeepsJobs.register
@@ -32,23 +32,23 @@ class Cloud:
         self.trouble: UserError | None = None
         self.hangs: threading.Event | None = None
 
-    def host_of(self, handle: Handle) -> str:
+    def endpoint(self, handle: Handle) -> str:
         return "there"
 
-    def forget(self, handle: Handle) -> Sequence[str]:
+    def delete_remote(self, handle: Handle) -> Sequence[str]:
         return []
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         self.stopped = True
 
-    def tail(self, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
+    def read_log(self, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
         if self.hangs:
             self.hangs.wait(60)
         if self.trouble:
             raise self.trouble
         self.asked += 1
         line = f"line {self.asked}\n".encode()
-        return [] if self.stopped else [Piece("pod", offsets.get("pod", 0), line)]
+        return [] if self.stopped else [LogChunk("pod", offsets.get("pod", 0), line)]
 
 
 @pytest.fixture
@@ -59,15 +59,15 @@ def store(tmp_path: Path) -> JobStore:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
     found = Cloud()
-    monkeypatch.setattr(control, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
+    monkeypatch.setattr(cancel, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
     return found
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing hangs here: what is late by seconds is only slow."""
-    monkeypatch.setattr(control, "keep_logs", partial(keep_logs, seconds=LONG))
-    monkeypatch.setattr(keeping, "keep_logs", lambda *what, seconds: keep_logs(*what, seconds=LONG))
+    monkeypatch.setattr(cancel, "keep_logs", partial(keep_logs, seconds=LONG))
+    monkeypatch.setattr(log_rescue, "keep_logs", lambda *what, seconds: keep_logs(*what, seconds=LONG))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from recordkit import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import process_of
-from nemo_runspec.remote.making import AWAITED, MADE, MADE_FOR, NEEDS, awaited, only_for, relate, unneeded
+from nemo_runspec.remote.input_jobs import AWAITED, MADE, MADE_FOR, NEEDS, awaited, only_for, relate, unneeded
 
 RUNNING = ("planned", "submitting", "queued", "running")
 

@@ -13,14 +13,14 @@ from waiting import LONG, until
 
 from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.mirror import Mirror
+from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.transport.base import Unreachable
 
 FETCH = """
 import os, signal, sys
 from pathlib import Path
 from nemo_runspec.backends.slurm.client import SlurmProvider
-from nemo_runspec.remote.mirror import Mirror
+from nemo_runspec.remote.log_mirror import Mirror
 there, here, dies_at = sys.argv[1:]
 def watch(event, args):
     if event == dies_at and "fetched.json" in str(args[0]):
@@ -134,7 +134,7 @@ def test_what_cannot_be_fetched_changes_nothing(mirror, there, monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         raise Unreachable("no answer")
 
-    monkeypatch.setattr(mirror.provider, "tail", refuse, raising=False)
+    monkeypatch.setattr(mirror.provider, "read_log", refuse, raising=False)
     with pytest.raises(UserError, match="no answer"):
         mirror.fetch(last=True)
     assert mirror.log.read_bytes() == b"one\n"

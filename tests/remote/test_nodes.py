@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.nodes import expand, require_node
+from nemo_runspec.remote.hostlist import expand, require_node
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from waiting import LONG, until
 
-from nemo_runspec.remote.question import Answer, answer_of
+from nemo_runspec.remote.prompt import Answer, answer_of
 
-PROGRAM = "from nemo_runspec.remote.question import ask; print(ask('job-1').value, flush=True)"
+PROGRAM = "from nemo_runspec.remote.prompt import ask; print(ask('job-1').value, flush=True)"
 QUESTION = b"detach (d), cancel (c) or go on (Enter)? "
 
 

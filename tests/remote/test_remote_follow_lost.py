@@ -11,30 +11,30 @@ from recordkit import record, stored
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.remote import follow, refresh
-from nemo_runspec.remote.provider import Rest, Seen
+from nemo_runspec.remote.provider import JobStatus, Results
 
-AWAY = Seen("unknown", "Slurm no longer knows it", absent=True)
-RUNNING, DONE = Seen("running"), Seen("succeeded", exit_code=0)
+AWAY = JobStatus("unknown", "Slurm no longer knows it", absent=True)
+RUNNING, DONE = JobStatus("running"), JobStatus("succeeded", exit_code=0)
 
 
 class Scripted:
     """A platform that says one thing after the other, the last one for ever."""
 
-    def __init__(self, *says: Seen) -> None:
+    def __init__(self, *says: JobStatus) -> None:
         self.says = list(says)
         self.looks = 0
 
-    def host_of(self, handle: Any) -> str:
+    def endpoint(self, handle: Any) -> str:
         return "a"
 
-    def look(self, handles: Any, *, places: bool = False) -> list[Seen]:
+    def status(self, handles: Any, *, places: bool = False) -> list[JobStatus]:
         self.looks += 1
         return [self.says.pop(0) if len(self.says) > 1 else self.says[0]]
 
-    def rest(self, handles: Any, seen: Any) -> list[Rest]:
-        return [Rest()]
+    def collect(self, handles: Any, seen: Any) -> list[Results]:
+        return [Results()]
 
-    def tail(self, *_: Any, **__: Any) -> list[Any]:
+    def read_log(self, *_: Any, **__: Any) -> list[Any]:
         return []
 
 

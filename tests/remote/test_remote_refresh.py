@@ -13,45 +13,47 @@ import pytest
 from recordkit import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.asked import known_since
+from nemo_runspec.jobs.last_poll import known_since
 from nemo_runspec.jobs.process import this_process
-from nemo_runspec.remote import doubt
 from nemo_runspec.remote import refresh as refreshing
-from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+from nemo_runspec.remote import unconfirmed
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Results
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.transport.base import Unreachable
 
-GONE = Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+GONE = JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
 
 
 class Platform:
     """What a platform would say, by job; how often it was asked, and what for."""
 
     def __init__(self) -> None:
-        self.says: dict[str, Seen] = {}
+        self.says: dict[str, JobStatus] = {}
         self.asked: list[list[str]] = []
         self.removed: list[str] = []
         self.away: set[str] = set()
-        self.later: dict[str, Seen] = {}
+        self.later: dict[str, JobStatus] = {}
         self.meanwhile: Callable[[], object] = dict
-        self.rests: Rest | None = Rest(b'{"loss": 0.5}\n', {"model": "/there"}, Diagnosis("user code", "it raised"))
+        self.rests: Results | None = Results(
+            b'{"loss": 0.5}\n', {"model": "/there"}, Diagnosis("user code", "it raised")
+        )
 
-    def host_of(self, handle: Handle) -> str:
+    def endpoint(self, handle: Handle) -> str:
         return str(handle["host"])
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
         self._answer(handles)
         self.asked.append([str(handle["name"]) for handle in handles])
         self.meanwhile()
         self.says |= self.later if len(self.asked) > 1 else {}
-        return [self.says.get(str(handle["name"]), Seen("running")) for handle in handles]
+        return [self.says.get(str(handle["name"]), JobStatus("running")) for handle in handles]
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> list[Results]:
         if self.rests is None:
             raise Unreachable("no answer")
         return [self.rests for _ in handles]
 
-    def remove(self, handle: Handle) -> None:
+    def delete_files(self, handle: Handle) -> None:
         self._answer([handle])
         self.removed.append(str(handle["name"]))
 
@@ -109,11 +111,11 @@ def test_never_submitted(store, platform):
     """What was sent is removed before that is written down: a look that could not remove it leaves it for the next."""
     lost = job(store, "lost", id="", launcher=gone())
     platform.says["lost"] = GONE
-    platform.remove, remove = _away, platform.remove
+    platform.delete_files, remove = _away, platform.delete_files
     with pytest.raises(Unreachable):
         refresh(store, [lost])
     assert not store.by_name("lost").ended
-    platform.remove = remove
+    platform.delete_files = remove
     ((now, _),) = refresh(store, [lost])
     assert (now.state, now.exit_code, platform.removed) == ("failed", 1, ["lost"])
     assert "never submitted" in now.cause
@@ -143,7 +145,7 @@ def test_not_there_yet(store, platform, values, asked):
 def test_adopted(store, platform):
     """A job that is found by its name has an id from then on."""
     found = job(store, "found", id="", launcher=gone())
-    platform.says["found"] = Seen("running", facts={"id": "77", "nodes": "n1"})
+    platform.says["found"] = JobStatus("running", facts={"id": "77", "nodes": "n1"})
     ((now, _),) = refresh(store, [found])
     assert (now.state, now.handle["id"], now.facts["nodes"]) == ("running", "77", "n1")
     assert store.by_name("found").submitted
@@ -151,18 +153,18 @@ def test_adopted(store, platform):
 
 def test_an_empty_id_is_none(store, platform):
     found = job(store, "found", id="", handle={"id": ""}, launcher=gone())
-    platform.says["found"] = Seen("queued", facts={"id": "77"})
+    platform.says["found"] = JobStatus("queued", facts={"id": "77"})
     ((now, _),) = refresh(store, [found])
     assert now.handle["id"] == "77"
 
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatch, comes):
-    monkeypatch.setattr(doubt, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(unconfirmed, "PAUSES", (0.0, 0.0))
     handle = {"attempt": 0, "sent": time.time()}
     cut_off = job(store, "late", id="", launcher=gone(), handle=handle)
     platform.says["late"] = GONE
-    platform.later = {"late": Seen("queued", facts={"id": "77"})} if comes else {}
+    platform.later = {"late": JobStatus("queued", facts={"id": "77"})} if comes else {}
     ((now, _),) = refresh(store, [cut_off])
     assert (now.state, now.handle.get("id"), platform.removed) == (
         ("queued", "77", []) if comes else ("unknown", None, [])
@@ -170,7 +172,9 @@ def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatc
 
 
 @pytest.mark.parametrize("handle", [{}, {"attempt": 0}], ids=["slurm", "cloud"])
-@pytest.mark.parametrize("seen", [Seen("running"), Seen("queued", facts={"nodes": "n1"}), Seen("failed", exit_code=1)])
+@pytest.mark.parametrize(
+    "seen", [JobStatus("running"), JobStatus("queued", facts={"nodes": "n1"}), JobStatus("failed", exit_code=1)]
+)
 def test_what_others_wrote_while_the_platform_was_asked_stays(store, platform, handle, seen):
     asked = job(store, "job", "queued", handle=handle)
     platform.meanwhile = lambda: store.note(asked, handle={"stopped_by": "me"})
@@ -191,7 +195,9 @@ def test_of_a_handle_what_changes_is_written_alone(store):
 
 
 def test_how_it_ended(store, platform):
-    platform.says["job"] = Seen("failed", "exit code 3", exit_code=3, started=100.0, ended=160.0, facts={"nodes": "n2"})
+    platform.says["job"] = JobStatus(
+        "failed", "exit code 3", exit_code=3, started=100.0, ended=160.0, facts={"nodes": "n2"}
+    )
     refresh(store, [job(store, "job", "queued", "running")])
     now = store.by_name("job")
     assert (now.state, now.exit_code, now.elapsed, now.cause) == ("failed", 3, 60.0, "exit code 3")
@@ -203,7 +209,7 @@ def test_how_it_ended(store, platform):
 def test_what_is_left_is_out_of_reach(store, platform):
     """Its end is not written down before its secrets are removed: the next look does both."""
     rests, platform.rests = platform.rests, None
-    platform.says["job"] = Seen("succeeded", exit_code=0)
+    platform.says["job"] = JobStatus("succeeded", exit_code=0)
     said: list[str] = []
     ((now, _),) = refresh(store, [job(store, "job", "queued")], trouble=lambda text, _: said.append(text))
     assert (now.state, said) == ("queued", ["no answer"])
@@ -216,14 +222,14 @@ def test_what_is_left_is_out_of_reach(store, platform):
 def test_asked_by_two_at_once(store, platform, state):
     """The second has an old record, and comes after the first: what both saw is written once, with the last reason."""
     old = job(store, "job", "queued" if state != "queued" else "running")
-    platform.says["job"] = Seen(state, "first")
+    platform.says["job"] = JobStatus(state, "first")
     refresh(store, [old])
-    platform.says["job"] = Seen(state, "second")
+    platform.says["job"] = JobStatus(state, "second")
     ((now, _),) = refresh(store, [old])
     assert [step.state for step in now.states].count(state) == 1
     assert (now.state, now.reason) == (state, "second")
     for before, after in ((state, "starting"), ("starting", "queued"), ("queued", "running")):
-        platform.says["job"] = Seen(after)
+        platform.says["job"] = JobStatus(after)
         ((now, _),) = refresh(store, [now])
         assert now.state == after, f"{before} → {after}"
 
@@ -232,7 +238,7 @@ def test_a_late_answer_does_not_wake_the_dead(store, platform):
     """A record that ended while the platform was asked stays as it ended."""
     old = job(store, "job", "queued")
     store.finish(old, "cancelled", exit_code=143)
-    for seen in (Seen("running"), Seen("failed", exit_code=1), Seen("lost"), GONE):
+    for seen in (JobStatus("running"), JobStatus("failed", exit_code=1), JobStatus("lost"), GONE):
         platform.says["job"] = seen
         ((now, _),) = refresh(store, [old])
         assert (now.state, now.exit_code) == ("cancelled", 143)
@@ -241,14 +247,14 @@ def test_a_late_answer_does_not_wake_the_dead(store, platform):
 def test_what_was_known_of_a_job_that_cannot_be_seen_is_kept(store, platform):
     known = {"id": "1", "nodes": "n1", "phase": "queue", "phase_since": 7.0, "asked": "2026-11-22T08:00:00.000+00:00"}
     away = job(store, "job", "running", facts=known)
-    platform.says["job"] = Seen("unknown", "gone", facts={"id": "1"}, absent=True)
+    platform.says["job"] = JobStatus("unknown", "gone", facts={"id": "1"}, absent=True)
     ((now, _),) = refresh(store, [away])
     assert (now.state, now.facts["nodes"], now.facts["phase_since"]) == ("unknown", "n1", 7.0)
     assert now.facts["absent"]["looks"] == 1
-    platform.says["job"] = Seen("unknown", "an odd answer")
+    platform.says["job"] = JobStatus("unknown", "an odd answer")
     ((now, _),) = refresh(store, [now])
     assert now.facts["absent"]["looks"] == 1, "what says nothing neither adds to it nor undoes it"
-    platform.says["job"] = Seen("running", facts={"id": "1"})
+    platform.says["job"] = JobStatus("running", facts={"id": "1"})
     ((now, _),) = refresh(store, [now])
     assert "absent" not in now.facts
     assert now.running_since == away.running_since

@@ -12,10 +12,10 @@ from recordkit import record, stored
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.remote import control, doubt
+from nemo_runspec.remote import cancel, unconfirmed
 from nemo_runspec.remote import refresh as refreshing
-from nemo_runspec.remote.control import end_now, stop_all
-from nemo_runspec.remote.provider import Handle, Rest, Seen
+from nemo_runspec.remote.cancel import end_now, stop_all
+from nemo_runspec.remote.provider import Handle, JobStatus, Results
 from nemo_runspec.transport.base import Unreachable
 
 
@@ -31,7 +31,7 @@ class Platform:
         self.stopped: list[str] = []
         self.looks = self.removed = 0
 
-    def host_of(self, handle: Handle) -> str:
+    def endpoint(self, handle: Handle) -> str:
         return "there"
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
@@ -41,17 +41,17 @@ class Platform:
             raise self.answer
         self.stopped += [str(handle["id"]) for handle in handles]
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
         self.looks += 1
         if self.stopped:
-            return [Seen("cancelled", exit_code=143) for _ in handles]
+            return [JobStatus("cancelled", exit_code=143) for _ in handles]
         there = self.there is not None and self.looks > self.there
-        return [Seen("running", facts={"id": "j-7"}) if there else Seen("failed", gone=True) for _ in handles]
+        return [JobStatus("running", facts={"id": "j-7"}) if there else JobStatus("failed", gone=True) for _ in handles]
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
-        return [Rest() for _ in handles]
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> list[Results]:
+        return [Results() for _ in handles]
 
-    def remove(self, handle: Handle) -> None:
+    def delete_files(self, handle: Handle) -> None:
         self.removed += 1
 
 
@@ -63,9 +63,9 @@ def store(tmp_path: Path) -> JobStore:
 @pytest.fixture
 def platform(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> Platform:
     found = Platform(store)
-    for module in (control, refreshing):
+    for module in (cancel, refreshing):
         monkeypatch.setattr(module, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: found))
-    monkeypatch.setattr(doubt, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(unconfirmed, "PAUSES", (0.0, 0.0, 0.0))
     return found
 
 

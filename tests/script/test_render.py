@@ -19,7 +19,7 @@ from jobkit import lay_out, plan_for, run_script, start_script
 from waiting import line_of, until
 
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.packaging.places import places_in_package
+from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.planning.model import EnvVar, Package
 from nemo_runspec.planning.reserved import RESERVED, WAITS, check_environment
 from nemo_runspec.script import JobLayout, render_job_script

@@ -32,8 +32,8 @@ from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.supervise.bundle import read_bundle
-from nemo_runspec.supervise.layout import job_files
+from nemo_runspec.submission.bundle import read_bundle
+from nemo_runspec.submission.layout import job_files
 from nemo_runspec.transport.base import Data, Done, Host
 from nemo_runspec.transport.ssh import SshHost
 

@@ -19,7 +19,7 @@ from waiting import until
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.planning.build import Planned
-from nemo_runspec.remote.control import stop_all
+from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.group import clear_together
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.sweeps.model import Options

@@ -23,6 +23,7 @@ from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import Job, find, submit
+from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.health.release import exclude_and_release
 from nemo_runspec.backends.slurm.preflight import accounts, image, login, place, shape
@@ -31,13 +32,12 @@ from nemo_runspec.backends.slurm.preflight.draft import plan_of
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
 from nemo_runspec.backends.slurm.preflight.fast import fast_checks
 from nemo_runspec.backends.slurm.preflight.job import read as read_job
-from nemo_runspec.backends.slurm.rest import rest
-from nemo_runspec.backends.slurm.seen import look as see
+from nemo_runspec.backends.slurm.status import look as see
 from nemo_runspec.doctor.check import Question
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
 from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.script.markers import parse_marker
 from nemo_runspec.transport.base import Data, Done
 
@@ -152,7 +152,7 @@ def test_stops(text: str):
 @EXAMPLES
 @given(damaged("rest"), damaged("tail"))
 def test_what_is_left(text: str, log: str):
-    seen = [Seen("failed", "", detail=ClusterJob("2", "failed", exit_code=3))]
+    seen = [JobStatus("failed", "", detail=ClusterJob("2", "failed", exit_code=3))]
     allowed(lambda: rest(Answering(text), HANDLES[:1], seen))
     for piece in allowed(lambda: tail_many(Answering(log), ["/data/me/*"])) or []:
         assert piece.start >= 0

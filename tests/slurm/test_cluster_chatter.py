@@ -14,9 +14,9 @@ from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import Job, NotSubmitted, Submitted, find, submit
+from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.preflight.fast import fast_checks
-from nemo_runspec.backends.slurm.rest import rest
-from nemo_runspec.backends.slurm.seen import look
+from nemo_runspec.backends.slurm.status import look
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -128,7 +128,7 @@ def test_chatter_is_no_evidence(slurm_lab: SlurmLab, tmp_path: Path):
     host = LabHost(slurm_lab, **PRELOAD)
     plan = slurm_plan(tmp_path, "print('no data for 2019'); raise SystemExit(7)")
     put(host, plan)
-    handle = {**SlurmProvider().place(plan), "id": submit(host, job_of(plan)).id}
+    handle = {**SlurmProvider().make_handle(plan), "id": submit(host, job_of(plan)).id}
     assert wait(host, Asked(handle["id"], plan.job_dir)).exit_code == 7
     found = rest(host, [handle], look(host, [handle]))[0].diagnosis
     assert found is not None

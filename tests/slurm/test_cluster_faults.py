@@ -36,9 +36,9 @@ from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
-from nemo_runspec.backends.slurm.rest import rest
+from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm
@@ -329,7 +329,7 @@ def test_lines_that_a_full_disk_has_no_room_for_are_counted_and_told(lab: SlurmL
     pieces = tail_many(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
     written = sum(piece.content.count(b"\n[rank0]") for piece in pieces)
     handle = {"job_dir": plan.job_dir, "name": job_name(plan), "id": job.id}
-    (found,) = rest(login, [handle], [Seen(seen.state, detail=seen)])
+    (found,) = rest(login, [handle], [JobStatus(seen.state, detail=seen)])
     login.run(f"rm -rf {plan.job_dir}")
     assert (seen.state, seen.exit_code) == ("failed" if code else "succeeded", code)
     assert 40_000 < found.lost_lines <= 50_001

@@ -18,7 +18,7 @@ from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import end
-from nemo_runspec.backends.slurm.seen import look as look_at_handles
+from nemo_runspec.backends.slurm.status import look as look_at_handles
 from nemo_runspec.errors import UserError
 
 pytestmark = needs_slurm

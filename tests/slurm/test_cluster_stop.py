@@ -41,7 +41,7 @@ while True:
 
 
 def cancel(host: Host, jobs: Sequence[Asked], by: str, *, grace: float = 60) -> dict[str, ClusterJob]:
-    """The two errands one after the other, as `remote.control` does them."""
+    """The two errands one after the other, as `remote.cancel` does them."""
     ask_to_stop(host, jobs, by)
     last = time.monotonic() + grace
     seen = look(host, jobs)

@@ -17,9 +17,9 @@ from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.submit import submit
+from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.preflight.fast import fast_checks
-from nemo_runspec.backends.slurm.rest import rest
-from nemo_runspec.backends.slurm.seen import look as look_at
+from nemo_runspec.backends.slurm.status import look as look_at
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.planning.model import Plan
@@ -37,7 +37,7 @@ def host(slurm_lab: SlurmLab) -> LabHost:
 
 
 def diagnosis(host: LabHost, plan: Plan, job: Asked) -> Diagnosis:
-    handle: dict[str, Any] = {**SlurmProvider().place(plan), "id": job.id}
+    handle: dict[str, Any] = {**SlurmProvider().make_handle(plan), "id": job.id}
     found = rest(host, [handle], look_at(host, [handle]))[0].diagnosis
     assert found is not None
     return found

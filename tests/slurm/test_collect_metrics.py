@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.backends.slurm.rest import rest
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.script.downsample import POINTS
 from nemo_runspec.supervise.metrics import last_values
-from nemo_runspec.transport.here import LocalHost
+from nemo_runspec.transport.local import LocalHost
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def fetched(folder: Path, lines: int) -> bytes:
     ]
     folder.mkdir()
     (folder / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (found,) = rest(LocalHost(), [{"job_dir": str(folder), "name": "j", "id": "7"}], [Seen("succeeded")])
+    (found,) = rest(LocalHost(), [{"job_dir": str(folder), "name": "j", "id": "7"}], [JobStatus("succeeded")])
     return found.history
 
 

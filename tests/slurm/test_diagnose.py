@@ -15,9 +15,9 @@ from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.diagnose import diagnose
-from nemo_runspec.backends.slurm.rest import rest
-from nemo_runspec.backends.slurm.seen import look
+from nemo_runspec.backends.slurm.status import look
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.script.markers import NodeMarker

@@ -14,8 +14,8 @@ import pytest
 from labs.sshd import PlainSshd, needs_ssh, plain_sshd
 from waiting import be_patient
 
-from nemo_runspec.transport import exchange, ssh
-from nemo_runspec.transport.here import LocalHost
+from nemo_runspec.transport import ssh, subprocess_io
+from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.ssh import SshHost
 
 
@@ -57,7 +57,7 @@ def late() -> Callable[..., AbstractContextManager[Iterator[bytes]]]:
             yield b"y"
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(exchange, "time", clock)
+            patch.setattr(subprocess_io, "time", clock)
             yield blocks()
 
     return patched

@@ -13,7 +13,7 @@ from jobkit import pause
 from labs.sshd import master_of, needs_ssh, running
 from waiting import line_of, until
 
-from nemo_runspec.transport import connection, resolved, ssh
+from nemo_runspec.transport import connection, ssh, ssh_config
 from nemo_runspec.transport.base import Broken, Unreachable
 from nemo_runspec.transport.files import put, put_file
 from nemo_runspec.transport.ssh import SshHost
@@ -25,7 +25,7 @@ pytestmark = needs_ssh
 def hasty(monkeypatch, patient):
     """What nemotron waits for before it gives a silent connection up, in little."""
     monkeypatch.setattr(ssh, "GREETING_S", 0.5)
-    monkeypatch.setattr(resolved, "LOCAL_S", 0.5)
+    monkeypatch.setattr(ssh_config, "LOCAL_S", 0.5)
 
 
 def test_a_server_that_is_gone_and_back(server, reach):

@@ -24,7 +24,7 @@ from nemo_runspec.planning.environment import as_text, refuse_twice_given
 from nemo_runspec.planning.limits import too_many_gpu_hours
 from nemo_runspec.planning.model import EnvVar, Resources
 from nemo_runspec.planning.reserved import check_environment
-from nemo_runspec.planning.shape import processes_per_node
+from nemo_runspec.planning.section_checks import processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile

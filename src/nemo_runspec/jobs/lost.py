@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.process import Life, life_of
-from nemo_runspec.jobs.step import JobEnded
+from nemo_runspec.jobs.transitions import JobEnded
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs.record import JobRecord
@@ -28,7 +28,7 @@ def looked_at_again(store: JobStore, record: JobRecord) -> JobRecord:
     life = Life.DEAD if record.launcher is None else life_of(record.launcher, record.host)
     if life in (Life.OTHER_MACHINE, Life.OTHER_CONTAINER):
         raise _not_asked(record, f"it was started on {record.host}")
-    seen = backend.load_worker().look(record, store.folder(record.name))
+    seen = backend.load_worker().status(record, store.folder(record.name))
     if seen.state == "unknown":
         raise _not_asked(record, seen.reason)
     if seen.state == "lost":

@@ -77,7 +77,7 @@ def _absent(record: JobRecord, reason: str) -> JobRecord:
 
 
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
-    from nemo_runspec.jobs.request import read_request
+    from nemo_runspec.jobs.cancel_request import read_request
     from nemo_runspec.script.markers import cause
 
     why = cause(marker)
@@ -159,7 +159,7 @@ def _look(record: JobRecord, folder: Path) -> Found:
         backend = get_backend(record.executor)
         if not backend.worker:
             return _without_worker(record, backend.remote)
-        seen = backend.load_worker().look(record, folder)
+        seen = backend.load_worker().status(record, folder)
     except Exception as error:  # noqa: BLE001  # it is reported, and one job must not hide all others
         return "unknown", f"nemotron was killed, and the job cannot be looked at: {_words(error)}", None, False
     if seen.state not in STATES:

@@ -22,7 +22,7 @@ from nemo_runspec.jobs.planned import planned_record
 from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
-from nemo_runspec.jobs.step import JobEnded, after, corrected, numbers, replaced
+from nemo_runspec.jobs.transitions import JobEnded, after, corrected, numbers, replaced
 from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
 
 if TYPE_CHECKING:

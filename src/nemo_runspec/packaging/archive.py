@@ -14,9 +14,9 @@ from typing import IO, BinaryIO, Protocol
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.compress import GzipWriter
 from nemo_runspec.packaging.git import said
+from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.model import LINK, Contents, Entry, Tree
 from nemo_runspec.packaging.patterns import blob_id, unreadable
-from nemo_runspec.packaging.workbench import Workbench
 
 _UNIT = tarfile.BLOCKSIZE
 _BLOCK = 1 << 20

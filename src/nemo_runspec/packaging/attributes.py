@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.packaging.git import GitError, joined, split
+from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.model import Tree
-from nemo_runspec.packaging.workbench import Workbench
 from nemo_runspec.paths import expanded
 from nemo_runspec.regular import read_regular
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.gitpart import git_contents
 from nemo_runspec.packaging.model import FOLDER, Contents, Entry, Tree
 from nemo_runspec.packaging.options import Part, parts_of
 from nemo_runspec.packaging.patterns import entry_of, matched_files, with_id
-from nemo_runspec.packaging.workbench import Workbench
 from nemo_runspec.planning.model import Package
 
 Clash = Callable[[str, Entry, Entry], None]

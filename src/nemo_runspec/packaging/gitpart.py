@@ -9,10 +9,10 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.attributes import special_paths
 from nemo_runspec.packaging.git import GitError, Repository
+from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.model import FOLDER, Contents, Entry, Tree
 from nemo_runspec.packaging.options import Part
 from nemo_runspec.packaging.submodules import checked_out, submodule
-from nemo_runspec.packaging.workbench import Workbench
 
 _GITLINK = "160000"
 

@@ -12,9 +12,9 @@ from nemo_runspec.packaging import cache
 from nemo_runspec.packaging.archive import write_archive
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError
-from nemo_runspec.packaging.said import counted, problems_of
+from nemo_runspec.packaging.git_scratch import workbench
+from nemo_runspec.packaging.messages import counted, problems_of
 from nemo_runspec.packaging.unpack import unpack
-from nemo_runspec.packaging.workbench import workbench
 from nemo_runspec.planning.model import Package
 
 __all__ = ["Packed", "pack", "unpack"]

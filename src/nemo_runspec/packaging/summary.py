@@ -14,13 +14,13 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError, inert
+from nemo_runspec.packaging.git_scratch import workbench
 from nemo_runspec.packaging.gitpart import commit_of, repository_around
+from nemo_runspec.packaging.messages import names_in_words
 from nemo_runspec.packaging.model import LINK, Contents, Entry, Unready
 from nemo_runspec.packaging.options import Part, has_git, parts_of, set_options
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
-from nemo_runspec.packaging.said import names_in_words
-from nemo_runspec.packaging.workbench import workbench
 from nemo_runspec.planning.model import Package, PackageProblem
 
 _HASHED = 256_000_000

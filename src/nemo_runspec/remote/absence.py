@@ -13,7 +13,7 @@ from typing import Any
 
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import ABSENT
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 
 LOOKS = 3
 """Looks that must agree."""
@@ -31,11 +31,11 @@ BELIEVED = "believed once three looks over a minute agree"
 CANCELLED = 143
 
 
-def judged(record: JobRecord, seen: Seen, now: float) -> Seen:
+def judged(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     """What is seen of a job; one that is not there is `unknown` until that is believed.
 
-    Then it is `lost`, or `cancelled` where somebody had stopped it before, or `Seen.gone` where it was perhaps never
-    submitted.
+    Then it is `lost`, or `cancelled` where somebody had stopped it before, or `JobStatus.gone` where it was perhaps
+    never submitted.
 
     Args:
         now: seconds since 1970.
@@ -76,12 +76,12 @@ def parse_looks(told: object) -> dict[str, Any] | None:
     return told if all(type(told.get(key)) in (int, float) for key in ("looks", "first", "last")) else None
 
 
-def _may_have_been_sent(record: JobRecord, seen: Seen) -> bool:
+def _may_have_been_sent(record: JobRecord, seen: JobStatus) -> bool:
     """Whether the request that makes the job has gone out. Without one, that it is not there is no surprise."""
     return seen.gone and bool(record.handle.get("sent"))
 
 
-def _believed(record: JobRecord, seen: Seen, told: Mapping[str, Any] | None) -> Seen:
+def _believed(record: JobRecord, seen: JobStatus, told: Mapping[str, Any] | None) -> JobStatus:
     facts = {**seen.facts, ABSENT: told} if told else seen.facts
     if seen.gone:
         return replace(seen, facts=facts)

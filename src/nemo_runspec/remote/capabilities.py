@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Provider, Replica, Say, Seen
+from nemo_runspec.remote.provider import Diagnosis, Event, Handle, JobStatus, LogChunk, Parts, Provider, Replica, Say
 
 if TYPE_CHECKING:
-    from nemo_runspec.supervise.submission import Submission
+    from nemo_runspec.submission.request import Submission
 
 
 class LimitsUploads(Provider):
     """A platform that takes files up to a size that shows once all is packed."""
 
     @abstractmethod
-    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+    def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
         """Refuses what is packed and cannot reach the pods, before anything is written down. May ask a git server.
 
         Args:
@@ -58,7 +58,7 @@ class Diagnoses(Provider):
     """A platform that can be asked why a job does not start, or has failed."""
 
     @abstractmethod
-    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         """Why a job failed, or does not start; None where nothing is wrong."""
 
 
@@ -66,7 +66,7 @@ class KeepsJobs(Provider):
     """A platform that keeps a job's log only as long as the job itself, which can be deleted there."""
 
     @abstractmethod
-    def forget(self, handle: Handle) -> Sequence[str]:
+    def delete_remote(self, handle: Handle) -> Sequence[str]:
         """Deletes what the platform keeps of a job, which ends one that still runs; a line for each thing deleted."""
 
 
@@ -74,11 +74,11 @@ class Resubmits(Diagnoses):
     """A platform on which nemotron itself starts a failed job once more."""
 
     @abstractmethod
-    def further(self, handle: Handle) -> Handle:
+    def next_attempt(self, handle: Handle) -> Handle:
         """How the attempt after this one is found as long as its id is not known. No network."""
 
     @abstractmethod
-    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
+    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
         """Submits a failed job once more, exactly as before; the new handle, its `attempt` one more.
 
         A second call finds what the first one has submitted.
@@ -128,11 +128,11 @@ class SubmitsArrays(Provider):
     """A provider whose platform takes several jobs together."""
 
     @abstractmethod
-    def shape_of(self, plan: Plan) -> str | None:
+    def array_key(self, plan: Plan) -> str | None:
         """Plans with the same answer can go together; None for one that cannot."""
 
     @abstractmethod
-    def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> JobArray:
+    def make_array(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> JobArray:
         """The jobs of plans of one shape.
 
         Args:
@@ -147,7 +147,9 @@ class SubmitsArrays(Provider):
         """What `group` would send, for each of the plans. Pure."""
 
     @abstractmethod
-    def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
+    def read_metrics(
+        self, handles: Sequence[Handle], sizes: Sequence[int], limit: int
+    ) -> Sequence[tuple[int, LogChunk]]:
         """What is new in the jobs' `metrics.jsonl`, each with its job's place. All on the same `host_of`.
 
         Args:
@@ -155,5 +157,5 @@ class SubmitsArrays(Provider):
         """
 
     @abstractmethod
-    def remove_all(self, handles: Sequence[Handle]) -> None:
+    def delete_all_files(self, handles: Sequence[Handle]) -> None:
         """Removes the directories of jobs that were submitted together. All on the same `host_of`."""

@@ -16,7 +16,7 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.capabilities import Diagnoses
 from nemo_runspec.remote.display import span
-from nemo_runspec.remote.provider import Diagnosis, Handle, Provider, Rest, Seen, changes
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Provider, Results, changes
 from nemo_runspec.remote.stopping import stop_each
 
 TIMED_OUT = 124
@@ -32,7 +32,7 @@ _WAITING = ("queued", "starting")
 _BEFORE = frozenset({"planned", "submitting", "queued"})
 """States of a job that has not left its queue yet."""
 
-Pair = tuple[JobRecord, Seen]
+Pair = tuple[JobRecord, JobStatus]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ PHASES: Mapping[str, Phase] = {
 """By the word that a platform's facts have as `phase`."""
 
 
-def timed(record: JobRecord, seen: Seen, now: float) -> Seen:
+def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     """What is seen, with `phase_since` (seconds since 1970) and, where its deadline has passed, `overdue`, in words.
 
     A pull that the platform says has failed, and will again (`failing` among its facts), has less time: its
@@ -106,7 +106,7 @@ def enforce(
     return [as_timed_out(*now.get(record.name, (record, seen))) for record, seen in pairs]
 
 
-def told_by(record: JobRecord, rest: Rest) -> Rest:
+def told_by(record: JobRecord, rest: Results) -> Results:
     """What is left of a job that failed; of one whose time was up, with what had kept it from running until then."""
     diagnosis = timed_out(record)
     return rest if diagnosis is None else replace(rest, diagnosis=diagnosis)
@@ -124,17 +124,17 @@ def timed_out(record: JobRecord) -> Diagnosis | None:
 
 def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float], None]) -> Mapping[str, Pair]:
     """Jobs that were stopped, after a moment for their end; as they were where the platform does not answer then."""
-    answers: Sequence[Seen] = [seen for _, seen in stopped]
+    answers: Sequence[JobStatus] = [seen for _, seen in stopped]
     for pause in _LOOKS if stopped else ():
         sleep(pause)
         with suppress(UserError):
-            answers = provider.look([_with_id(*pair) for pair in stopped])
+            answers = provider.status([_with_id(*pair) for pair in stopped])
         if all(is_over(seen.state) for seen in answers):
             break
     return {record.name: (record, seen) for (record, _), seen in zip(stopped, answers, strict=True)}
 
 
-def _not_stopped(store: JobStore, record: JobRecord, seen: Seen, problem: UserError) -> Pair:
+def _not_stopped(store: JobStore, record: JobRecord, seen: JobStatus, problem: UserError) -> Pair:
     """A job that goes on although its time is up. What was refused surely was not done: it may end by itself."""
     if not problem.transient:
         record = store.note(record, handle={"timed_out": None})
@@ -146,7 +146,7 @@ def _key_of(late: Sequence[Pair]) -> str:
     return PHASES[_phase_of(late[0][1])].key if late else ""
 
 
-def as_timed_out(record: JobRecord, seen: Seen) -> Pair:
+def as_timed_out(record: JobRecord, seen: JobStatus) -> Pair:
     """A job that was stopped as its time was up has failed, unless it came to a good end meanwhile."""
     told = record.handle.get("timed_out")
     if not told or not is_over(seen.state) or seen.state == "succeeded":
@@ -171,7 +171,7 @@ def _moment(noted: object, now: float) -> float:
     return min(float(noted), now) if isinstance(noted, (int, float)) else now
 
 
-def _is_failing(seen: Seen) -> bool:
+def _is_failing(seen: JobStatus) -> bool:
     return seen.facts.get("phase") == "pull" and bool(seen.facts.get("failing"))
 
 
@@ -180,7 +180,7 @@ def _phase_before(record: JobRecord) -> dict[str, Any]:
     return {key: record.facts[key] for key in kept if key in record.facts}
 
 
-def _is_to_stop(record: JobRecord, seen: Seen) -> bool:
+def _is_to_stop(record: JobRecord, seen: JobStatus) -> bool:
     if record.ended or is_over(seen.state) or seen.gone or record.handle.get("stopped_by"):
         return False
     overdue = "overdue" in seen.facts and _action(record, _phase_of(seen)) == "stop"
@@ -192,7 +192,7 @@ def _action(record: JobRecord, phase: str) -> str:
     return str(record.handle["deadlines"].get("action") or ("warn" if phase == "queue" else "stop"))
 
 
-def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> JobRecord:
+def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> JobRecord:
     """The job, written down as being stopped, with what keeps it from running: afterwards that could not be seen."""
     if record.handle.get("timed_out"):
         return record
@@ -208,7 +208,7 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) 
     return store.note(record, handle={**changes(record.handle, _with_id(record, seen)), **told})
 
 
-def _diagnosed(provider: Provider, record: JobRecord, seen: Seen) -> Diagnosis | None:
+def _diagnosed(provider: Provider, record: JobRecord, seen: JobStatus) -> Diagnosis | None:
     """What the platform makes of it; that it cannot tell is no reason to let the job wait on."""
     if not isinstance(provider, Diagnoses):
         return None
@@ -218,12 +218,12 @@ def _diagnosed(provider: Provider, record: JobRecord, seen: Seen) -> Diagnosis |
         return None
 
 
-def _phase_of(seen: Seen) -> str:
+def _phase_of(seen: JobStatus) -> str:
     phase = str(seen.facts.get("phase") or "")
     return phase if phase in PHASES else "start"
 
 
-def _with_id(record: JobRecord, seen: Seen) -> Handle:
+def _with_id(record: JobRecord, seen: JobStatus) -> Handle:
     """The handle; that of a job which was only found by its name gets its id."""
     id = record.handle.get("id") or seen.facts.get("id")
     return {**record.handle, "id": id} if id else record.handle

@@ -19,7 +19,7 @@ from nemo_runspec.backends import find_backend
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import code_and_why, is_over
 from nemo_runspec.remote.diagnosis import rows_of
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.visible import unfiltered
 
 _PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
@@ -68,7 +68,7 @@ class Display:
         self._unanswered: set[str] = set()
         self._attempt: int | None = None
 
-    def seen(self, record: JobRecord, seen: Seen) -> None:
+    def seen(self, record: JobRecord, seen: JobStatus) -> None:
         """Says what is new. How a job ended is for `ended`, which knows why."""
         if is_over(seen.state) or seen.gone:
             self.clear()
@@ -105,7 +105,7 @@ class Display:
             self._write(_ERASE)
             self._drawn = False
 
-    def _remarkable(self, record: JobRecord, seen: Seen) -> None:
+    def _remarkable(self, record: JobRecord, seen: JobStatus) -> None:
         """What is said once, in a line that stays: another attempt, and that it waits for too long."""
         attempt = seen.facts.get("attempt")
         before, self._attempt = self._attempt, attempt if isinstance(attempt, int) else self._attempt
@@ -212,7 +212,7 @@ class _Waiting:
     away: str
 
     @classmethod
-    def of(cls, seen: Seen, now: float) -> _Waiting:
+    def of(cls, seen: JobStatus, now: float) -> _Waiting:
         facts = seen.facts
         id = f" ({facts['id']})" if facts.get("id") else ""
         starting = seen.state == "starting"
@@ -268,7 +268,7 @@ class _Waiting:
         return "; ".join(filter(None, (": ".join(filter(None, (self.head, middle))), start)))
 
 
-def _line_of(seen: Seen) -> str:
+def _line_of(seen: JobStatus) -> str:
     """A job that no longer waits: where it is and, where there is more to be known, why."""
     where = f" on {seen.facts['nodes']}" if seen.facts.get("nodes") else ""
     attempt = f", attempt {_attempt(seen.facts)}" if seen.facts.get("attempt") else ""

@@ -12,8 +12,8 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import follow_to
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.capabilities import KeepsJobs
-from nemo_runspec.remote.mirror import Mirror
-from nemo_runspec.remote.provider import Seen
+from nemo_runspec.remote.log_mirror import Mirror
+from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.remote.refresh import refresh
 
 _FIRST, _GROWTH = 0.5, 1.5
@@ -31,7 +31,7 @@ _REST = (1.0, 3.0)
 class Watcher(Protocol):
     """Is told how it goes."""
 
-    def seen(self, record: JobRecord, seen: Seen) -> None:
+    def seen(self, record: JobRecord, seen: JobStatus) -> None:
         """What the platform says now."""
 
     def trouble(self, text: str) -> None:

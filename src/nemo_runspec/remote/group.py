@@ -17,15 +17,15 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.planning.model import BundleFile
 from nemo_runspec.remote.capabilities import SubmitsArrays
-from nemo_runspec.remote.making import relate
+from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.provider import Handle, Parts, Say, changes
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script import JobLayout
-from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.layout import keep_package, packed
+from nemo_runspec.submission.mount_commits import write_mounts
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.job import first_line
-from nemo_runspec.supervise.layout import keep_package, packed
-from nemo_runspec.supervise.pinned import write_mounts
-from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.base import Unreachable
 
 _WRITERS = 16
@@ -62,7 +62,7 @@ class RemoteGroup:
         self.records: list[JobRecord] = []
         plans = [each.plan for each in submissions]
         self.provider = array_provider(plans[0].executor)
-        self.group = self.provider.group(name, plans, parallel=parallel, ends_all=ends_all)
+        self.group = self.provider.make_array(name, plans, parallel=parallel, ends_all=ends_all)
         contents, archive = read_bundle(plans[0].bundle), packed(plans[0], None, say)
         self.parts = Parts(contents, archive, provide_mounts(plans[0].auto_mounts, say))
         self.group.open(archive, say)
@@ -138,11 +138,11 @@ def clear_together(records: Iterable[JobRecord]) -> set[str]:
     for record in records:
         if record.over and record.handle.get("array"):
             provider = get_backend(record.executor).load_provider()
-            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
+            groups.setdefault((record.executor, provider.endpoint(record.handle)), []).append(record)
     done: set[str] = set()
     for (executor, _), some in groups.items():
         with suppress(UserError):
-            array_provider(executor).remove_all([record.handle for record in some])
+            array_provider(executor).delete_all_files([record.handle for record in some])
             done |= {record.name for record in some}
     return done
 

@@ -11,16 +11,16 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.remote.capabilities import LimitsUploads
-from nemo_runspec.remote.doubt import mark
-from nemo_runspec.remote.making import relate
+from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
 from nemo_runspec.remote.recorded import recorded
+from nemo_runspec.remote.unconfirmed import mark
 from nemo_runspec.script import JobLayout
-from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.layout import job_files, keep_package, packed
+from nemo_runspec.submission.mount_commits import write_mounts
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.job import first_line
-from nemo_runspec.supervise.layout import job_files, keep_package, packed
-from nemo_runspec.supervise.pinned import write_mounts
-from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.transport.base import Unreachable
 
 
@@ -43,13 +43,13 @@ class RemoteJob:
         contents, archive = read_bundle(self.plan.bundle), packed(self.plan, submission.again, say)
         self.parts = Parts(contents, archive, provide_mounts(self.plan.auto_mounts, say))
         if isinstance(self.provider, LimitsUploads):
-            self.provider.fits(submission, job_files(self.plan, self._rendering()), self.parts)
+            self.provider.check_size(submission, job_files(self.plan, self._rendering()), self.parts)
 
     def record_job(self) -> None:
         """Writes the job down, with all that a retry needs."""
         files = {Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()}
         relate(self.store, self.submission.needs, [self.plan.name])
-        self.record = recorded(self.store, self.submission, self.provider.place(self.plan), files)
+        self.record = recorded(self.store, self.submission, self.provider.make_handle(self.plan), files)
         write_bundle(dict(self.parts.contents), Path(JobLayout(str(self.folder)).bundle))
         write_mounts(self.folder, self.parts.mounts)
         if self.parts.archive is not None:
@@ -133,7 +133,7 @@ class RemoteJob:
             error.args = (error.what,)
         try:
             self.record = self.store.finish(self.record, "failed", exit_code=error.exit_code, cause=cause)
-            self.provider.remove(self.record.handle)
+            self.provider.delete_files(self.record.handle)
         except JobEnded as ended:
             self.record = ended.record
         except UserError as left:

@@ -11,7 +11,7 @@ from typing import Any
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.submission.request import Submission
 
 Say = Callable[[str], None]
 
@@ -39,7 +39,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JobStatus:
     """What a platform says of a job now.
 
     Args:
@@ -67,7 +67,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogChunk:
     """New bytes of one of a job's logs. `end`: the offset to ask from next; `more`: there is more already.
 
     `silent`: of a file that is no log, but says by growing that the job's state is about to change.
@@ -88,7 +88,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Results:
     """What is fetched once a job is over.
 
     Args:
@@ -188,7 +188,7 @@ class Provider(ABC):
         """Refuses a plan that cannot be submitted, before anything is written down. No network."""
 
     @abstractmethod
-    def place(self, plan: Plan) -> Handle:
+    def make_handle(self, plan: Plan) -> Handle:
         """How a job will be found, as far as it is known before anything is asked. No network."""
 
     @abstractmethod
@@ -200,17 +200,17 @@ class Provider(ABC):
         """Submits exactly once, however often it is called; the handle with the platform's id."""
 
     @abstractmethod
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """How jobs are, in the order of the handles, all on the same `host_of`. One round trip where there is one host.
 
-        A handle without an id is looked for by its name; `Seen.gone` where there is no such job. A job of which the
-        answer makes no sense is `unknown`.
+        A handle without an id is looked for by its name; `JobStatus.gone` where there is no such job. A job of which
+        the answer makes no sense is `unknown`.
 
         Args:
             places: also where waiting jobs stand in the queue.
         """
 
-    def host_of(self, handle: Handle) -> str:
+    def endpoint(self, handle: Handle) -> str:
         """What tells machines apart: handles with the same answer are asked about together. No network."""
         return ""
 
@@ -219,9 +219,9 @@ class Provider(ABC):
         """Asks jobs to stop; `hard`: ends them. One that is over is left as it is."""
 
     @abstractmethod
-    def tail(
+    def read_log(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[Piece]:
+    ) -> Sequence[LogChunk]:
         """What is new in a job's logs, the oldest attempt first.
 
         Args:
@@ -230,11 +230,11 @@ class Provider(ABC):
         """
 
     @abstractmethod
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """What is left of jobs that are over, in their order; their secrets are removed. All on the same `host_of`."""
 
     @abstractmethod
-    def remove(self, handle: Handle) -> None:
+    def delete_files(self, handle: Handle) -> None:
         """Removes the job's directory there."""
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import this_process
-from nemo_runspec.remote.making import NEEDS
+from nemo_runspec.remote.input_jobs import NEEDS
 from nemo_runspec.remote.provider import Handle
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.submission.request import Submission
 
 
 def recorded(store: JobStore, given: Submission, handle: Handle, files: Mapping[str, str]) -> JobRecord:

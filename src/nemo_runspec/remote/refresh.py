@@ -11,16 +11,16 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.asked import note_asked
+from nemo_runspec.jobs.last_poll import note_asked
 from nemo_runspec.jobs.process import Life, life_of
 from nemo_runspec.jobs.record import ABSENT, STATES, now
 from nemo_runspec.remote.absence import judged
-from nemo_runspec.remote.again import AGAIN, resume, submit_again
 from nemo_runspec.remote.deadlines import enforce, timed
-from nemo_runspec.remote.doubt import look
-from nemo_runspec.remote.provider import Provider, Rest, Seen
+from nemo_runspec.remote.late_results import read_again
+from nemo_runspec.remote.provider import JobStatus, Provider, Results
+from nemo_runspec.remote.resubmit import AGAIN, resume, submit_again
 from nemo_runspec.remote.results import collected
-from nemo_runspec.remote.unread import read_again
+from nemo_runspec.remote.unconfirmed import look
 
 NEVER = "it was never submitted: nemotron ended before it did"
 _VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
@@ -35,8 +35,8 @@ _OF_DOUBT = (ABSENT, "nodes", "attempt", "attempts", "phase", "phase_since", "fa
 Trouble = Callable[[str, Sequence[JobRecord]], object]
 """Takes what keeps jobs from being asked about, and which jobs those are."""
 
-Found = tuple[JobRecord, Seen | None]
-Pair = tuple[JobRecord, Seen]
+Found = tuple[JobRecord, JobStatus | None]
+Pair = tuple[JobRecord, JobStatus]
 
 
 def is_remote(record: JobRecord) -> bool:
@@ -77,7 +77,7 @@ def refresh(
 
 
 def conclude(
-    store: JobStore, provider: Provider, records: Sequence[JobRecord], seen: Sequence[Seen]
+    store: JobStore, provider: Provider, records: Sequence[JobRecord], seen: Sequence[JobStatus]
 ) -> list[JobRecord]:
     """Writes down how jobs ended, with what is left of them; their secrets are removed. One round trip per machine.
 
@@ -88,15 +88,15 @@ def conclude(
             the removal of the secrets above all.
     """
     try:
-        rests: Sequence[Rest] = provider.rest([record.handle for record in records], seen)
+        rests: Sequence[Results] = provider.collect([record.handle for record in records], seen)
     except UserError as error:
         if error.transient:
             raise
-        rests = [Rest() for _ in records]
+        rests = [Results() for _ in records]
     return [_finish(store, *job) for job in zip(records, seen, rests, strict=True)]
 
 
-def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
+def apply(store: JobStore, record: JobRecord, seen: JobStatus) -> JobRecord:
     """Writes down the state of a job that goes on."""
     facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
     handle = _new_id(record, seen)
@@ -110,7 +110,7 @@ def apply(store: JobStore, record: JobRecord, seen: Seen) -> JobRecord:
     return record
 
 
-def _still_known(record: JobRecord, seen: Seen) -> dict[str, object]:
+def _still_known(record: JobRecord, seen: JobStatus) -> dict[str, object]:
     """Where a job runs does not change while it runs; a platform that is asked about many may not say it again.
 
     What was known of a job that cannot be seen now is true again once it can.
@@ -144,7 +144,7 @@ def _followed(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dic
     return result | _over(store, provider, [pair for pair in ended if not pair[1].gone])
 
 
-def _in_time(record: JobRecord, seen: Seen, now: float) -> Seen:
+def _in_time(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     """What is seen, with what only several looks can tell: whether a job that is not there is gone, and how long one
     has waited."""
     return timed(record, _as_begun(record, judged(record, seen, now)), now)
@@ -169,7 +169,7 @@ def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[s
     return same, others
 
 
-def _as_begun(record: JobRecord, seen: Seen) -> Seen:
+def _as_begun(record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job all of whose nodes have run does not start again where one of them is not ready for a while."""
     if not seen.facts.get("begun"):
         return seen
@@ -180,7 +180,7 @@ def _as_begun(record: JobRecord, seen: Seen) -> Seen:
     return replace(seen, state="running" if ran else seen.state, facts=facts)
 
 
-def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, Seen]]) -> dict[str, Found]:
+def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, JobStatus]]) -> dict[str, Found]:
     """Jobs that have ended: submitted again where they may be, else written down."""
     anew = {record.name: submit_again(store, provider, record, seen) for record, seen in pairs}
     result: dict[str, Found] = {name: found for name, found in anew.items() if found is not None}
@@ -208,19 +208,19 @@ def _as_stored(store: JobStore, record: JobRecord) -> JobRecord:
         return record
 
 
-def _goes_on(record: JobRecord, seen: Seen) -> bool:
+def _goes_on(record: JobRecord, seen: JobStatus) -> bool:
     """Whether no end is to be written down. A lost job may be found again, and keeps its secrets for a while."""
     return not _is_concluded(record, seen)
 
 
-def _is_concluded(record: JobRecord, seen: Seen) -> bool:
+def _is_concluded(record: JobRecord, seen: JobStatus) -> bool:
     if seen.state != "lost" or record.state != "lost":
         return seen.gone or STATES[seen.state].final
     since = record.when("lost")
     return since is not None and (datetime.now(timezone.utc) - since).total_seconds() > _LOST_FOR_GOOD
 
 
-def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> JobRecord:
+def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> JobRecord:
     """A job that no platform has: staged and waiting for a person's hand, still on its way, or lost on its way.
 
     What was sent of the latter is removed, its secrets among it, before that is written down.
@@ -230,14 +230,14 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: S
     """
     if record.handle.get("staged") or (record.launcher and life_of(record.launcher, record.host) is Life.OTHER_MACHINE):
         return record
-    provider.remove(record.handle)
+    provider.delete_files(record.handle)
     try:
         return store.finish(record, "failed", exit_code=1, cause=seen.reason or NEVER)
     except JobEnded as error:
         return error.record
 
 
-def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
+def _finish(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) -> JobRecord:
     seen = _in_our_words(record, _for_want_of_input(store, record, seen))
     elapsed: dict[str, Any] = {}
     if seen.started is not None and seen.ended is not None:
@@ -258,11 +258,11 @@ def _finish(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRe
         return error.record
 
 
-def _for_want_of_input(store: JobStore, record: JobRecord, seen: Seen) -> Seen:
+def _for_want_of_input(store: JobStore, record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job that its platform has ended because another one, which makes its input, did not succeed."""
     if seen.state != "cancelled" or seen.started is not None or record.handle.get("stopped_by"):
         return seen
-    from nemo_runspec.remote.making import not_made_by
+    from nemo_runspec.remote.input_jobs import not_made_by
 
     maker = not_made_by(store, record)
     if maker is None:
@@ -272,7 +272,7 @@ def _for_want_of_input(store: JobStore, record: JobRecord, seen: Seen) -> Seen:
     return replace(seen, state=state, reason=why, exit_code=maker.exit_code or 1)
 
 
-def _in_our_words(record: JobRecord, seen: Seen) -> Seen:
+def _in_our_words(record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job that was stopped from here, with who wanted that, where its platform does not know."""
     by = record.handle.get("stopped_by")
     if seen.state != "cancelled" or not by or seen.reason.startswith("cancelled by"):
@@ -292,7 +292,7 @@ def _by_executor(records: Sequence[JobRecord]) -> Mapping[str, list[JobRecord]]:
 def _by_host(provider: Provider, records: Sequence[JobRecord]) -> Mapping[str, list[JobRecord]]:
     found: dict[str, list[JobRecord]] = {}
     for record in records:
-        found.setdefault(provider.host_of(record.handle), []).append(record)
+        found.setdefault(provider.endpoint(record.handle), []).append(record)
     return found
 
 
@@ -303,7 +303,7 @@ def _on_its_way(record: JobRecord) -> bool:
     return life_of(record.launcher, record.host) is Life.ALIVE
 
 
-def _new_id(record: JobRecord, seen: Seen) -> dict[str, object]:
+def _new_id(record: JobRecord, seen: JobStatus) -> dict[str, object]:
     """What the handle of an adopted job gets: its id; it is no longer on its way. Nothing for a job that has one."""
     id = seen.facts.get("id")
     return {"id": id, "sent": None} if id and not record.handle.get("id") else {}

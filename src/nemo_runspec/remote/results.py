@@ -9,12 +9,12 @@ from typing import Any
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.remote.deadlines import told_by
-from nemo_runspec.remote.provider import Rest, Seen
+from nemo_runspec.remote.provider import JobStatus, Results
 from nemo_runspec.script.markers import with_loss
 from nemo_runspec.supervise.metrics import keep_history, last_values
 
 
-def collected(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> dict[str, Any]:
+def collected(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) -> dict[str, Any]:
     """The fields of the record that its end gives, beside what it has of them; its curves are kept in its folder.
 
     Args:

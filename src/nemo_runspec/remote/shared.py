@@ -18,12 +18,12 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.regular import open_regular, read_regular
-from nemo_runspec.remote.provider import Parts, Piece, Rest, Seen
+from nemo_runspec.remote.provider import JobStatus, LogChunk, Parts, Results
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
-from nemo_runspec.supervise.bundle import write_bundle
-from nemo_runspec.supervise.layout import job_files, make_folders
+from nemo_runspec.submission.bundle import write_bundle
+from nemo_runspec.submission.layout import job_files, make_folders
 
 
 def fill(root: Path, plan: Plan, parts: Parts, rendering: Rendering, secrets: Mapping[str, str]) -> None:
@@ -49,7 +49,7 @@ def fill(root: Path, plan: Plan, parts: Parts, rendering: Rendering, secrets: Ma
         paths.write_private(Path(layout.secrets), "".join(lines))
 
 
-def ended(root: Path, nodes: int, *, stopped: bool) -> Seen | None:
+def ended(root: Path, nodes: int, *, stopped: bool) -> JobStatus | None:
     """How a job has ended, by the markers that its nodes have left; None where some have left none.
 
     Args:
@@ -59,7 +59,7 @@ def ended(root: Path, nodes: int, *, stopped: bool) -> Seen | None:
     end = decisive(markers)
     if end is None or len({marker.node for marker in markers}) < nodes:
         return None
-    seen = Seen(
+    seen = JobStatus(
         "succeeded" if end.exit_code == 0 else "failed",
         cause(end),
         exit_code=end.exit_code,
@@ -72,7 +72,7 @@ def ended(root: Path, nodes: int, *, stopped: bool) -> Seen | None:
     return replace(seen, state="cancelled") if stopped and end.received else seen
 
 
-def log_chunks(root: Path, offsets: Mapping[str, int], limit: int) -> Iterator[Piece]:
+def log_chunks(root: Path, offsets: Mapping[str, int], limit: int) -> Iterator[LogChunk]:
     """What is new in the files below `logs/`, in the order of their names.
 
     Args:
@@ -84,10 +84,10 @@ def log_chunks(root: Path, offsets: Mapping[str, int], limit: int) -> Iterator[P
             log.seek(start)
             content = log.read(max(0, limit))
             limit -= len(content)
-            yield Piece(file.name, start, content, more=bool(log.read(1)))
+            yield LogChunk(file.name, start, content, more=bool(log.read(1)))
 
 
-def results(root: Path, outputs: Mapping[str, str]) -> Rest:
+def results(root: Path, outputs: Mapping[str, str]) -> Results:
     """Metrics and outputs of a job that is over; its secrets are removed, if they are left.
 
     Args:
@@ -101,7 +101,7 @@ def results(root: Path, outputs: Mapping[str, str]) -> Rest:
     except OSError:
         history = b""
     there = {name: path for name, path in outputs.items() if os.path.lexists(path)}
-    return Rest(history=history, outputs=there, inputs=dict(_inputs_read(Path(layout.status))))
+    return Results(history=history, outputs=there, inputs=dict(_inputs_read(Path(layout.status))))
 
 
 def _inputs_read(status: Path) -> Iterator[tuple[str, str]]:

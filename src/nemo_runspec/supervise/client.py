@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.console import Console, StderrConsole
 from nemo_runspec.supervise.detach import Ready, detach
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.job import SupervisedJob
 from nemo_runspec.supervise.stop import GRACE
-from nemo_runspec.supervise.submission import Submission
 
 
 def run(submission: Submission, *, console: Console | None = None, grace: float = GRACE) -> int:

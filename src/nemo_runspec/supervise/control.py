@@ -12,8 +12,8 @@ from pathlib import Path
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.cancel_request import CancelRequest, read_request, write_request
 from nemo_runspec.jobs.process import is_alive
-from nemo_runspec.jobs.request import CancelRequest, read_request, write_request
 from nemo_runspec.processes import user_name
 
 _MARGIN = 15.0
@@ -66,7 +66,7 @@ def clear(record: JobRecord, folder: Path) -> None:
     """
     backend = get_backend(record.executor)
     if record.handle:
-        from nemo_runspec.remote.control import clear as clear_there
+        from nemo_runspec.remote.cancel import clear as clear_there
 
         clear_there(record)
     elif backend.worker:

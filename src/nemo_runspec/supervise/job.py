@@ -20,15 +20,15 @@ from nemo_runspec.redact import Redactor
 from nemo_runspec.script.markers import decisive, read_markers, with_loss
 from nemo_runspec.secrets import of_environment
 from nemo_runspec.source import display_path
-from nemo_runspec.supervise.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.bundle import read_bundle, write_bundle
+from nemo_runspec.submission.layout import give_room, job_files, layout_of, make_folders, packed, place_package
+from nemo_runspec.submission.mount_commits import write_mounts
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.interrupts import Interrupted, Interrupts
-from nemo_runspec.supervise.layout import give_room, job_files, layout_of, make_folders, packed, place_package
 from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
 from nemo_runspec.supervise.output import JobOutput
-from nemo_runspec.supervise.pinned import write_mounts
 from nemo_runspec.supervise.stop import GRACE, Stop, why_stopped
-from nemo_runspec.supervise.submission import Submission
 from nemo_runspec.supervise.worker import OutOfReach, Say, Work
 
 _TICK = 0.1

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from nemo_runspec.jobs.request import read_request
+from nemo_runspec.jobs.cancel_request import read_request
 from nemo_runspec.supervise.interrupts import EXIT_CODES, WORDS, Interrupts
 from nemo_runspec.supervise.outcome import Asked
 from nemo_runspec.supervise.worker import Work

@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WorkerStatus:
     """What was found of a job whose supervisor is gone.
 
     Args:
@@ -99,7 +99,7 @@ class Worker(Protocol):
     def start(self, plan: Plan, prepared: Any, secrets: Mapping[str, str]) -> Work:
         """Starts the job script, which lies in the job directory with all it needs. Raises `UserError`."""
 
-    def look(self, record: JobRecord, folder: Path) -> Seen:
+    def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """What has become of a job whose supervisor is gone. `folder`: the job's own. Changes nothing."""
 
     def end(self, record: JobRecord, folder: Path, grace: float) -> str:

@@ -12,9 +12,9 @@ from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.capabilities import SubmitsArrays
-from nemo_runspec.remote.control import stop_all
-from nemo_runspec.remote.mirror import Mirror
+from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.model import Member
@@ -132,7 +132,7 @@ def fetch_metrics(store: JobStore, records: Sequence[JobRecord]) -> None:
     for record in records:
         if record.submitted:
             provider = get_backend(record.executor).load_provider()
-            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(record)
+            groups.setdefault((record.executor, provider.endpoint(record.handle)), []).append(record)
     for (executor, _), some in groups.items():
         provider = get_backend(executor).load_provider()
         if not isinstance(provider, SubmitsArrays):
@@ -158,7 +158,7 @@ def _fetched(store: JobStore, provider: Any, records: Sequence[JobRecord]) -> in
     files = [store.folder(record.name) / "metrics.jsonl" for record in records]
     sizes = [file.stat().st_size if file.exists() else 0 for file in files]
     came = 0
-    for number, piece in provider.metrics([record.handle for record in records], sizes, _METRICS):
+    for number, piece in provider.read_metrics([record.handle for record in records], sizes, _METRICS):
         paths.private_dir(files[number].parent)
         with files[number].open("ab") as file:
             file.truncate(piece.start)

@@ -15,19 +15,19 @@ from pathlib import Path
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.request import read_request
+from nemo_runspec.jobs.cancel_request import read_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.capabilities import SubmitsArrays
-from nemo_runspec.remote.control import stop_all
-from nemo_runspec.remote.doubt import id_in, look
 from nemo_runspec.remote.group import RemoteGroup, array_provider
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.remote.unconfirmed import id_in, look
 from nemo_runspec.source import Layer
+from nemo_runspec.submission.request import Again, Submission
 from nemo_runspec.supervise.interrupts import WORDS, Interrupts
-from nemo_runspec.supervise.submission import Again, Submission
 from nemo_runspec.sweeps.array_follow import fetch_metrics
 from nemo_runspec.sweeps.model import Options, options_of
 from nemo_runspec.transport.base import Unreachable
@@ -55,7 +55,7 @@ def batches_of(group: str, plans: Sequence[Plan]) -> list[Batch]:
     shapes: dict[str, list[int]] = {}
     for index, plan in enumerate(plans):
         provider = get_backend(plan.executor).load_provider()
-        shape = provider.shape_of(plan) if isinstance(provider, SubmitsArrays) else None
+        shape = provider.array_key(plan) if isinstance(provider, SubmitsArrays) else None
         shapes.setdefault(shape or f"alone {index}", []).append(index)
     several = sum(len(found) > 1 for found in shapes.values()) > 1
     names = (f"{group}-{number}" if several else group for number in range(1, len(shapes) + 1))
@@ -262,7 +262,7 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
     stop_all(there, by, hard=True)
     for record, found in zip(open_ones, seen, strict=True):
         if found.gone and record.handle.get("task", 0) == 0:
-            provider.remove({**record.handle, "job_dir": record.handle.get("array") or record.handle["job_dir"]})
+            provider.delete_files({**record.handle, "job_dir": record.handle.get("array") or record.handle["job_dir"]})
 
 
 def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:

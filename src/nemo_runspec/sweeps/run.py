@@ -12,8 +12,8 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.cancel_request import CancelRequest, write_request
 from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.jobs.request import CancelRequest, write_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.stop import GRACE
@@ -24,7 +24,7 @@ _TICK = 0.1
 
 
 class RunMember(Protocol):
-    """`supervise.member.run_member`: runs one plan to its end, in the calling thread."""
+    """`supervise.sweep_run.run_member`: runs one plan to its end, in the calling thread."""
 
     def __call__(
         self, planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]

@@ -7,7 +7,7 @@ import threading
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
-from nemo_runspec.transport.here import LocalHost
+from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.ssh import SshHost
 
 _LOCK = threading.Lock()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from nemo_runspec.transport import sockets
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.listen import listen
-from nemo_runspec.transport.refusals import Attempt, a_person_may_help, explain
-from nemo_runspec.transport.resolved import Resolved, local, resolve
+from nemo_runspec.transport.master import listen
+from nemo_runspec.transport.ssh_config import Resolved, local, resolve
+from nemo_runspec.transport.ssh_errors import Attempt, a_person_may_help, explain
 
 CONNECT_S = 20.0
 """How long a connection may take without a person at the terminal."""

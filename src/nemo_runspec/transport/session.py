@@ -9,10 +9,10 @@ import time
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Broken, Unreachable
 from nemo_runspec.transport.connection import Connection, Socket
-from nemo_runspec.transport.exchange import Exchange, Late
-from nemo_runspec.transport.here import spawn
+from nemo_runspec.transport.local import spawn
 from nemo_runspec.transport.remote import Wrapping
-from nemo_runspec.transport.spool import Spool
+from nemo_runspec.transport.subprocess_io import Exchange, Late
+from nemo_runspec.transport.temp_file import Spool
 
 _SSH_FAILED = 255
 _TRY_LATER = "check the network and try again"

@@ -15,10 +15,10 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Data, Done, Unreachable
 from nemo_runspec.transport.connection import Address, Connection, interactive
-from nemo_runspec.transport.exchange import Late, blocks
-from nemo_runspec.transport.here import took_too_long
+from nemo_runspec.transport.local import took_too_long
 from nemo_runspec.transport.remote import Wrapping
 from nemo_runspec.transport.session import Busy, Session
+from nemo_runspec.transport.subprocess_io import Late, blocks
 
 AT_ONCE = 8
 """Commands of `run` at the same time. A server allows 10 sessions per connection unless MaxSessions says otherwise."""

@@ -19,7 +19,7 @@ from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.rename import rename
 
 if TYPE_CHECKING:
-    from nemo_runspec.supervise.submission import Again
+    from nemo_runspec.submission.request import Again
 
 
 def retry(store: JobStore, record: JobRecord) -> int:
@@ -43,9 +43,9 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
     Raises:
         UserError: it has not ended, its stored plan or package is gone or cannot be read, or a secret it had is gone.
     """
-    from nemo_runspec.supervise.layout import ARCHIVE
-    from nemo_runspec.supervise.pinned import pinned
-    from nemo_runspec.supervise.submission import Again
+    from nemo_runspec.submission.layout import ARCHIVE
+    from nemo_runspec.submission.mount_commits import pinned
+    from nemo_runspec.submission.request import Again
     from nemotron.cli.execute import ready_client, values_of
     from nemotron.cli.inputs import looked_at, require_inputs
 
@@ -72,7 +72,7 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
 
 def _require_made(store: JobStore, record: JobRecord) -> None:
     """Raises where the job waited for another one to make its input, which has not: its plan reads just that."""
-    from nemo_runspec.remote.making import not_made_by
+    from nemo_runspec.remote.input_jobs import not_made_by
 
     maker = not_made_by(store, record)
     if maker is not None:

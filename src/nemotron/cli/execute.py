@@ -12,14 +12,14 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.planning.unfilled import refuse_unfilled
 from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
 
 if TYPE_CHECKING:
-    from nemo_runspec.supervise.submission import Again
+    from nemo_runspec.submission.request import Again
     from nemotron.cli.sweep_life import Recorded
 
 Client = Callable[..., int]
@@ -98,7 +98,7 @@ def submit(
         again: the job that is run once more. `needs`: names of the jobs that it waits for.
     """
     from nemo_runspec.planning.codec import plan_to_json
-    from nemo_runspec.supervise.submission import Submission
+    from nemo_runspec.submission.request import Submission
 
     hide_command_line(argv, planned.secret_values.values())
     for line in planned.plan.warnings:

@@ -118,7 +118,7 @@ def _make(plan: Plan, artifact: Artifact, argv: list[str], run: Runner) -> None:
 
 def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], argv: list[str]) -> Provided:
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.remote.making import made_by
+    from nemo_runspec.remote.input_jobs import made_by
 
     get_backend(plan.executor).load_provider().check(plan)  # what cannot be submitted needs no inputs
     makers: dict[str, JobRecord] = {}
@@ -149,8 +149,8 @@ def _submitted(plan: Plan, artifact: Artifact, argv: list[str]) -> JobRecord:
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.remote.client import submit_detached
-    from nemo_runspec.remote.making import submitted_for_another
-    from nemo_runspec.supervise.submission import Submission
+    from nemo_runspec.remote.input_jobs import submitted_for_another
+    from nemo_runspec.submission.request import Submission
 
     request = replace(_request(plan, artifact), mode="batch")
     inputs = provide_inputs((made := build_plan(request)).plan, argv, _never)
@@ -175,8 +175,8 @@ def _wait_for(plan: Plan, artifact: Artifact, record: JobRecord) -> None:
     """
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.wait import exit_code_of
-    from nemo_runspec.remote.control import end_makers
-    from nemo_runspec.remote.making import awaited
+    from nemo_runspec.remote.cancel import end_makers
+    from nemo_runspec.remote.input_jobs import awaited
     from nemo_runspec.supervise.interrupts import Interrupted
 
     store = JobStore()

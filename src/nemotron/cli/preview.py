@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.artifacts.store import newest_inputs
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.packaging.said import left_behind, problem_lines, sent_uncommitted
+from nemo_runspec.packaging.messages import left_behind, problem_lines, sent_uncommitted
 from nemo_runspec.planning import kept
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours

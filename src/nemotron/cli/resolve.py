@@ -29,8 +29,8 @@ def resolved(planned: Planned) -> Rendering | None:
     from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.remote.capabilities import ResolvesPlaceholders
     from nemo_runspec.remote.provider import Parts
-    from nemo_runspec.supervise.bundle import read_bundle
-    from nemo_runspec.supervise.submission import Submission
+    from nemo_runspec.submission.bundle import read_bundle
+    from nemo_runspec.submission.request import Submission
 
     plan = planned.plan
     backend = get_backend(plan.executor)

@@ -15,7 +15,7 @@ from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import now
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
-from nemo_runspec.planning.choice import choose_yaml
+from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
@@ -214,7 +214,7 @@ class _Session(SweepLife):
 
     def _end_makers(self) -> None:
         from nemo_runspec.jobs import JobStore
-        from nemo_runspec.remote.control import end_makers
+        from nemo_runspec.remote.cancel import end_makers
 
         names = [member.name for member in self.sweep.members]
         try:
@@ -236,7 +236,7 @@ def _how_to_run(request: PlanRequest) -> RunMember:
         from nemo_runspec.sweeps.remote import run_member as elsewhere
 
         return elsewhere
-    from nemo_runspec.supervise.member import run_member
+    from nemo_runspec.supervise.sweep_run import run_member
 
     return run_member
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.request import forget_request
+from nemo_runspec.jobs.cancel_request import forget_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.submission.request import Again, Submission
 from nemo_runspec.supervise.interrupts import Interrupts
-from nemo_runspec.supervise.member import run_member as local_member
-from nemo_runspec.supervise.submission import Again, Submission
+from nemo_runspec.supervise.sweep_run import run_member as local_member
 from nemo_runspec.sweeps.again import Placing, member_again, sweep_again
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.overview import Overview

@@ -11,12 +11,12 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.build import Planned
-from nemo_runspec.planning.unfilled import refuse_unfilled
+from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
-from nemo_runspec.remote.control import end_makers, stop_all
-from nemo_runspec.remote.making import only_for
-from nemo_runspec.remote.question import Answer, ask
+from nemo_runspec.remote.cancel import end_makers, stop_all
+from nemo_runspec.remote.input_jobs import only_for
+from nemo_runspec.remote.prompt import Answer, ask
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, options_of

@@ -19,15 +19,15 @@ from nemo_runspec.remote.provider import (
     Diagnosis,
     Event,
     Handle,
+    JobStatus,
+    LogChunk,
     Parts,
-    Piece,
     Prepared,
     Replica,
-    Rest,
+    Results,
     Say,
-    Seen,
 )
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused
 
 
@@ -40,15 +40,15 @@ class DgxCloudProvider(CloudProvider):
 
         check(plan)
 
-    def place(self, plan: Plan) -> Handle:
-        """As `Provider.place`."""
+    def make_handle(self, plan: Plan) -> Handle:
+        """As `Provider.make_handle`."""
         from nemo_runspec.backends.dgxcloud.prepare import place_of
 
         return place_of(plan)
 
-    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
-        """As `CloudProvider.fits`."""
-        from nemo_runspec.cloud.code.cargo import check_fit
+    def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+        """As `CloudProvider.check_size`."""
+        from nemo_runspec.cloud.code.upload import check_fit
 
         check_fit(submission, texts, parts)
 
@@ -58,7 +58,7 @@ class DgxCloudProvider(CloudProvider):
         from nemo_runspec.backends.dgxcloud.refusals import check_there, travels_not
 
         plan = submission.plan
-        handle = self.place(plan)
+        handle = self.make_handle(plan)
         api = connect(handle, submission.secrets, patience=AT_ONCE)
         for line in travels_not(plan):
             say(f"warning: {line}")
@@ -74,7 +74,7 @@ class DgxCloudProvider(CloudProvider):
         from nemo_runspec.backends.dgxcloud.render import render
 
         plan = submission.plan
-        api = connect(self.place(plan), submission.secrets, patience=AT_ONCE)
+        api = connect(self.make_handle(plan), submission.secrets, patience=AT_ONCE)
         check_there(api, plan, say)
         facts, _ = asked(api, plan, say)
         return render(plan, facts)
@@ -87,14 +87,14 @@ class DgxCloudProvider(CloudProvider):
         text = next(file.text for file in prepared.rendering.files if file.name == PAYLOAD)
         return submit(connect(prepared.handle), prepared.handle, text)
 
-    def host_of(self, handle: Handle) -> str:
-        """As `Provider.host_of`."""
+    def endpoint(self, handle: Handle) -> str:
+        """As `Provider.endpoint`."""
         return "|".join(str(handle.get(key) or "") for key in ("base_url", "client_id", "project", "kube"))
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
-        """As `Provider.look`. Of a job that is over, its log's end is looked at once for its exit code."""
-        from nemo_runspec.backends.dgxcloud.ended import with_ends
-        from nemo_runspec.backends.dgxcloud.seen import look
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+        """As `Provider.status`. Of a job that is over, its log's end is looked at once for its exit code."""
+        from nemo_runspec.backends.dgxcloud.exit_status import with_ends
+        from nemo_runspec.backends.dgxcloud.status import look
 
         if not handles:
             return []
@@ -119,22 +119,22 @@ class DgxCloudProvider(CloudProvider):
         if refused:
             raise _joined(refused, len(handles))
 
-    def tail(
+    def read_log(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[Piece]:
-        """As `Provider.tail`."""
+    ) -> Sequence[LogChunk]:
+        """As `Provider.read_log`."""
         from nemo_runspec.backends.dgxcloud.logs import tail
-        from nemo_runspec.backends.dgxcloud.told import platform_log
-        from nemo_runspec.cloud.pod.told import shown
+        from nemo_runspec.backends.dgxcloud.replicas import platform_log
+        from nemo_runspec.cloud.pod.log_lines import shown
 
         if not handle.get("id"):
             return []
         api = connect(handle)
         return platform_log(api, handle, offsets) if platform else shown(tail(api, handle, offsets, limit))
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
-        """As `Provider.rest`. Up to six requests for a job that failed, fewer for others."""
-        from nemo_runspec.backends.dgxcloud.rest import rest_of
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
+        """As `Provider.collect`. Up to six requests for a job that failed, fewer for others."""
+        from nemo_runspec.backends.dgxcloud.collect import rest_of
         from nemo_runspec.cloud.aside import SECONDS
 
         found = []
@@ -144,32 +144,32 @@ class DgxCloudProvider(CloudProvider):
                 found.append(rest_of(api, _with_id(handle, each), each))
         return found
 
-    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
-        from nemo_runspec.backends.dgxcloud.rest import diagnosis_of
+        from nemo_runspec.backends.dgxcloud.collect import diagnosis_of
 
         return diagnosis_of(connect(handle), handle, seen)
 
     def replicas(self, handle: Handle) -> Sequence[Replica]:
         """As `CloudProvider.replicas`."""
-        from nemo_runspec.backends.dgxcloud.told import replicas_of
+        from nemo_runspec.backends.dgxcloud.replicas import replicas_of
 
         return replicas_of(connect(handle), handle)
 
     def events(self, handle: Handle) -> Sequence[Event]:
         """As `CloudProvider.events`."""
-        from nemo_runspec.backends.dgxcloud.told import events_of
+        from nemo_runspec.backends.dgxcloud.replicas import events_of
 
         return events_of(connect(handle), handle)
 
-    def remove(self, handle: Handle) -> None:
-        """As `Provider.remove`, where this machine sees the claim."""
+    def delete_files(self, handle: Handle) -> None:
+        """As `Provider.delete_files`, where this machine sees the claim."""
         from nemo_runspec.cloud.removal import remove_directory
 
         remove_directory(handle)
 
-    def forget(self, handle: Handle) -> Sequence[str]:
-        """As `CloudProvider.forget`: deletes the workload; its files on the claim stay."""
+    def delete_remote(self, handle: Handle) -> Sequence[str]:
+        """As `CloudProvider.delete_remote`: deletes the workload; its files on the claim stay."""
         id = str(handle.get("id") or "")
         if not id:
             return []
@@ -181,15 +181,15 @@ class DgxCloudProvider(CloudProvider):
             return []
         return [f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"]
 
-    def further(self, handle: Handle) -> Handle:
-        """As `CloudProvider.further`."""
-        from nemo_runspec.backends.dgxcloud.again import further
+    def next_attempt(self, handle: Handle) -> Handle:
+        """As `CloudProvider.next_attempt`."""
+        from nemo_runspec.backends.dgxcloud.resubmit import further
 
         return further(handle)
 
-    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
-        """As `CloudProvider.again`: a workload of another name, as the first one keeps its own."""
-        from nemo_runspec.backends.dgxcloud.again import again
+    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
+        """As `CloudProvider.resubmit`: a workload of another name, as the first one keeps its own."""
+        from nemo_runspec.backends.dgxcloud.resubmit import again
 
         return again(connect(handle), handle, avoid, folder)
 
@@ -208,14 +208,14 @@ class DgxCloudProvider(CloudProvider):
         return (*words, "--stdin", "--tty", "--", "bash")
 
 
-def _with_id(handle: Handle, seen: Seen) -> Handle:
+def _with_id(handle: Handle, seen: JobStatus) -> Handle:
     """The handle of a job that was found by its name."""
     return {**handle, "id": seen.facts["id"]} if not handle.get("id") and seen.facts.get("id") else handle
 
 
 def _suspend(api: RunaiApi, handle: Handle) -> None:
     """Stops one workload. One that is over or gone is left as it is."""
-    from nemo_runspec.backends.dgxcloud.seen import find, workload_id
+    from nemo_runspec.backends.dgxcloud.status import find, workload_id
 
     row = None if handle.get("id") else find(api, handle)
     id = str(handle.get("id") or workload_id(row or {}))

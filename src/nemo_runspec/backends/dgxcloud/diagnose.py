@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.ended import NO_CODE
-from nemo_runspec.backends.dgxcloud.evidence import containers, exit_code_of, gather, is_ailing, states_of, table
-from nemo_runspec.backends.dgxcloud.logs.notice import ways
+from nemo_runspec.backends.dgxcloud.exit_status import NO_CODE
+from nemo_runspec.backends.dgxcloud.facts import containers, exit_code_of, gather, is_ailing, states_of, table
+from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
 from nemo_runspec.cloud.diagnosis.meanings import STARTED, Advice
 from nemo_runspec.cloud.diagnosis.verdicts import Case, Word
 from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
 from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus
 
 ADVICE = Advice(
     "run:ai",
@@ -42,7 +42,7 @@ _WISHED = re.compile(r"Ready|Scheduled|Initialized|Available|Complete|Succeeded|
 """Conditions that are good ones where they hold."""
 
 
-def diagnose(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Diagnosis | None:
+def diagnose(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> Diagnosis | None:
     """The verdict on a job; None where nothing is wrong. At most four requests, any of which may fail.
 
     Args:
@@ -57,7 +57,7 @@ def diagnose(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Diag
     )
 
 
-def case_of(api: RunaiApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case:
+def case_of(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> Case:
     """All that run:ai and its cluster say of a job, joined with what is known already."""
     over, found = is_over(seen.state), gather(api, handle, seen)
     words = (*workload_words(found.workload, now=not over), *pod_words(found.pods, now=not over))

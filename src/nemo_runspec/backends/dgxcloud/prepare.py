@@ -14,8 +14,8 @@ from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Parts, Say
-from nemo_runspec.supervise.layout import job_files
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.submission.layout import job_files
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, text
 
@@ -60,8 +60,8 @@ def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
     Raises:
         UserError: no way fits; the error names all of them and what each would need.
     """
-    from nemo_runspec.cloud.code.cargo import load, words
     from nemo_runspec.cloud.code.transports import offer_of
+    from nemo_runspec.cloud.code.upload import load, words
 
     plan = submission.plan
     texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}

@@ -17,7 +17,7 @@ def check(plan: Plan) -> None:
     Raises:
         UserError: the first thing that is wrong.
     """
-    from nemo_runspec.backends.dgxcloud.logs.claim import mounted
+    from nemo_runspec.backends.dgxcloud.logs.pvc import mounted
 
     target: DgxCloudTarget = plan.target
     for key, url in (("base_url", target.base_url), ("kube_apiserver_url", target.kube_apiserver_url)):

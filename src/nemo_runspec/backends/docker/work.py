@@ -10,7 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.container import has_ended, inspect, send, take_away
 from nemo_runspec.backends.docker.engine import engine_host
-from nemo_runspec.backends.docker.rest import try_complete_log
+from nemo_runspec.backends.docker.log_tail import try_complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import Launcher

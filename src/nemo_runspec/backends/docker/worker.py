@@ -24,9 +24,9 @@ from nemo_runspec.backends.docker.engine import connect, engine, is_gone, is_roo
 from nemo_runspec.backends.docker.fields import missing_sources
 from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.images import ensure_image
+from nemo_runspec.backends.docker.log_tail import Busy, complete_log, try_complete_log
 from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
-from nemo_runspec.backends.docker.rest import Busy, complete_log, try_complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.errors import Problems, UserError
@@ -35,7 +35,7 @@ from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
-from nemo_runspec.supervise.worker import Say, Seen
+from nemo_runspec.supervise.worker import Say, WorkerStatus
 
 _TRIES = 3
 _LATER = "and what it prints is added to its log when it has ended"
@@ -88,7 +88,7 @@ class DockerWorker:
             _undo(client, plan, made)
             raise
 
-    def look(self, record: JobRecord, folder: Path) -> Seen:
+    def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """What the exit marker says, else what the engine knows of the container."""
         marked = _seen_by_marker(folder)
         if marked is not None:
@@ -98,10 +98,10 @@ class DockerWorker:
             with engine(place.host if place else None) as client:
                 known = find_container(client, record.name, folder, place)
         except UserError as error:
-            return Seen("unknown", error.what.splitlines()[0])
+            return WorkerStatus("unknown", error.what.splitlines()[0])
         if known is None:
             why = "its supervisor and its container are gone, and it left no exit marker"
-            return Seen("lost", why, absent=place is not None)
+            return WorkerStatus("lost", why, absent=place is not None)
         return _seen(known, JobLayout(str(folder)))
 
     def end(self, record: JobRecord, folder: Path, grace: float) -> str:
@@ -282,22 +282,22 @@ def _remove_secrets(folder: Path) -> None:
         Path(JobLayout(str(folder)).secrets).unlink(missing_ok=True)
 
 
-def _seen_by_marker(folder: Path) -> Seen | None:
+def _seen_by_marker(folder: Path) -> WorkerStatus | None:
     """How the job script says that it ended; None where it has not."""
     marker = decisive(read_markers(Path(JobLayout(str(folder)).status)))
     if marker is None:
         return None
     if marker.exit_code == 0 and command_ran([marker]):
-        return Seen("succeeded", exit_code=0)
-    return Seen("failed", cause(marker), marker.exit_code)
+        return WorkerStatus("succeeded", exit_code=0)
+    return WorkerStatus("failed", cause(marker), marker.exit_code)
 
 
-def _seen(known: Mapping[str, Any], layout: JobLayout) -> Seen:
+def _seen(known: Mapping[str, Any], layout: JobLayout) -> WorkerStatus:
     short = str(known["Id"])[:12]
     if known["State"]["Status"] == "created":
-        return Seen("lost", f"its supervisor is gone, and container {short} was never started")
+        return WorkerStatus("lost", f"its supervisor is gone, and container {short} was never started")
     if not has_ended(known):
-        return Seen("running", f"its supervisor is gone; container {short} still runs, {_LATER}")
+        return WorkerStatus("running", f"its supervisor is gone; container {short} still runs, {_LATER}")
     status = int(known["State"]["ExitCode"])
     why = cause_of(known, status, None, begun=has_begun(layout)) or f"container {short} ended with exit code {status}"
-    return Seen("failed", why, status or 1)
+    return WorkerStatus("failed", why, status or 1)

@@ -16,8 +16,19 @@ from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import Diagnosis, Event, Handle, Parts, Piece, Prepared, Replica, Rest, Say, Seen
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.remote.provider import (
+    Diagnosis,
+    Event,
+    Handle,
+    JobStatus,
+    LogChunk,
+    Parts,
+    Prepared,
+    Replica,
+    Results,
+    Say,
+)
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.reading import text
 
 INLINE_WORD = 100_000
@@ -49,16 +60,16 @@ class LeptonProvider(CloudProvider):
             remedy = f"{error.remedy}; --dry-run shows the plan without one"
             raise UserError(f"{error.what}; nothing was submitted", where=error.where, remedy=remedy) from None
 
-    def place(self, plan: Plan) -> Handle:
-        """As `Provider.place`."""
+    def make_handle(self, plan: Plan) -> Handle:
+        """As `Provider.make_handle`."""
         from nemo_runspec.cloud.handle import handle_of
 
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
 
-    def fits(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
-        """As `CloudProvider.fits`."""
-        from nemo_runspec.cloud.code.cargo import check_fit
+    def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
+        """As `CloudProvider.check_size`."""
+        from nemo_runspec.cloud.code.upload import check_fit
 
         check_fit(submission, texts, parts)
 
@@ -69,7 +80,7 @@ class LeptonProvider(CloudProvider):
         from nemo_runspec.backends.lepton.secrets import make_secrets
         from nemo_runspec.backends.lepton.spec import CARGO
 
-        handle = self.place(submission.plan)
+        handle = self.make_handle(submission.plan)
         api = _api(handle, _BEFORE, say)
         group = group_of(api, submission.plan.target)
         facts = platform_facts(api, submission.plan, submission.secrets, group)
@@ -90,7 +101,7 @@ class LeptonProvider(CloudProvider):
         from nemo_runspec.backends.lepton.render import render
         from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
 
-        api = _api(self.place(submission.plan), _BEFORE, say)
+        api = _api(self.make_handle(submission.plan), _BEFORE, say)
         group = group_of(api, submission.plan.target)
         facts = platform_facts(api, submission.plan, submission.secrets, group)
         _check_there(api, submission.plan, group, say)
@@ -106,14 +117,14 @@ class LeptonProvider(CloudProvider):
         text = next(file.text for file in prepared.rendering.files if file.name == PAYLOAD)
         return submit_once(_api(prepared.handle), prepared.handle, json.loads(text), say)
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
-        """As `Provider.look`. Lepton tells nobody's place in a queue."""
-        from nemo_runspec.backends.lepton.seen import look
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+        """As `Provider.status`. Lepton tells nobody's place in a queue."""
+        from nemo_runspec.backends.lepton.status import look
 
         return look(_api(handles[0]), handles) if handles else []
 
-    def host_of(self, handle: Handle) -> str:
-        """As `Provider.host_of`: the workspace."""
+    def endpoint(self, handle: Handle) -> str:
+        """As `Provider.endpoint`: the workspace."""
         return f"lepton|{handle.get('workspace')}|{handle.get('url')}"
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
@@ -124,12 +135,12 @@ class LeptonProvider(CloudProvider):
         if hard and ids:
             _insist(_api(handles[0]), ids)
 
-    def tail(
+    def read_log(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[Piece]:
-        """As `Provider.tail`; what the platform itself has written are its events."""
+    ) -> Sequence[LogChunk]:
+        """As `Provider.read_log`; what the platform itself has written are its events."""
         from nemo_runspec.backends.lepton.logs import tail
-        from nemo_runspec.cloud.pod.told import shown
+        from nemo_runspec.cloud.pod.log_lines import shown
 
         if not handle.get("id"):
             return []
@@ -139,12 +150,12 @@ class LeptonProvider(CloudProvider):
         with api.web.within(_LOG):  # who follows the log wants to know how the job is, too
             return shown(tail(api, handle, offsets, limit))
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
-        """As `Provider.rest`. Secrets stay: jobs that have the same ones share them."""
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
+        """As `Provider.collect`. Secrets stay: jobs that have the same ones share them."""
         return [self._rest(handle, each) for handle, each in zip(handles, seen, strict=True)]
 
-    def remove(self, handle: Handle) -> None:
-        """As `Provider.remove`, where this machine sees the volume."""
+    def delete_files(self, handle: Handle) -> None:
+        """As `Provider.delete_files`, where this machine sees the volume."""
         from nemo_runspec.cloud.removal import remove_directory
 
         remove_directory(handle)
@@ -171,7 +182,7 @@ class LeptonProvider(CloudProvider):
         found = [read_event(each) for each in _api(handle).events(id)] if id else []
         return sorted(found, key=lambda event: event.time or 0.0)
 
-    def diagnose(self, handle: Handle, seen: Seen) -> Diagnosis | None:
+    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
         from nemo_runspec.backends.lepton.diagnose import diagnose
         from nemo_runspec.cloud.aside import SECONDS
@@ -185,22 +196,22 @@ class LeptonProvider(CloudProvider):
             found: Diagnosis | None = diagnose(_api(handle), known, seen, log)
         return found
 
-    def forget(self, handle: Handle) -> Sequence[str]:
-        """As `CloudProvider.forget`: the job with its logs and events. Where it still runs that ends it."""
+    def delete_remote(self, handle: Handle) -> Sequence[str]:
+        """As `CloudProvider.delete_remote`: the job with its logs and events. Where it still runs that ends it."""
         id = self._id(handle)
         if not id or not _api(handle).delete(id):
             return []
         return [f"job {id} of the Lepton workspace {handle.get('workspace')}, with its logs and events"]
 
-    def further(self, handle: Handle) -> Handle:
-        """As `CloudProvider.further`."""
-        from nemo_runspec.backends.lepton.again import further
+    def next_attempt(self, handle: Handle) -> Handle:
+        """As `CloudProvider.next_attempt`."""
+        from nemo_runspec.backends.lepton.resubmit import further
 
         return further(handle)
 
-    def again(self, handle: Handle, seen: Seen, avoid: Sequence[str], folder: Path) -> Handle:
-        """As `CloudProvider.again`."""
-        from nemo_runspec.backends.lepton.again import again
+    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
+        """As `CloudProvider.resubmit`."""
+        from nemo_runspec.backends.lepton.resubmit import again
 
         return again(_api(handle), handle, avoid, folder)
 
@@ -214,19 +225,19 @@ class LeptonProvider(CloudProvider):
         job = find(_api(handle), handle)
         return "" if job is None else job_id(job)
 
-    def _rest(self, handle: Handle, seen: Seen) -> Rest:
+    def _rest(self, handle: Handle, seen: JobStatus) -> Results:
         from nemo_runspec.cloud.pod.marker import inputs_of, metrics_history, outputs_of
 
         if seen.detail is None:
-            return Rest()
+            return Results()
         log: bytes = seen.detail.log
         diagnosis = self.diagnose(handle, seen) if seen.state == "failed" else None
-        return Rest(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
+        return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
 
-    def _event_log(self, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
+    def _event_log(self, handle: Handle, offsets: Mapping[str, int]) -> list[LogChunk]:
         events, start = self.events(handle), offsets.get(_EVENTS, 0)
         lines = [_event_line(event) for event in events[start:]]
-        return [Piece(_EVENTS, start, "".join(lines).encode(), next=len(events))] if lines else []
+        return [LogChunk(_EVENTS, start, "".join(lines).encode(), next=len(events))] if lines else []
 
 
 def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> LeptonApi:
@@ -265,9 +276,9 @@ def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, sa
 def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Rendering, say: Say) -> list[str]:
     """The words of the container's command that carry the job's files, or say where they are fetched."""
     from nemo_runspec.backends.lepton.render import PAYLOAD
-    from nemo_runspec.cloud.code.cargo import load, words
     from nemo_runspec.cloud.code.transports import offer_of
-    from nemo_runspec.supervise.layout import job_files
+    from nemo_runspec.cloud.code.upload import load, words
+    from nemo_runspec.submission.layout import job_files
 
     texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}
     offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD)

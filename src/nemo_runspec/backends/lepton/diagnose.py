@@ -15,7 +15,7 @@ from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
 from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.diagnosis import lines_of
-from nemo_runspec.remote.provider import Diagnosis, Handle, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus
 
 _SNIPPETS = 64 << 10
 """Bytes of log snippets that are kept as they came."""
@@ -38,7 +38,7 @@ ADVICE = Advice(
 )  # fmt: skip
 
 
-def diagnose(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Diagnosis | None:
+def diagnose(api: LeptonApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> Diagnosis | None:
     """The verdict on a job; None where nothing is wrong. At most three requests, any of which may fail.
 
     Args:
@@ -47,7 +47,7 @@ def diagnose(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Dia
     return verdict_on(case_of(api, handle, seen, log_tail))
 
 
-def case_of(api: LeptonApi, handle: Handle, seen: Seen, log_tail: bytes) -> Case:
+def case_of(api: LeptonApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> Case:
     """All that Lepton says of a job, joined with what is known already. It may be asked of one that succeeded, too."""
     id, over = str(handle.get("id") or ""), is_over(seen.state)
     asking = Asking()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.provider import Handle, LogChunk
 from nemo_runspec.transport.reading import number, text
 
 Line = tuple[int, str]
@@ -64,7 +64,7 @@ class Cursor:
         return self.total * _TOTAL + self.time * _TAKEN + self.taken
 
 
-def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
+def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
     """What is new, a piece for each pod. One request for a job of one node; else one, and one for each node that runs.
 
     Args:
@@ -127,7 +127,7 @@ def _with_joined(handle: Handle, offsets: Mapping[str, int]) -> int:
     return Cursor(Cursor.read(joined).time + 1, 0, _UNCOUNTED).number if joined else 0
 
 
-def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: int, limit: int) -> Piece | None:
+def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: int, limit: int) -> LogChunk | None:
     cursor = Cursor.read(offset)
     if replica and cursor.ended:  # a job's only log goes on where Lepton itself starts the job again
         return None
@@ -143,7 +143,7 @@ def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: in
         return None
     alone = bool(replica) or int(handle.get("nodes") or 1) == 1
     content, total = _counted(taken, cursor.total) if alone else (b"".join(map(_encoded, taken)), 0)
-    return Piece(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
+    return LogChunk(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
 
 
 def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, handle: Handle) -> Iterator[Line | None]:

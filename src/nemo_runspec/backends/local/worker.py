@@ -18,7 +18,7 @@ from nemo_runspec.jobs.process import is_alive, process_of
 from nemo_runspec.jobs.record import JobRecord, Launcher
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.supervise.worker import Say, Seen
+from nemo_runspec.supervise.worker import Say, WorkerStatus
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
@@ -41,15 +41,15 @@ class LocalWorker:
         process = processes.start(plan.job_dir, render(plan).command, environment, _working_directory(plan))
         return LocalWork(plan.job_dir, process)
 
-    def look(self, record: JobRecord, folder: Path) -> Seen:
+    def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """Running while one of the job's processes is, else lost."""
         script = record.process
         if script is not None and is_alive(script):
-            return Seen("running", f"nemotron itself was killed; process {script.pid} still runs")
+            return WorkerStatus("running", f"nemotron itself was killed; process {script.pid} still runs")
         left = processes.members(str(folder), 0)
         if left:
-            return Seen("running", f"nemotron itself was killed; {len(left)} of the job's processes still run")
-        return Seen("lost", "nemotron was killed, and the job left no exit marker")
+            return WorkerStatus("running", f"nemotron itself was killed; {len(left)} of the job's processes still run")
+        return WorkerStatus("lost", "nemotron was killed, and the job left no exit marker")
 
     def end(self, record: JobRecord, folder: Path, grace: float) -> str:
         """TERM to the job script, or to all where it is gone; KILL after `grace` seconds. Raises `UserError`."""

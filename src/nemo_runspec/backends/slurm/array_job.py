@@ -21,13 +21,13 @@ from nemo_runspec.backends.slurm.cluster.submit import Job, submit
 from nemo_runspec.backends.slurm.mounts import send_mounts
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.render import submit_words
-from nemo_runspec.backends.slurm.seen import slurm_of
+from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import JobArray
 from nemo_runspec.remote.provider import Handle, Parts, Say
-from nemo_runspec.supervise.layout import job_files
+from nemo_runspec.submission.layout import job_files
 from nemo_runspec.transport.base import Host
 
 _SECONDS = 60.0
@@ -43,7 +43,7 @@ class SlurmArray(JobArray):
 
     def __init__(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> None:
         self.array = make_array(name, plans, parallel=parallel, ends_all=ends_all)
-        self.host = host_of(SlurmProvider().place(self.array.plan))
+        self.host = host_of(SlurmProvider().make_handle(self.array.plan))
         self._comparison = Comparison(self.array.plan)
         self._made: dict[int, dict[str, str]] = {}
 
@@ -79,7 +79,7 @@ class SlurmArray(JobArray):
 
     def handles(self) -> list[Handle]:
         """How each is found, as far as it is known now."""
-        place, whole = SlurmProvider().place, self.array.plan
+        place, whole = SlurmProvider().make_handle, self.array.plan
         own = {"name": job_name(whole), "array": whole.job_dir, "slurm": self._found.cluster.slurm}
         return [{**place(plan), **own, "task": task} for task, plan in enumerate(self.array.members)]
 
@@ -119,7 +119,7 @@ class SlurmArray(JobArray):
 
     def remove(self) -> None:
         """Removes the array's directory. Raises `UserError` where it cannot."""
-        SlurmProvider().remove({**SlurmProvider().place(self.array.plan)})
+        SlurmProvider().delete_files({**SlurmProvider().make_handle(self.array.plan)})
 
     def _own(self, task: int) -> dict[str, str]:
         if task not in self._made:

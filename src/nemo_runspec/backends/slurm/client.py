@@ -23,8 +23,8 @@ from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import SubmitsArrays
-from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Rest, Say, Seen
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.remote.provider import Handle, JobStatus, LogChunk, Parts, Prepared, Results, Say
+from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
 
@@ -49,8 +49,8 @@ class SlurmProvider(SubmitsArrays):
         """As `Provider.check`."""
         host_of(connection_of(plan.target))
 
-    def place(self, plan: Plan) -> Handle:
-        """As `Provider.place`. `job_dir` may begin with the hole `HOME`."""
+    def make_handle(self, plan: Plan) -> Handle:
+        """As `Provider.make_handle`. `job_dir` may begin with the hole `HOME`."""
         outputs = {a.name: a.path for a in plan.produces if a.path}
         many = {"tasks": array_size(plan.target.array), **_versions(plan)} if plan.target.array is not None else {}
         return {
@@ -72,7 +72,7 @@ class SlurmProvider(SubmitsArrays):
         from nemo_runspec.backends.slurm.mounts import send_mounts
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
-        from nemo_runspec.supervise.layout import job_files
+        from nemo_runspec.submission.layout import job_files
 
         comparison = Comparison(submission.plan)
         host, archive = host_of(connection_of(submission.plan.target)), parts.archive
@@ -93,7 +93,7 @@ class SlurmProvider(SubmitsArrays):
         cargo = Cargo(texts, parts.contents, submission.secrets, archive, digest, store)
         stage(host, plan.job_dir, cargo, found)
         send_mounts(host, plan.job_dir, parts.mounts, say)
-        handle = {**self.place(plan), "slurm": found.cluster.slurm}
+        handle = {**self.make_handle(plan), "slurm": found.cluster.slurm}
         return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
@@ -104,14 +104,14 @@ class SlurmProvider(SubmitsArrays):
         submitted = submit(host_of(prepared.handle), _job_of(prepared.handle, plan), say)
         return {**prepared.handle, "id": submitted.id}
 
-    def shape_of(self, plan: Plan) -> str | None:
-        """As `SubmitsArrays.shape_of`."""
+    def array_key(self, plan: Plan) -> str | None:
+        """As `SubmitsArrays.array_key`."""
         from nemo_runspec.backends.slurm.array import shape_of
 
         return shape_of(plan)
 
-    def group(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> SlurmArray:
-        """As `SubmitsArrays.group`: a job array."""
+    def make_array(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> SlurmArray:
+        """As `SubmitsArrays.make_array`: a job array."""
         from nemo_runspec.backends.slurm.array_job import SlurmArray
 
         return SlurmArray(name, plans, parallel=parallel, ends_all=ends_all)
@@ -124,13 +124,13 @@ class SlurmProvider(SubmitsArrays):
 
         return make_array(name, plans, parallel=parallel, ends_all=ends_all).renderings
 
-    def host_of(self, handle: Handle) -> str:
-        """As `Provider.host_of`. Jobs of two clusters that one alias has led to may have the same id."""
+    def endpoint(self, handle: Handle) -> str:
+        """As `Provider.endpoint`. Jobs of two clusters that one alias has led to may have the same id."""
         return "|".join(str(handle.get(key) or "") for key in (*_CONNECTION, "slurm"))
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
-        """As `Provider.look`. One round trip for all that have an id, one for each that has none."""
-        from nemo_runspec.backends.slurm.seen import look
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+        """As `Provider.status`. One round trip for all that have an id, one for each that has none."""
+        from nemo_runspec.backends.slurm.status import look
 
         return look(host_of(handles[0]), handles, places=places) if handles else []
 
@@ -138,7 +138,7 @@ class SlurmProvider(SubmitsArrays):
         """As `Provider.stop`. One round trip, one more where there are tasks of arrays."""
         from nemo_runspec.backends.slurm.array_job import stop
         from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
-        from nemo_runspec.backends.slurm.seen import asked
+        from nemo_runspec.backends.slurm.status import asked
 
         alone = [handle for handle in handles if not handle.get("array")]
         tasks = [handle for handle in handles if handle.get("array")]
@@ -147,10 +147,10 @@ class SlurmProvider(SubmitsArrays):
         if tasks:
             stop(host_of(tasks[0]), tasks, by, hard=hard)
 
-    def tail(
+    def read_log(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[Piece]:
-        """As `Provider.tail`. One round trip."""
+    ) -> Sequence[LogChunk]:
+        """As `Provider.read_log`. One round trip."""
         from nemo_runspec.backends.slurm.cluster.logs import batch_log, tail_many, task_logs
 
         if not handle.get("id"):
@@ -162,32 +162,36 @@ class SlurmProvider(SubmitsArrays):
         # The first two come at a node's end and at an attempt's: then Slurm is worth being asked, and hardly before.
         patterns = [batch_log(*words)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*words)]
         return [
-            Piece(each.path, each.start, each.content, each.end < each.size, silent=each.path.startswith(f"{status}/"))
+            LogChunk(
+                each.path, each.start, each.content, each.end < each.size, silent=each.path.startswith(f"{status}/")
+            )
             for each in tail_many(host_of(handle), patterns, offsets, limit=limit)
         ]
 
-    def metrics(self, handles: Sequence[Handle], sizes: Sequence[int], limit: int) -> Sequence[tuple[int, Piece]]:
-        """As `SubmitsArrays.metrics`. One round trip."""
+    def read_metrics(
+        self, handles: Sequence[Handle], sizes: Sequence[int], limit: int
+    ) -> Sequence[tuple[int, LogChunk]]:
+        """As `SubmitsArrays.read_metrics`. One round trip."""
         from nemo_runspec.backends.slurm.cluster.logs import tail_many
 
         numbers = {f"{handle['job_dir']}/metrics.jsonl": number for number, handle in enumerate(handles)}
         offsets = dict(zip(numbers, sizes, strict=True))
         pieces = tail_many(host_of(handles[0]), numbers, offsets, limit=limit) if handles else []
         return [
-            (numbers[piece.path], Piece(piece.path, piece.start, piece.content, more=piece.end < piece.size))
+            (numbers[piece.path], LogChunk(piece.path, piece.start, piece.content, more=piece.end < piece.size))
             for piece in pieces
         ]
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
-        """As `Provider.rest`. One round trip."""
-        from nemo_runspec.backends.slurm.rest import rest
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
+        """As `Provider.collect`. One round trip."""
+        from nemo_runspec.backends.slurm.collect import rest
 
         return rest(host_of(handles[0]), handles, seen) if handles else []
 
-    def remove(self, handle: Handle) -> None:
-        """As `Provider.remove`."""
+    def delete_files(self, handle: Handle) -> None:
+        """As `Provider.delete_files`."""
         if handle.get("array"):
-            self.remove_all([handle])
+            self.delete_all_files([handle])
             return
         folder = str(handle["job_dir"])
         if "/jobs/" not in folder or ".." in folder:
@@ -197,8 +201,8 @@ class SlurmProvider(SubmitsArrays):
         if done.code:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
 
-    def remove_all(self, handles: Sequence[Handle]) -> None:
-        """As `SubmitsArrays.remove_all`. One round trip."""
+    def delete_all_files(self, handles: Sequence[Handle]) -> None:
+        """As `SubmitsArrays.delete_all_files`. One round trip."""
         from nemo_runspec.backends.slurm.array_job import remove
 
         if handles:

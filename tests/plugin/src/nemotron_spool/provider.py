@@ -15,8 +15,8 @@ from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.processes import started
 from nemo_runspec.remote import shared
-from nemo_runspec.remote.provider import Handle, Parts, Piece, Prepared, Provider, Rest, Say, Seen
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.remote.provider import Handle, JobStatus, LogChunk, Parts, Prepared, Provider, Results, Say
+from nemo_runspec.submission.request import Submission
 
 # Whoever makes the folder starts the job: however often this runs, and whoever is killed, that is once.
 START = """\
@@ -33,8 +33,8 @@ KNOWN = ("PATH", "HOME", "LANG", "USER")
 class SpoolProvider(Provider):
     """The spool. A job's handle is its directory, and how many nodes it has."""
 
-    def place(self, plan: Plan) -> Handle:
-        """As `Provider.place`."""
+    def make_handle(self, plan: Plan) -> Handle:
+        """As `Provider.make_handle`."""
         outputs = {artifact.name: artifact.path for artifact in plan.produces if artifact.path}
         return {"name": plan.name, "root": plan.job_dir, "nodes": plan.resources.nodes, "outputs": outputs}
 
@@ -44,7 +44,7 @@ class SpoolProvider(Provider):
 
         plan, rendering = submission.plan, render(submission.plan)
         shared.fill(Path(plan.job_dir), plan, parts, rendering, submission.secrets)
-        return Prepared(self.place(plan), rendering, plan, (shlex.join(rendering.command),))
+        return Prepared(self.make_handle(plan), rendering, plan, (shlex.join(rendering.command),))
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
         """As `Provider.submit`."""
@@ -54,19 +54,19 @@ class SpoolProvider(Provider):
         subprocess.run(start, cwd=root, env=known, start_new_session=True, check=True, stderr=subprocess.DEVNULL)
         return {**prepared.handle, "id": prepared.handle["name"]}
 
-    def look(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[Seen]:
-        """As `Provider.look`."""
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+        """As `Provider.status`."""
         return [self._look(Path(handle["root"]), handle["nodes"]) for handle in handles]
 
-    def _look(self, root: Path, nodes: int) -> Seen:
+    def _look(self, root: Path, nodes: int) -> JobStatus:
         if not (root / ".started" / "all").exists():
-            return Seen("unknown", "it was not submitted", gone=not (root / ".started").exists())
+            return JobStatus("unknown", "it was not submitted", gone=not (root / ".started").exists())
         running = [node for node in range(nodes) if self._process(root, node)]  # before the markers, which come first
         stopped = (root / ".stopped").exists()
         found = shared.ended(root, nodes, stopped=stopped)
         if found or running:
-            return found or Seen("running", facts={"id": root.name, "nodes": f"{len(running)} of {nodes}"})
-        return Seen("cancelled" if stopped else "failed", "its processes are gone without a word", exit_code=137)
+            return found or JobStatus("running", facts={"id": root.name, "nodes": f"{len(running)} of {nodes}"})
+        return JobStatus("cancelled" if stopped else "failed", "its processes are gone without a word", exit_code=137)
 
     def _process(self, root: Path, node: int) -> int | None:
         with suppress(OSError, ValueError):
@@ -84,16 +84,16 @@ class SpoolProvider(Provider):
                 with suppress(ProcessLookupError):
                     kill_all(str(root), pid) if hard else os.kill(pid, signal.SIGTERM)
 
-    def tail(
+    def read_log(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[Piece]:
-        """As `Provider.tail`."""
+    ) -> Sequence[LogChunk]:
+        """As `Provider.read_log`."""
         return [] if platform else list(shared.log_chunks(Path(handle["root"]), offsets, limit))
 
-    def rest(self, handles: Sequence[Handle], seen: Sequence[Seen]) -> Sequence[Rest]:
-        """As `Provider.rest`."""
+    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
+        """As `Provider.collect`."""
         return [shared.results(Path(handle["root"]), handle["outputs"]) for handle in handles]
 
-    def remove(self, handle: Handle) -> None:
-        """As `Provider.remove`."""
+    def delete_files(self, handle: Handle) -> None:
+        """As `Provider.delete_files`."""
         shutil.rmtree(handle["root"], ignore_errors=True)

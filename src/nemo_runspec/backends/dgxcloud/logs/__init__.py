@@ -10,51 +10,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.history import never_ran
-from nemo_runspec.backends.dgxcloud.logs import claim, kube, notice, saved
-from nemo_runspec.backends.dgxcloud.seen import is_over_now, state_now
+from nemo_runspec.backends.dgxcloud.logs import kube, pvc, s3_copy, unavailable
+from nemo_runspec.backends.dgxcloud.status import is_over_now, state_now
+from nemo_runspec.backends.dgxcloud.timeline import never_ran
 from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.provider import Handle, LogChunk
 from nemo_runspec.transport.base import Unreachable
 
 _RAN: dict[str, bool] = {}
 """Whether jobs that are over have ever run, by their workloads' ids, as far as this process has asked."""
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> Sequence[Piece]:
+def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> Sequence[LogChunk]:
     """What is new in the logs of a job's nodes; where they cannot be read, a line that says why, once.
 
     Args:
-        offsets: by `Piece.path`. `limit`: bytes in all.
+        offsets: by `LogChunk.path`. `limit`: bytes in all.
 
     Raises:
         UserError: run:ai does not answer, or refuses.
     """
-    if claim.seen_from_here(handle):
-        new = claim.tail(handle, offsets, limit)
+    if pvc.seen_from_here(handle):
+        new = pvc.tail(handle, offsets, limit)
         empty = not new and not offsets and is_over_now(api, handle)
-        return notice.nothing_there(handle) if empty else new
+        return unavailable.nothing_there(handle) if empty else new
     found, trouble = _of_pods(api, handle, offsets, limit)
     if found is not None:
         return found
     if kube.is_whole(handle, offsets):
         return []
     if _never_ran(api, handle, offsets):
-        return notice.never_ran(handle, offsets)
-    copied = saved.tail(api, handle, offsets, limit)
+        return unavailable.never_ran(handle, offsets)
+    copied = s3_copy.tail(api, handle, offsets, limit)
     if copied is not None:
         return copied
     why = "; ".join(filter(None, (_closed(handle), trouble)))
-    if not why and not offsets.get(notice.PATH) and kube.begun(handle, offsets):
-        return notice.broken_off(handle)
-    return notice.tail(handle, offsets, why)
+    if not why and not offsets.get(unavailable.PATH) and kube.begun(handle, offsets):
+        return unavailable.broken_off(handle)
+    return unavailable.tail(handle, offsets, why)
 
 
 def _never_ran(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> bool:
     """Whether a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
     id = str(handle["id"])
-    if offsets.get(notice.PATH) and not handle.get("logs_url"):
+    if offsets.get(unavailable.PATH) and not handle.get("logs_url"):
         return False
     if id not in _RAN and is_over_now(api, handle):
         stopped = state_now(api, handle) == "cancelled"
@@ -63,20 +63,20 @@ def _never_ran(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> boo
 
 
 def _closed(handle: Handle) -> str:
-    place = claim.closed(handle)
+    place = pvc.closed(handle)
     return f"{place} may not be read by this user (the job's pods run as another one)" if place else ""
 
 
 def last_words(api: RunaiApi, handle: Handle) -> bytes:
     """The end of the logs of a job's nodes, end markers included; empty where there is no quick way to them."""
-    if claim.seen_from_here(handle):
-        return claim.last_words(handle)
+    if pvc.seen_from_here(handle):
+        return pvc.last_words(handle)
     return kube.last_words(api, handle) if api.kube is not None else b""
 
 
 def _of_pods(
     api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int
-) -> tuple[Sequence[Piece] | None, str]:
+) -> tuple[Sequence[LogChunk] | None, str]:
     """What is new in the pods' logs, None where they cannot be read from there, and why.
 
     A cluster that is out of reach, or shows nobody its logs, keeps nobody from seeing how the job ends.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, namespace_of, pods_of, rank_of
-from nemo_runspec.backends.dgxcloud.seen import is_over_now, workload_name
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.backends.dgxcloud.status import is_over_now, workload_name
+from nemo_runspec.remote.provider import Handle, LogChunk
 from nemo_runspec.transport.web import Refused
 
 _LEAST, _MOST = 64 << 10, 64 << 20
@@ -80,12 +80,12 @@ class Cursor:
         return Cursor(last, same, self.total + len(lines), ended, before)
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece] | None:
+def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk] | None:
     """New lines of each pod; None where the cluster has no log of any of them, as they are gone or never started."""
     pods = pods_of(api, str(handle["id"]))
     if not pods:
         return None if is_over_now(api, handle) else []
-    found: list[Piece] = []
+    found: list[LogChunk] = []
     known = False
     for pod in pods:
         piece = _new(api, handle, pod, offsets.get(pod.name, 0), max(_LEAST, limit // len(pods)))
@@ -122,7 +122,7 @@ def _is_pod(path: str, name: str) -> bool:
     return path.startswith(f"{name}-")
 
 
-def _new(api: RunaiApi, handle: Handle, pod: Pod, offset: int, room: int) -> Piece | None:
+def _new(api: RunaiApi, handle: Handle, pod: Pod, offset: int, room: int) -> LogChunk | None:
     """What is new of one pod; None where the cluster has no log of it."""
     cursor = Cursor.read(offset)
     while True:
@@ -133,7 +133,7 @@ def _new(api: RunaiApi, handle: Handle, pod: Pod, offset: int, room: int) -> Pie
         lines = [line for line in _lines(body, whole=not cut and pod.phase in _OVER)]
         new = _after(lines, cursor)
         if new or not cut or room >= _MOST:
-            return Piece(pod.name, offset, _said(new, cursor), cut, next=cursor.moved(new).number)
+            return LogChunk(pod.name, offset, _said(new, cursor), cut, next=cursor.moved(new).number)
         room *= 4  # all of it was taken before: one second holds more than that
 
 

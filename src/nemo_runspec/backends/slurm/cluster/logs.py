@@ -27,7 +27,7 @@ _END = f"{SECTION}end\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FileChunk:
     """New bytes of a file.
 
     Args:
@@ -72,7 +72,7 @@ def tail_many(
     *,
     limit: int = LIMIT,
     marks: Mapping[str, str] | None = None,
-) -> list[Piece]:
+) -> list[FileChunk]:
     """What is new in the files that match, in the order of the patterns, then of their names. One round trip.
 
     Args:
@@ -91,10 +91,10 @@ def tail_many(
     )
     data = "".join(f"{pattern}\n" for pattern in patterns) + "\n" + lines
     done = host.run(f"{PRELUDE}\nlimit={limit}\n{_program()}", data=data.encode(), timeout=_TIMEOUT)
-    return _pieces(host, done.out)
+    return _chunks(host, done.out)
 
 
-def _pieces(host: Host, out: bytes) -> list[Piece]:
+def _chunks(host: Host, out: bytes) -> list[FileChunk]:
     """A file that shrinks while it is read gives fewer bytes than announced: then the frame does not close."""
     at, found = max(out.find(SECTION.encode()), 0), []
     while not out.startswith(_END, at):
@@ -106,7 +106,7 @@ def _pieces(host: Host, out: bytes) -> list[Piece]:
         if min(size, start, length) < 0:
             raise _not_whole(host)
         at = begin + length
-        found.append(Piece(fields[3], start, size, out[begin:at]))
+        found.append(FileChunk(fields[3], start, size, out[begin:at]))
     return found
 
 

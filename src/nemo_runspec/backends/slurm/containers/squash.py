@@ -65,7 +65,7 @@ def exists(plan: Plan, path: str) -> bool:
     from nemo_runspec.backends.slurm.client import SlurmProvider, host_of
     from nemo_runspec.transport.files import have
 
-    return bool(have(host_of(SlurmProvider().place(plan)), [readable(path)]))
+    return bool(have(host_of(SlurmProvider().make_handle(plan)), [readable(path)]))
 
 
 def readable(path: str) -> str:

@@ -16,7 +16,7 @@ _SIGNS = (
     (" gave up: too many keys", "login"),
     ("ssh cannot read its settings", "host"),
 )
-"""Words of `transport.refusals`, and the step that failed; what none of them is in never got as far as the host."""
+"""Words of `transport.ssh_errors`, and the step that failed; what none of them is in never got as far as the host."""
 
 
 def reached(host: Host, *, ssh: bool) -> Iterator[Check]:

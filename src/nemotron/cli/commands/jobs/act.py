@@ -84,7 +84,7 @@ def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
 
 def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) -> int:
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.request import CancelRequest
+    from nemo_runspec.jobs.cancel_request import CancelRequest
     from nemo_runspec.jobs.select import duration_of
     from nemo_runspec.sweeps.control import stop, wait_for_end
     from nemo_runspec.sweeps.overview import Overview
@@ -114,7 +114,7 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
 
 def _with_makers(store: JobStore, records: list[JobRecord]) -> list[JobRecord]:
     """The jobs, and those that only make inputs for them. Jobs that read what they make are named: they never start."""
-    from nemo_runspec.remote.making import only_for, waits_for
+    from nemo_runspec.remote.input_jobs import only_for, waits_for
 
     makers = only_for(store, records)
     for maker in makers:
@@ -219,7 +219,7 @@ def _cancel_remote(
     store: JobStore, records: Sequence[JobRecord], grace: float, by: str
 ) -> dict[str, JobRecord | UserError]:
     """Jobs of other machines, those of one machine together."""
-    from nemo_runspec.remote.control import cancel as end
+    from nemo_runspec.remote.cancel import cancel as end
 
     try:
         return {record.name: record for record in end(store, records, grace=grace, say=say, by=by)}

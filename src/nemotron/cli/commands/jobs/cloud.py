@@ -16,7 +16,7 @@ from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.remote.provider import Event, Provider, Replica, Seen
+    from nemo_runspec.remote.provider import Event, JobStatus, Provider, Replica
 
 _EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
 _REPLICAS = ("NODE RANK", "STATE", "MACHINE", "CPUS", "MEMORY", "REPLICA", "REMARK")
@@ -124,7 +124,7 @@ def _incapable(record: JobRecord, errand: str) -> UserError:
     )
 
 
-def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
+def _fresh(record: JobRecord, seen: JobStatus | None) -> Mapping[str, Any]:
     """What the platform makes of a job now; empty where it cannot tell, or nothing is wrong."""
     from nemo_runspec.remote.capabilities import Diagnoses
 
@@ -133,7 +133,7 @@ def _fresh(record: JobRecord, seen: Seen | None) -> Mapping[str, Any]:
     provider = _provider(record)
     if not isinstance(provider, Diagnoses):
         return {}
-    found = provider.diagnose(record.handle, seen or provider.look([record.handle])[0])
+    found = provider.diagnose(record.handle, seen or provider.status([record.handle])[0])
     return asdict(found) if found else {}
 
 
@@ -146,7 +146,7 @@ def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
     return {} if said is None else {key: getattr(said, key) for key in _VERDICT}
 
 
-def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: Seen | None) -> dict[str, Any]:
+def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: JobStatus | None) -> dict[str, Any]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
     told = {key: str(verdict.get(key) or "") for key in _VERDICT}
     theirs = {key: value for key, value in platform_of(verdict).items() if key != "name"}
@@ -168,7 +168,7 @@ def _headline(record: JobRecord) -> str:
     return f"{record.name}: {coloured(record.state, record.state)}{rest}"
 
 
-def _nothing(record: JobRecord, seen: Seen | None) -> str:
+def _nothing(record: JobRecord, seen: JobStatus | None) -> str:
     facts = {**record.facts, **(seen.facts if seen else {})}
     if record.over and record.state != "succeeded":
         return f"nothing more is known; the end of its log: nemotron jobs logs --tail 50 {record.name}"
@@ -212,7 +212,7 @@ def after_deletion(
     store: JobStore, records: Sequence[JobRecord], deleted: Mapping[str, Sequence[str]]
 ) -> list[JobRecord]:
     """The records, those of jobs that were deleted before they were over once they are."""
-    from nemo_runspec.remote.control import until_over
+    from nemo_runspec.remote.cancel import until_over
 
     ending = [record for record in records if not record.over and deleted.get(record.name)]
     now = {record.name: record for record in until_over(store, ending)}
@@ -238,7 +238,7 @@ def _forget(store: JobStore, record: JobRecord) -> tuple[list[str], bool]:
     """What was deleted, in words, and whether that is all."""
     from nemo_runspec.remote.absence import DELETED
     from nemo_runspec.remote.capabilities import KeepsJobs
-    from nemo_runspec.remote.mirror import fetch_all
+    from nemo_runspec.remote.log_mirror import fetch_all
 
     provider = _provider(record)
     assert isinstance(provider, KeepsJobs), "asked for of such platforms alone"
@@ -246,7 +246,7 @@ def _forget(store: JobStore, record: JobRecord) -> tuple[list[str], bool]:
     try:
         fetch_all(provider, record.handle, store.folder(record.name))
         for handle in _attempts(record):
-            gone = provider.forget(handle)
+            gone = provider.delete_remote(handle)
             lines += gone
         if gone:  # the last attempt's: that it is not there is no doubt then
             store.note(record, handle={DELETED: True})

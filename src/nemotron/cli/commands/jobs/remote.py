@@ -11,14 +11,14 @@ from nemotron.cli.commands.jobs.say import say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.remote.provider import Seen
+    from nemo_runspec.remote.provider import JobStatus
 
 
 def ssh(job: str, node: str | None) -> int:
     """Opens a shell beside a running job; does not come back."""
     from nemo_runspec.backends import get_backend
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.remote.nodes import require_node
+    from nemo_runspec.remote.hostlist import require_node
     from nemo_runspec.remote.refresh import is_remote, refresh
     from nemo_runspec.sweeps.overview import find_job
 
@@ -44,7 +44,7 @@ def ssh(job: str, node: str | None) -> int:
 def fetch_log(store: JobStore, record: JobRecord) -> JobRecord:
     """Fetches what is new of a job's log; what cannot be fetched is said, and what is here already is shown."""
     from nemo_runspec.backends import get_backend
-    from nemo_runspec.remote.mirror import Mirror
+    from nemo_runspec.remote.log_mirror import Mirror
     from nemo_runspec.remote.refresh import refresh
 
     mirror = Mirror(get_backend(record.executor).load_provider(), record.handle, store.folder(record.name))
@@ -63,11 +63,11 @@ def fetch_log(store: JobStore, record: JobRecord) -> JobRecord:
 def platform_log(record: JobRecord, write: Callable[[bytes], object]) -> None:
     """Writes what the platform has written about a job. Raises `UserError` where it cannot be asked."""
     from nemo_runspec.backends import get_backend
-    from nemo_runspec.remote.mirror import LIMIT
+    from nemo_runspec.remote.log_mirror import LIMIT
 
     provider, offsets, more = get_backend(record.executor).load_provider(), dict[str, int](), True
     while more:
-        pieces = provider.tail(record.handle, offsets, LIMIT, platform=True)
+        pieces = provider.read_log(record.handle, offsets, LIMIT, platform=True)
         for piece in pieces:
             write(piece.content)
             offsets[piece.path] = piece.end
@@ -87,7 +87,7 @@ class _Quiet:
     def __init__(self) -> None:
         self._state = self._trouble = self._overdue = ""
 
-    def seen(self, record: JobRecord, seen: Seen) -> None:
+    def seen(self, record: JobRecord, seen: JobStatus) -> None:
         """A job that waits has no log; one that waits for too long may never have one."""
         if record.state != self._state and record.state in ("queued", "starting"):
             say(f"{record.name} is {record.state}; its log will be shown once there is one")

@@ -168,7 +168,7 @@ def _cleared(store: JobStore, names: Sequence[str]) -> set[str]:
 def _remove(store: JobStore, name: str, force: bool, cleared: Collection[str]) -> None:
     """Removes a job, what is left of it elsewhere, and the repositories that were checked out for it alone."""
     from nemo_runspec.packaging.mounts import remove_checkouts
-    from nemo_runspec.supervise.pinned import read_mounts
+    from nemo_runspec.submission.mount_commits import read_mounts
 
     def check(record: JobRecord | Unreadable) -> None:
         _refuse(record, force)

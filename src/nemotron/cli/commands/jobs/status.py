@@ -15,7 +15,7 @@ from nemotron.cli.commands.jobs.say import said_when_slow, say
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
     from nemo_runspec.jobs.index import Entry
-    from nemo_runspec.remote.provider import Seen
+    from nemo_runspec.remote.provider import JobStatus
     from nemo_runspec.remote.refresh import Trouble
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
@@ -48,7 +48,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
     Returns: `NOT_ASKED` where nobody could be asked about any of them.
     """
     from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.asked import known_since
+    from nemo_runspec.jobs.last_poll import known_since
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
@@ -104,7 +104,7 @@ def _is_in_doubt(entry: Entry) -> bool:
     return (datetime.now(timezone.utc) - datetime.fromisoformat(entry.changed)).total_seconds() < _ASKED_FOR
 
 
-def _row(record: JobRecord, seen: Seen | None, stale: Stale | None) -> tuple[str, ...]:
+def _row(record: JobRecord, seen: JobStatus | None, stale: Stale | None) -> tuple[str, ...]:
     facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
     told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts), _unknown(record, facts))

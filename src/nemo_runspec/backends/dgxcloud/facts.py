@@ -10,12 +10,12 @@ from typing import Any
 from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.cloud.diagnosis.asking import Asking
-from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.reading import table as table
 from nemo_runspec.transport.reading import text, whole
 
 KEY = "nemotron: evidence"
-"""Where `Seen.detail`, which is run:ai's own row, holds what was asked already."""
+"""Where `JobStatus.detail`, which is run:ai's own row, holds what was asked already."""
 
 _DIGITS = 10
 """Of an exit code: Windows' have so many, nobody's have more."""
@@ -37,7 +37,7 @@ class Evidence:
     unasked: tuple[str, ...] = ()
 
 
-def gather(api: RunaiApi, handle: Handle, seen: Seen) -> Evidence:
+def gather(api: RunaiApi, handle: Handle, seen: JobStatus) -> Evidence:
     """What there is, as it was asked before, else now: at most four requests, any of which may fail."""
     detail = seen.detail if isinstance(seen.detail, dict) else {}
     known = detail.get(KEY)

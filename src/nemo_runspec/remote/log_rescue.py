@@ -11,7 +11,7 @@ from contextlib import suppress
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.remote.capabilities import KeepsJobs
-from nemo_runspec.remote.mirror import Mirror
+from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.provider import Provider
 
 ProviderOf = Callable[[JobRecord], Provider]

@@ -24,7 +24,7 @@ from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_begun, is
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.cloud.pod.marker import read_ends
-from nemo_runspec.remote.provider import Handle, Replica, Seen
+from nemo_runspec.remote.provider import Handle, JobStatus, Replica
 from nemo_runspec.transport.web import Malformed
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class Told:
     unread: str = ""
 
 
-def look(api: LeptonApi, handles: Sequence[Handle]) -> list[Seen]:
+def look(api: LeptonApi, handles: Sequence[Handle]) -> list[JobStatus]:
     """How jobs are, in the order of the handles: a request for each of a few, pages of the list for many.
 
-    One without an id is looked for by its name, and `Seen.gone` where there is no such job. One that neither the list
-    nor its id leads to is `Seen.absent`; one of which the answer makes no sense is `unknown`.
+    One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither the
+    list nor its id leads to is `JobStatus.absent`; one of which the answer makes no sense is `unknown`.
 
     Raises:
         UserError: Lepton does not answer, or refuses.
@@ -148,13 +148,13 @@ def _known(handle: Handle, job: Mapping[str, Any]) -> Handle:
     return {**handle, "id": id_of(job), **({"since": since} if since else {})}
 
 
-def _missing(handle: Handle, odd: str) -> Seen:
+def _missing(handle: Handle, odd: str) -> JobStatus:
     """A job that is not there, or of which it is not known, `odd`, whether it is."""
     if not handle.get("id"):
-        return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+        return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     facts = _facts(handle, "", ())
     why = f"Lepton has no job {handle['id']} any more: somebody deleted it, or its ttl is over"
-    return Seen("unknown", odd or why, facts=facts, absent=not odd)
+    return JobStatus("unknown", odd or why, facts=facts, absent=not odd)
 
 
 def _pods(api: LeptonApi, aside: Aside, handle: Handle) -> list[Replica]:
@@ -162,7 +162,7 @@ def _pods(api: LeptonApi, aside: Aside, handle: Handle) -> list[Replica]:
     return aside.listed(_PODS, replicas_of, api, str(handle["id"]))
 
 
-def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> Seen:
+def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> JobStatus:
     """Without its pods nobody knows what a job that starts waits for: no phase is told then; the last one counts."""
     meaning = meaning_of(job)
     replicas = _pods(api, aside, handle) if closely else []
@@ -180,7 +180,7 @@ def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any],
     ready = section(job, "status").get("ready")
     if isinstance(ready, int) and not isinstance(ready, bool):
         facts["replicas"] = f"{ready} of {int(handle.get('nodes') or 1)} ready"
-    return Seen(meaning.state, facts.get("waiting") or meaning.reason, facts=facts)
+    return JobStatus(meaning.state, facts.get("waiting") or meaning.reason, facts=facts)
 
 
 def _facts(handle: Handle, word: str, replicas: Sequence[Replica]) -> dict[str, Any]:
@@ -253,13 +253,13 @@ def _is_worth_waiting(api: LeptonApi, aside: Aside, handle: Handle, told: Told) 
     return not missing <= gone
 
 
-def _over(api: LeptonApi, aside: Aside, handle: Handle, told: Told, *, few: bool) -> Seen:
+def _over(api: LeptonApi, aside: Aside, handle: Handle, told: Told, *, few: bool) -> JobStatus:
     meaning = _by_ends(meaning_of(told.job), told, int(handle.get("nodes") or 1))
     replicas = _pods(api, aside, handle) if few or meaning.state == "failed" else []
     code, signal, reason = _how(handle, meaning, told, replicas)
     started = aside.of(_EVENTS, _began, api, str(handle["id"])) if few else None
     unread = {"unread": told.unread} if _is_unread(meaning, told, code) else {}
-    return Seen(
+    return JobStatus(
         meaning.state,
         reason,
         exit_code=code,

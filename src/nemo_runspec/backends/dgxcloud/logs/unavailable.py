@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping
 
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.provider import Handle, LogChunk
 
 PATH = "nemotron"
 
 
-def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[Piece]:
+def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[LogChunk]:
     """The words, unless they were said before.
 
     Args:
@@ -21,16 +21,16 @@ def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[
     return [said(PATH, words(handle, trouble))]
 
 
-def nothing_there(handle: Handle) -> list[Piece]:
+def nothing_there(handle: Handle) -> list[LogChunk]:
     """Of a job that is over and has left nothing where its log should be."""
     why = "its pods never came to their start, or run_dir_here is not the directory that they see as pvc_nemo_run_dir"
     return [said(PATH, (f"there is no log in {handle['here']}: {why}",))]
 
 
-def said(path: str, lines: Iterable[str]) -> Piece:
+def said(path: str, lines: Iterable[str]) -> LogChunk:
     """Lines of nemotron's own, as a piece that comes once; which ones they were is kept as its offset."""
     text = "".join(f"nemotron: {line}\n" for line in lines).encode()
-    return Piece(path, 0, text, next=zlib.crc32(text) or 1)
+    return LogChunk(path, 0, text, next=zlib.crc32(text) or 1)
 
 
 def words(handle: Handle, trouble: str = "") -> tuple[str, ...]:
@@ -49,12 +49,12 @@ def words(handle: Handle, trouble: str = "") -> tuple[str, ...]:
     )
 
 
-def broken_off(handle: Handle) -> list[Piece]:
+def broken_off(handle: Handle) -> list[LogChunk]:
     """Of a job whose pods went before their last lines were read."""
     return [said(PATH, (f"its pods are gone; what they wrote after that is in {handle['job_dir']}/logs on the claim",))]
 
 
-def never_ran(handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
+def never_ran(handle: Handle, offsets: Mapping[str, int]) -> list[LogChunk]:
     """Of a job, or of one attempt of it, that has written nothing anywhere."""
     attempt = int(handle.get("attempt") or 0)
     which = f"its attempt {attempt + 1}" if int(handle.get("attempts") or 1) > 1 else "it"

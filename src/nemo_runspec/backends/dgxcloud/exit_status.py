@@ -7,15 +7,15 @@ from dataclasses import replace
 from time import sleep as sleep_for
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.evidence import KEY, exit_code_in, exit_code_of, gather
-from nemo_runspec.backends.dgxcloud.logs import claim, last_words
+from nemo_runspec.backends.dgxcloud.facts import KEY, exit_code_in, exit_code_of, gather
+from nemo_runspec.backends.dgxcloud.logs import last_words, pvc
 from nemo_runspec.cloud.aside import SECONDS, Aside
 from nemo_runspec.cloud.pod.marker import End, read_ends, to_marker
-from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.script.markers import cause, decisive
 
 WORDS = "nemotron: last words"
-"""Where `Seen.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
+"""Where `JobStatus.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
 
 NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""
@@ -34,8 +34,8 @@ _LATE = 120.0
 
 
 def with_ends(
-    api: RunaiApi, handles: Sequence[Handle], seen: Sequence[Seen], sleep: Callable[[float], None] = sleep_for
-) -> list[Seen]:
+    api: RunaiApi, handles: Sequence[Handle], seen: Sequence[JobStatus], sleep: Callable[[float], None] = sleep_for
+) -> list[JobStatus]:
     """What was seen of jobs; of those that are over with the exit code and the cause that their own nodes give.
 
     All of them are waited for at once, and only those that have ended just now.
@@ -63,7 +63,7 @@ def with_ends(
     return found
 
 
-def _judged(api: RunaiApi, handle: Handle, seen: Seen, end: End | None, unread: str) -> Seen:
+def _judged(api: RunaiApi, handle: Handle, seen: JobStatus, end: End | None, unread: str) -> JobStatus:
     """What is known of a job's end. `unread`: why there may be more by a later look."""
     if end is not None:
         return _as_told(seen, end)
@@ -72,28 +72,28 @@ def _judged(api: RunaiApi, handle: Handle, seen: Seen, end: End | None, unread: 
     return replace(seen, facts={**seen.facts, "unread": unread}) if unread else seen
 
 
-def _keeping(seen: Seen, **more: object) -> Seen:
+def _keeping(seen: JobStatus, **more: object) -> JobStatus:
     return replace(seen, detail={**(seen.detail or {}), **more})
 
 
-def _enough(ends: Mapping[int, End], seen: Seen) -> bool:
+def _enough(ends: Mapping[int, End], seen: JobStatus) -> bool:
     """Whether the job's end is known: node 0 ends last where all is well, and any node's failure is the job's."""
     return any(end.exit_code for end in ends.values()) or (seen.state == "succeeded" and 0 in ends)
 
 
-def _expected(api: RunaiApi, handle: Handle, seen: Seen) -> bool:
+def _expected(api: RunaiApi, handle: Handle, seen: JobStatus) -> bool:
     """Whether last words may still come: there is a way to them, a pod that ran, and it has ended just now."""
     if seen.ended is None or api.web.time() - seen.ended > _LATE:
         return False
     ran = bool(seen.facts.get("nodes")) or seen.state == "succeeded"
-    return ran and (claim.seen_from_here(handle) or (api.kube is not None and not api.kube_refuses))
+    return ran and (pvc.seen_from_here(handle) or (api.kube is not None and not api.kube_refuses))
 
 
 def _of_attempt(ends: Mapping[int, End], attempt: int) -> dict[int, End]:
     return {node: end for node, end in ends.items() if end.attempt == attempt}
 
 
-def _as_told(seen: Seen, end: End) -> Seen:
+def _as_told(seen: JobStatus, end: End) -> JobStatus:
     """The nodes' own word counts: a workload that failed though its job did not, has a failure of the platform's."""
     marker = to_marker(end)
     if marker.exit_code == 0 and seen.state == "failed":
@@ -105,7 +105,7 @@ def _as_told(seen: Seen, end: End) -> Seen:
     )
 
 
-def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: Seen, unread: str) -> Seen:
+def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: JobStatus, unread: str) -> JobStatus:
     from nemo_runspec.backends.dgxcloud.diagnose import event_words, pod_words
     from nemo_runspec.cloud.diagnosis.meanings import says_killed_for_memory
 

@@ -21,9 +21,9 @@ from nemo_runspec.jobs.record import ABSENT
 from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, parse_looks
 from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.deadlines import timed_out
-from nemo_runspec.remote.doubt import id_in, look
-from nemo_runspec.remote.mirror import fetch_all
-from nemo_runspec.remote.provider import Diagnosis, Handle, Provider, Replica, Seen, changes
+from nemo_runspec.remote.log_mirror import fetch_all
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Provider, Replica, changes
+from nemo_runspec.remote.unconfirmed import id_in, look
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
@@ -37,7 +37,7 @@ AGAIN = "again"
 notes that it is `resumed`: it may have been sent."""
 
 
-def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: Seen) -> Found | None:
+def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> Found | None:
     """The job as it is once it was submitted again, None where it is over.
 
     Several processes may ask at once: one of them does it, and the others find it done.
@@ -96,7 +96,7 @@ def _alone(store: JobStore, record: JobRecord) -> Iterator[None]:
         yield
 
 
-def _is_left(record: JobRecord, seen: Seen) -> bool:
+def _is_left(record: JobRecord, seen: JobStatus) -> bool:
     """Whether a job has failed, by itself, and may run once more."""
     if "attempt" not in record.handle or seen.state != "failed" or seen.gone:
         return False
@@ -105,7 +105,9 @@ def _is_left(record: JobRecord, seen: Seen) -> bool:
     return _attempt(record) + 1 < int(record.handle.get("attempts") or 1)
 
 
-def _submit(store: JobStore, provider: Resubmits, record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> Found | None:
+def _submit(
+    store: JobStore, provider: Resubmits, record: JobRecord, seen: JobStatus, diagnosis: Diagnosis
+) -> Found | None:
     """Writes down that there will be one more attempt, and with what, before it is sent. Not where it was stopped
     while its log was fetched."""
     _keep_log(provider, record, store.folder(record.name))
@@ -124,7 +126,7 @@ def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | No
     """Submits the attempt that is written down, or finds it, if it was sent before."""
     avoid = record.handle[AGAIN]["avoid"]
     try:
-        found = provider.again(record.handle, Seen("failed"), avoid, store.folder(record.name))
+        found = provider.resubmit(record.handle, JobStatus("failed"), avoid, store.folder(record.name))
     except UserError as error:
         if error.transient:
             raise
@@ -138,7 +140,7 @@ def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Foun
 
     One that is not there may be hidden by a stray answer: it is `unknown` until that is believed.
     """
-    handle = {**provider.further(record.handle), "sent": record.handle[AGAIN]["sent"]}
+    handle = {**provider.next_attempt(record.handle), "sent": record.handle[AGAIN]["sent"]}
     [seen] = look(provider, [handle])
     if not seen.gone:
         return _begun(store, provider, record, {**handle, "id": id_in(seen)})
@@ -158,7 +160,7 @@ def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handl
     note, attempt, attempts = record.handle[AGAIN], _attempt(record) + 1, int(record.handle["attempts"])
     own = {AGAIN: None, "timed_out": None, "attempt": attempt, "tried": [*_tried(record), note["tried"]]}
     own |= {"avoid": note["avoid"]} if note["avoid"] else {}
-    left = {key: found.get(key) for key in record.handle if key not in provider.further(record.handle)}
+    left = {key: found.get(key) for key in record.handle if key not in provider.next_attempt(record.handle)}
     handle = {**left, **changes(record.handle, found), **own}
     for key in ("stopped_by", "sent"):
         handle.pop(key, None)
@@ -172,7 +174,7 @@ def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handl
         return error.record, None
     if now.handle.get("stopped_by"):
         provider.stop([now.handle], str(now.handle["stopped_by"]), hard=True)
-    return now, Seen("queued", facts=facts)
+    return now, JobStatus("queued", facts=facts)
 
 
 def _keep_log(provider: Resubmits, record: JobRecord, folder: Path) -> None:
@@ -181,7 +183,7 @@ def _keep_log(provider: Resubmits, record: JobRecord, folder: Path) -> None:
         fetch_all(provider, record.handle, folder)
 
 
-def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> Sequence[str]:
+def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> Sequence[str]:
     """Nodes that were at fault in any attempt, where the profile wants to do without them."""
     before = [str(node) for node in record.handle.get("avoid") or ()]
     if not record.handle.get("avoid_failed_nodes") or diagnosis.kind != "node":
@@ -200,7 +202,7 @@ def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: Seen, diagnosi
     return list(dict.fromkeys([*before, *(named or troubled or alone)]))
 
 
-def _told(record: JobRecord, seen: Seen, diagnosis: Diagnosis) -> dict[str, Any]:
+def _told(record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> dict[str, Any]:
     """What is kept of an attempt that failed."""
     nodes = seen.facts.get("nodes") or record.facts.get("nodes") or ""
     known = {key: record.handle.get(key) for key in ("id", "workload") if record.handle.get(key)}

@@ -14,7 +14,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout
-from nemo_runspec.supervise.submission import Again
+from nemo_runspec.submission.request import Again
 
 ARCHIVE = "code.tar.gz"
 """The code package in a job's folder: what a retry runs from."""

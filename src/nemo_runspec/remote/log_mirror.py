@@ -16,7 +16,7 @@ from nemo_runspec import paths
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.regular import open_regular, read_json
-from nemo_runspec.remote.provider import Handle, Piece, Provider
+from nemo_runspec.remote.provider import Handle, LogChunk, Provider
 
 LIMIT = 16 << 20
 """Bytes fetched at a time."""
@@ -63,7 +63,7 @@ class Mirror:
         paths.private_dir(self.log.parent)
         with locked(self.log.parent):
             before = self._read()
-            found = self.provider.tail(self.handle, before.offsets, limit)
+            found = self.provider.read_log(self.handle, before.offsets, limit)
             pieces = [piece for piece in found if not piece.silent]
             silent = {piece.path: piece.end for piece in found if piece.silent}
             self.stirred = bool(silent)
@@ -88,7 +88,7 @@ class Mirror:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()
 
-    def _append(self, before: _Fetched, pieces: Sequence[Piece], others: Mapping[str, int]) -> None:
+    def _append(self, before: _Fetched, pieces: Sequence[LogChunk], others: Mapping[str, int]) -> None:
         if not pieces and not others and self.log.exists():
             return
         descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -112,12 +112,12 @@ def fetch_all(provider: Provider, handle: Handle, folder: Path) -> None:
         more = more and moved > 0
 
 
-def _whole_lines(piece: Piece, last: bool, limit: int) -> Piece:
+def _whole_lines(piece: LogChunk, last: bool, limit: int) -> LogChunk:
     """The piece up to its last line's end. All of it where no more will come, or where a line fills a whole answer."""
     end = piece.content.rfind(b"\n") + 1
     if piece.next is not None or (last and not piece.more) or (not end and len(piece.content) >= limit):
         return piece
-    return Piece(piece.path, piece.start, piece.content[:end], piece.more)
+    return LogChunk(piece.path, piece.start, piece.content[:end], piece.more)
 
 
 def _write(descriptor: int, data: bytes) -> None:

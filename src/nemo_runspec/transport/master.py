@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport.refusals import for_people
+from nemo_runspec.transport.ssh_errors import for_people
 
 _TICK_S = 0.01
 _BLOCK = 1 << 16

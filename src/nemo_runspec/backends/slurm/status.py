@@ -11,7 +11,7 @@ from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
 from nemo_runspec.backends.slurm.cluster.submit import Job, find
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.base import Host
 
 
@@ -21,7 +21,7 @@ def asked(handle: Handle) -> Asked:
     return Asked(str(handle["id"]), str(handle["job_dir"]), nodes, slurm_of(handle), name)
 
 
-def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[Seen]:
+def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
     """How jobs are. One round trip for those with an id; one for each that was perhaps never submitted, which is looked
     for by its name.
 
@@ -86,14 +86,14 @@ def _found(host: Host, handle: Handle) -> Handle | None:
     return None if found is None else {**handle, "job_dir": folder, "id": found.id}
 
 
-def _gone() -> Seen:
-    return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+def _gone() -> JobStatus:
+    return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
 
 
-def _seen(job: ClusterJob, handle: Handle) -> Seen:
+def _seen(job: ClusterJob, handle: Handle) -> JobStatus:
     """A job that Slurm does not know any more may be one that it does not know at this moment."""
     absent = job.state == "lost"
-    return Seen(
+    return JobStatus(
         "unknown" if absent else job.state,
         job.reason,
         exit_code=job.exit_code,

@@ -11,12 +11,12 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.processes import user_name
-from nemo_runspec.remote.doubt import id_in, look
-from nemo_runspec.remote.keeping import keep_logs, keep_logs_for
-from nemo_runspec.remote.making import unneeded
+from nemo_runspec.remote.input_jobs import unneeded
+from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
 from nemo_runspec.remote.provider import Provider
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.stopping import stop_each
+from nemo_runspec.remote.unconfirmed import id_in, look
 
 _SHORTEST, _LONGEST = 0.5, 5.0
 """Seconds between two looks at jobs that were asked to stop."""
@@ -68,7 +68,7 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     seen = look(provider, [record.handle])[0]
     if seen.gone:
         ended = _write_cancelled(store, record, by)
-        provider.remove(record.handle)
+        provider.delete_files(record.handle)
         return ended
     handle = {"id": id_in(seen), "sent": None, "stopped_by": by}
     found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
@@ -110,7 +110,7 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
         if not record.over and record.submitted:
             wished = _wished(store, record, by)
             provider = get_backend(record.executor).load_provider()
-            groups.setdefault((record.executor, provider.host_of(record.handle)), []).append(wished)
+            groups.setdefault((record.executor, provider.endpoint(record.handle)), []).append(wished)
     keep_logs(store, [record for some in groups.values() for record in some], _provider_of)
     problems: list[tuple[JobRecord, UserError]] = []
     for (executor, _), some in groups.items():
@@ -123,7 +123,7 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
 
 def clear(record: JobRecord) -> None:
     """Removes what a job that is over left on its machine. Raises `UserError` where it cannot."""
-    get_backend(record.executor).load_provider().remove(record.handle)
+    get_backend(record.executor).load_provider().delete_files(record.handle)
 
 
 def _provider_of(record: JobRecord) -> Provider:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
-from nemo_runspec.backends.dgxcloud.logs.notice import said
-from nemo_runspec.backends.dgxcloud.seen import find, is_over_now, state_of, workload_id, workload_name
+from nemo_runspec.backends.dgxcloud.logs.unavailable import said
 from nemo_runspec.backends.dgxcloud.spec import BOOT, TRAININGS, base_spec
+from nemo_runspec.backends.dgxcloud.status import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.provider import Handle, LogChunk
 from nemo_runspec.transport.web import Refused, Web
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ fi
 """
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece] | None:
+def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk] | None:
     """New bytes of the copy, which is made where there is none; None where S3 is not set up or the job goes on.
 
     Why there is no copy is said, once in the same words. It is tried again by every later process, not by this one.
@@ -113,7 +113,7 @@ def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
     return {"name": name, "projectId": handle["project_id"], "clusterId": handle["cluster_id"], "spec": spec}
 
 
-def _told(offsets: Mapping[str, int], path: str, line: str) -> list[Piece]:
+def _told(offsets: Mapping[str, int], path: str, line: str) -> list[LogChunk]:
     """A line, unless it was the last one of that path."""
     piece = said(path, (line,))
     return [] if offsets.get(path) == piece.end else [piece]
@@ -215,7 +215,7 @@ def _bucket(handle: Handle) -> Bucket | None:
     return from_environment(target)
 
 
-def _pieces(handle: Handle, files: Mapping[str, bytes], offsets: Mapping[str, int], limit: int) -> list[Piece]:
+def _pieces(handle: Handle, files: Mapping[str, bytes], offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
     """New bytes. What was read from the pods, while they were there, is not said again."""
     found = []
     for name, content in files.items():
@@ -225,7 +225,7 @@ def _pieces(handle: Handle, files: Mapping[str, bytes], offsets: Mapping[str, in
         part = content[start : start + max(0, limit)]
         limit -= len(part)
         if part:
-            found.append(Piece(name, start, part, start + len(part) < len(content)))
+            found.append(LogChunk(name, start, part, start + len(part) < len(content)))
     return found
 
 

@@ -12,11 +12,11 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over, now
 from nemo_runspec.remote.deadlines import as_timed_out
-from nemo_runspec.remote.provider import Provider, Rest, Seen
+from nemo_runspec.remote.provider import JobStatus, Provider, Results
 from nemo_runspec.remote.results import collected
 
-Pair = tuple[JobRecord, Seen]
-Found = tuple[JobRecord, "Seen | None"]
+Pair = tuple[JobRecord, JobStatus]
+Found = tuple[JobRecord, "JobStatus | None"]
 
 
 def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dict[str, Found]:
@@ -26,7 +26,7 @@ def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> di
     """
     ended = [pair for pair in pairs if _is_end(pair[1])]
     try:
-        rests = provider.rest([record.handle for record, _ in ended], [seen for _, seen in ended]) if ended else []
+        rests = provider.collect([record.handle for record, _ in ended], [seen for _, seen in ended]) if ended else []
     except UserError:
         rests, ended = [], []
     read: dict[str, Found] = {
@@ -36,12 +36,12 @@ def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> di
     return {**{record.name: (record, seen) for record, seen in pairs}, **read}
 
 
-def _is_end(seen: Seen) -> bool:
+def _is_end(seen: JobStatus) -> bool:
     """Whether the platform still has the job, and says how it ended."""
     return not seen.gone and is_over(seen.state) and seen.state != "lost"
 
 
-def _corrected(store: JobStore, record: JobRecord, seen: Seen, rest: Rest) -> JobRecord:
+def _corrected(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) -> JobRecord:
     record, seen = as_timed_out(record, seen)
     unlike = seen.state != record.state and (record.state, seen.state) != ("succeeded", "failed")
     if unlike or seen.facts.get("unread"):

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nemo_runspec.cloud.pod.marker import END, INPUT, METRICS, OUTPUT
-from nemo_runspec.remote.provider import Piece
+from nemo_runspec.remote.provider import LogChunk
 
 _TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)
 _ENDED = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)
 
 
-def shown(pieces: Iterable[Piece]) -> list[Piece]:
+def shown(pieces: Iterable[LogChunk]) -> list[LogChunk]:
     """The same pieces without lines of `cloud.marker`; a silent piece beside one in which a node has ended."""
     return [part for piece in pieces for part in _shown(piece)]
 
 
-def _shown(piece: Piece) -> Iterator[Piece]:
+def _shown(piece: LogChunk) -> Iterator[LogChunk]:
     whole = _whole(piece)
     if not _TOLD.search(whole.content):
         yield piece
@@ -28,9 +28,9 @@ def _shown(piece: Piece) -> Iterator[Piece]:
         yield replace(whole, content=left, next=whole.end)
     if not left or _ENDED.search(whole.content):
         path = f"{piece.path}|ended" if left else piece.path
-        yield Piece(path, whole.start, b"", more=piece.more and not left, silent=True, next=whole.end)
+        yield LogChunk(path, whole.start, b"", more=piece.more and not left, silent=True, next=whole.end)
 
 
-def _whole(piece: Piece) -> Piece:
+def _whole(piece: LogChunk) -> LogChunk:
     """Up to its last line's end: a line that is not whole yet cannot be judged."""
     return piece if piece.next is not None else replace(piece, content=piece.content[: piece.content.rfind(b"\n") + 1])

@@ -15,9 +15,9 @@ from typing import IO, cast
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport import remote
 from nemo_runspec.transport.base import Broken, Data, Done
-from nemo_runspec.transport.exchange import Exchange, Late, blocks
-from nemo_runspec.transport.listen import no_ssh
-from nemo_runspec.transport.spool import Spool
+from nemo_runspec.transport.master import no_ssh
+from nemo_runspec.transport.subprocess_io import Exchange, Late, blocks
+from nemo_runspec.transport.temp_file import Spool
 
 
 class Started(subprocess.Popen[bytes]):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from nemo_runspec.remote.provider import Handle, Piece
+from nemo_runspec.remote.provider import Handle, LogChunk
 
 _END = 64 << 10
 """Bytes of a log's end that are looked at."""
@@ -50,15 +50,15 @@ def _may(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def tail(handle: Handle, offsets: Mapping[str, int], limit: int) -> list[Piece]:
+def tail(handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
     """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent pieces."""
-    found = [Piece(name, 0, b"1", silent=True) for name in _markers(handle) if name not in offsets]
+    found = [LogChunk(name, 0, b"1", silent=True) for name in _markers(handle) if name not in offsets]
     for file in _logs(handle):
         name = _name(handle, file)
         start = offsets.get(name, 0)
         content, more = _read(file, start, limit)
         limit -= len(content)
-        found += [Piece(name, start, content, more)] if content else []
+        found += [LogChunk(name, start, content, more)] if content else []
     return found
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nemo_runspec.remote.provider import Handle, Provider, Seen
+from nemo_runspec.remote.provider import Handle, JobStatus, Provider
 from nemo_runspec.transport.base import Unreachable
 
 PAUSES: Sequence[float] = (1.0, 2.0, 3.0, 4.0)
@@ -31,7 +31,7 @@ def may_come(handle: Handle) -> bool:
     return not handle.get("id") and isinstance(sent, (int, float)) and time.time() - sent < _FRESH
 
 
-def id_in(seen: Seen) -> str:
+def id_in(seen: JobStatus) -> str:
     """The id of a job that was looked for by its name.
 
     Raises:
@@ -49,18 +49,18 @@ def look(
     *,
     places: bool = False,
     sleep: Callable[[float], None] = time.sleep,
-) -> list[Seen]:
-    """As `Provider.look`; a job that is not there, and may still come to be, is looked for again for ten seconds.
+) -> list[JobStatus]:
+    """As `Provider.status`; a job that is not there, and may still come to be, is looked for again for ten seconds.
 
     Raises:
-        UserError: as `Provider.look`.
+        UserError: as `Provider.status`.
     """
-    answers = list(provider.look(handles, places=places))
+    answers = list(provider.status(handles, places=places))
     for pause in PAUSES:
         left = [n for n, seen in enumerate(answers) if seen.gone and may_come(handles[n])]
         if not left:
             break
         sleep(pause)
-        for n, seen in zip(left, provider.look([handles[n] for n in left]), strict=True):
+        for n, seen in zip(left, provider.status([handles[n] for n in left]), strict=True):
             answers[n] = seen
     return answers

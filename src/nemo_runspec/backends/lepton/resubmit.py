@@ -40,7 +40,7 @@ def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path) ->
 
 
 def further(handle: Handle) -> dict[str, Any]:
-    """As `CloudProvider.further`: the same name, another attempt, and none of the jobs before."""
+    """As `CloudProvider.next_attempt`: the same name, another attempt, and none of the jobs before."""
     earlier = [*(handle.get("earlier") or ()), *([handle["id"]] if handle.get("id") else ())]
     fresh = {key: value for key, value in handle.items() if key not in ("id", "since", "doubt")}
     return {**fresh, "attempt": int(handle.get("attempt") or 0) + 1, "earlier": earlier}

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.cloud.diagnosis.pulls import names_cause
-from nemo_runspec.remote.provider import Event, Handle, Piece, Replica
+from nemo_runspec.remote.provider import Event, Handle, LogChunk, Replica
 from nemo_runspec.transport.reading import moment, table, text
 from nemo_runspec.transport.web import Refused
 
@@ -37,14 +37,14 @@ def events_of(api: RunaiApi, handle: Handle) -> list[Event]:
     return [_event(row) for row in _oldest_first(_events(api, handle))]
 
 
-def platform_log(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> list[Piece]:
+def platform_log(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> list[LogChunk]:
     """New events as lines of a log; the cursor is the last one's time in nanoseconds, and which of that time it was."""
     known = offsets.get(_EVENTS, 0)
     rows = _oldest_first(_events(api, handle))
     keyed = list(zip(_cursors(rows), rows, strict=True))
     new = [(cursor, row) for cursor, row in keyed if cursor > known]
     text = "".join(_line(_event(row)) for _, row in new)
-    return [Piece(_EVENTS, known, text.encode(), next=new[-1][0])] if new else []
+    return [LogChunk(_EVENTS, known, text.encode(), next=new[-1][0])] if new else []
 
 
 def _events(api: RunaiApi, handle: Handle) -> list[Row]:

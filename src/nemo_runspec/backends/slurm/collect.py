@@ -13,7 +13,7 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, 
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Diagnosis, Handle, Rest, Seen
+from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Results
 from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.render import downsample_program
 from nemo_runspec.transport.base import Host
@@ -21,7 +21,7 @@ from nemo_runspec.transport.base import Host
 _TIMEOUT = 120.0
 
 
-def rest(host: Host, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Rest]:
+def rest(host: Host, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> list[Results]:
     """What is left of each job: its last metrics, the outputs that are there, and why it failed.
 
     Their secrets are removed. Of a job that could not do so itself, what it has made becomes the newest version of its
@@ -43,7 +43,7 @@ def rest(host: Host, handles: Sequence[Handle], seen: Sequence[Seen]) -> list[Re
     ]
 
 
-def _question(number: int, handle: Handle, seen: Seen) -> str:
+def _question(number: int, handle: Handle, seen: JobStatus) -> str:
     failed = "yes" if seen.state not in ("succeeded", "cancelled") else ""
     succeeded = "yes" if seen.state == "succeeded" else ""
     folder, name, id = (str(handle.get(key) or "") for key in ("job_dir", "name", "id"))
@@ -55,11 +55,11 @@ def _question(number: int, handle: Handle, seen: Seen) -> str:
     return "".join(f"{FIELD.join(line)}\n" for line in lines) + "\n"
 
 
-def _rest(handle: Handle, seen: Seen, section: Section) -> Rest:
+def _rest(handle: Handle, seen: JobStatus, section: Section) -> Results:
     there = {row[1] for row in section.rows if row[0] == "output"}
     texts = dict(_decoded(section))
     outputs: Mapping[str, str] = handle.get("outputs") or {}
-    return Rest(
+    return Results(
         history=_history(texts),
         inputs={row[1]: row[2] for row in section.rows if row[0] == "input" and len(row) > 2},
         outputs={name: path for name, path in outputs.items() if path in there},
@@ -75,7 +75,7 @@ def _history(texts: Mapping[str, bytes]) -> bytes:
     return as_lines(downsample(texts.get("metrics-file", b"").splitlines()).records())
 
 
-def _diagnosis(handle: Handle, seen: Seen, texts: Mapping[str, bytes]) -> Diagnosis | None:
+def _diagnosis(handle: Handle, seen: JobStatus, texts: Mapping[str, bytes]) -> Diagnosis | None:
     if seen.state in ("succeeded", "cancelled") or not isinstance(seen.detail, ClusterJob):
         return None
     return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""), str(handle.get("place") or ""))

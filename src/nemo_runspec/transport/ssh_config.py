@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nemo_runspec.transport.listen import no_ssh
+from nemo_runspec.transport.master import no_ssh
 
 LOCAL_S = 5.0
 """How long ssh may take for something that needs no network."""

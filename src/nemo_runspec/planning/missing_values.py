@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.packaging.said import problems_of
+from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.planning import kept
 from nemo_runspec.planning.model import Plan
 

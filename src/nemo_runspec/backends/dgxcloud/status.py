@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.history import began, never_ran
+from nemo_runspec.backends.dgxcloud.pending import PODS, Wait, unasked, wait_of
 from nemo_runspec.backends.dgxcloud.states import (
     ENDING,
     EXIT_CODES,
@@ -21,10 +21,10 @@ from nemo_runspec.backends.dgxcloud.states import (
     is_begun,
     meaning_of,
 )
-from nemo_runspec.backends.dgxcloud.waiting import PODS, Wait, unasked, wait_of
+from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
 from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Handle, Seen
+from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
 from nemo_runspec.transport.web import Malformed, Refused
 
@@ -54,12 +54,12 @@ def workload_name(handle: Handle) -> str:
     return str(handle.get("workload") or handle["name"])
 
 
-def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
+def look(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
     """How jobs are, in the order of the handles: up to four requests each for a few, for many those of a list.
 
     Of many it is also asked what some of those that have not begun wait for, and where those that failed ran. What was
-    not asked is not among the facts. A job that neither a list nor its id leads to is `Seen.absent`; one of which the
-    answer makes no sense is `unknown`.
+    not asked is not among the facts. A job that neither a list nor its id leads to is `JobStatus.absent`; one of which
+    the answer makes no sense is `unknown`.
 
     Raises:
         UserError: run:ai does not answer, or refuses.
@@ -73,7 +73,7 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[Seen]:
     return found
 
 
-def _many(api: RunaiApi, aside: Aside, handles: Sequence[Handle]) -> list[Seen]:
+def _many(api: RunaiApi, aside: Aside, handles: Sequence[Handle]) -> list[JobStatus]:
     rows = _listed(api.workloads([_project(handles[0])]), handles)
     left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
     more, odd = _by_id(api, left)
@@ -150,8 +150,8 @@ def seen_of(
     nodes: str = "",
     started: float | None = None,
     known: Meaning | None = None,
-) -> Seen:
-    """A row of run:ai's as `Seen`.
+) -> JobStatus:
+    """A row of run:ai's as `JobStatus`.
 
     Args:
         row: of a list or a detail; None where there is no such workload any more.
@@ -166,7 +166,7 @@ def seen_of(
     found = _after_deletion(handle, row, PLACED if wait.placed and usual.state == "queued" else usual)
     over = is_over(found.state)
     said = text(row.get("phaseMessage")) or found.said
-    return Seen(
+    return JobStatus(
         found.state,
         "" if found.state == "succeeded" else wait.why or said,
         exit_code=EXIT_CODES.get(found.state),
@@ -182,7 +182,7 @@ def seen_of(
     )
 
 
-def _one(api: RunaiApi, aside: Aside, handle: Handle) -> Seen:
+def _one(api: RunaiApi, aside: Aside, handle: Handle) -> JobStatus:
     try:
         row = _row_of(api, handle)
     except Malformed as error:
@@ -197,12 +197,12 @@ def _row_of(api: RunaiApi, handle: Handle) -> Row | None:
     return _detail(api, str(handle["id"])) or _in_list(api, handle) or _in_list(api, handle, deleted=True)
 
 
-def _odd(handle: Handle, why: str) -> Seen:
+def _odd(handle: Handle, why: str) -> JobStatus:
     """A job of which it is not known how it is, nor whether it is there."""
-    return Seen("unknown", why, facts={"id": handle["id"]} if handle.get("id") else {})
+    return JobStatus("unknown", why, facts={"id": handle["id"]} if handle.get("id") else {})
 
 
-def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> Seen:
+def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> JobStatus:
     """A row with what is asked besides: why it waits or since when it ran where `ask`, and where it runs or ran."""
     if row is None:
         return seen_of(handle, None)
@@ -305,11 +305,11 @@ def _after_deletion(handle: Handle, row: Row, found: Meaning) -> Meaning:
     return Meaning("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
 
 
-def _missing(handle: Handle) -> Seen:
+def _missing(handle: Handle) -> JobStatus:
     if not handle.get("id"):
-        return Seen("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+        return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     facts = {"id": handle["id"]}
-    return Seen("unknown", "run:ai has it no more; how it ended is not known", facts=facts, absent=True)
+    return JobStatus("unknown", "run:ai has it no more; how it ended is not known", facts=facts, absent=True)
 
 
 def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:

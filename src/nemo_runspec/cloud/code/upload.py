@@ -17,7 +17,7 @@ from nemo_runspec.cloud.pod.program import DATA
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import BundleFile, Plan
 from nemo_runspec.remote.provider import Parts, Say
-from nemo_runspec.supervise.submission import Submission
+from nemo_runspec.submission.request import Submission
 
 PAYLOAD = "job.json"
 """The text that does not travel: it describes the cargo."""
@@ -65,7 +65,7 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
     The same contents are the same bytes, so that what was put before is not put again.
 
     Args:
-        texts: name → text, as `supervise.layout.job_files` makes them.
+        texts: name → text, as `submission.layout.job_files` makes them.
         say: takes a line for what may take a while.
 
     Raises:

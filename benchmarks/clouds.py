@@ -28,10 +28,10 @@ sys.path[:0] = [str(TESTS), str(TESTS / "lepton"), str(TESTS / "dgxcloud")]
 from labs.lepton.lab import LeptonLab  # noqa: E402
 from labs.runai.server import RunaiLab  # noqa: E402
 from labs.web import WebLab  # noqa: E402
-from leptonkit import api_of as lepton_api  # noqa: E402
-from leptonkit import planted  # noqa: E402
-from runaikit import api_of as runai_api  # noqa: E402
-from runaikit import handle, workload  # noqa: E402
+from lepton_jobs import api_of as lepton_api  # noqa: E402
+from lepton_jobs import planted  # noqa: E402
+from runai_workloads import api_of as runai_api  # noqa: E402
+from runai_workloads import handle, workload  # noqa: E402
 
 SUBMISSION_AIM, STATUS_AIM, JOBS = 8, 5, 1000
 """Requests of a submission; of the state of so many jobs."""

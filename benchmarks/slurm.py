@@ -25,8 +25,8 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "slurm")]
 
-from clusterkit import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E402
 from labs.slurm.cluster import SlurmLab  # noqa: E402
+from slurm_jobs import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E402
 
 from nemo_runspec.backends.slurm.arguments import job_name  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.job import Asked  # noqa: E402

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jobkit import NAME, plan_for, run_script
+from job_scripts import NAME, plan_for, run_script
 
 from nemo_runspec.artifacts.store import (
     known_inputs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 from support import ENV_TOML, HEADER, call
 
 from nemo_runspec.jobs import JobStore

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 from support import HEADER, snapshot
 
 from nemo_runspec.jobs import JobStore, Launcher

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 from waiting import line_of
 
 from nemo_runspec.jobs import JobStore

@@ -9,7 +9,7 @@ import subprocess
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.process import process_of, this_process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 from support import ENV_TOML, PROFILES, call
 
 from nemo_runspec.jobs import JobStore

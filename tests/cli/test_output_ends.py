@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec.jobs import JobStore
 

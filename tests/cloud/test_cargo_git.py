@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from podkit import cloud_plan, loaded, start, without
+from pod_process import cloud_plan, loaded, start, without
 
 from nemo_runspec.cloud.code.origin import fetch_url, git_place
 from nemo_runspec.cloud.code.transports import offer_of

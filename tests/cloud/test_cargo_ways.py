@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from podkit import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
+from pod_process import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
 
 from nemo_runspec.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
 from nemo_runspec.cloud.code.upload import words

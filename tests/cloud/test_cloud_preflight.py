@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 from labs.s3.lab import S3Lab
 
 from nemo_runspec.cloud.preflight import Room, address_checks, room_check, storage_checks, transport_checks

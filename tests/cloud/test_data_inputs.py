@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from s3kit import Pod, client, ended, noise
+from s3_pods import Pod, client, ended, noise
 from waiting import until
 
 from nemo_runspec.cloud.storage import data, data_cache

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from s3kit import Pod, noise
+from s3_pods import Pod, noise
 
 from nemo_runspec.cloud.storage.data_kept import keep
 from nemo_runspec.cloud.storage.data_outputs import Upload, output_names

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from labs.pods import needs_mounts
-from podkit import PodProcess, cloud_plan, loaded, node, start, start_as_variables, with_code, without
+from pod_process import PodProcess, cloud_plan, loaded, node, start, start_as_variables, with_code, without
 
 from nemo_runspec.cloud.code.upload import Cargo, Part
 from nemo_runspec.cloud.pod.marker import read_ends

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from podkit import HeldUpload, cloud_plan, loaded, name_service, node, start, without
+from pod_process import HeldUpload, cloud_plan, loaded, name_service, node, start, without
 
 from nemo_runspec.cloud.pod.program import DATA, pod_files
 

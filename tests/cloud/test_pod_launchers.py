@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from podkit import cloud_plan, loaded, name_service, node, start, start_as_variables
+from pod_process import cloud_plan, loaded, name_service, node, start, start_as_variables
 
 SUM = """
     import os, torch, torch.distributed as dist

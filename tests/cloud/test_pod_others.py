@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from podkit import (
+from pod_process import (
     HeldUpload,
     change_pod_script,
     cloud_plan,

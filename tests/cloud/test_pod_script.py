@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from labs.pods import Pods, needs_mounts
-from podkit import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
+from pod_process import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 
 from nemo_runspec.cloud.code.upload import words
 from nemo_runspec.cloud.pod.marker import metrics_history, outputs_of, read_ends, to_marker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from labs.pods import Pods, needs_mounts
-from podkit import change_pod_script, cloud_plan, loaded, name_service, node, start
+from pod_process import change_pod_script, cloud_plan, loaded, name_service, node, start
 
 from nemo_runspec.cloud.code.upload import words
 from nemo_runspec.cloud.pod.marker import read_ends

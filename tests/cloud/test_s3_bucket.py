@@ -6,7 +6,7 @@ import urllib.request
 from hashlib import sha256
 
 import pytest
-from s3kit import noise
+from s3_pods import noise
 
 from nemo_runspec.cloud.fields import CloudTarget
 from nemo_runspec.cloud.storage.bucket import Bucket, from_environment

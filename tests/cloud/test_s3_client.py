@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 from labs.s3 import S3Lab
-from s3kit import client, noise, self_signed
+from s3_pods import client, noise, self_signed
 
 from nemo_runspec.cloud.storage import s3_wire
 from nemo_runspec.cloud.storage.s3 import PART, S3, Keys, S3Error, part_size, split

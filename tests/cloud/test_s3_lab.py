@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 from labs.s3.auth import Account, sign, verify
 from labs.web import HttpError
-from s3kit import client
+from s3_pods import client
 
 from nemo_runspec.cloud.storage.s3 import S3, Keys
 from nemo_runspec.cloud.storage.s3_wire import Request, authorised, quoted

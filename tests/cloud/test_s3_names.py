@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 
 from nemo_runspec.cloud.pod.program import pod_files
 from nemo_runspec.cloud.storage.s3_names import lacking

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from labs.runai import RunaiLab
 from labs.runai.fixtures import runai_lab
-from runaiclient import Client
+from runai_client import Client
 
 from nemo_runspec.backends.dgxcloud import api, credentials
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from absencekit import SCRIPT, Absences, Away
-from dgxsite import make_site, var
+from absence_suite import SCRIPT, Absences, Away
+from dgx_project import make_site, var
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from runaikit import api_of, handle, workload
+from runai_workloads import api_of, handle, workload
 
 from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.transport.web import Malformed

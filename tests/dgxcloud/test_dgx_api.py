@@ -8,7 +8,7 @@ import threading
 import pytest
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from runaikit import SECRET, api_of, handle, payload, profile, workload
+from runai_workloads import SECRET, api_of, handle, payload, profile, workload
 from support import Project, call
 
 from nemo_runspec.backends.dgxcloud import api as api_module

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudkit import GAVE_UP, LARGE, POD, RAISES, READY
+from cloud_projects import GAVE_UP, LARGE, POD, RAISES, READY
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from waiting import LONG, until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from runaikit import profile, workload
+from runai_workloads import profile, workload
 
 
 @pytest.fixture

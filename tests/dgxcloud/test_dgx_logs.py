@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from runaikit import api_of, handle, payload
+from runai_workloads import api_of, handle, payload
 from waiting import LONG
 
 from nemo_runspec.backends.dgxcloud import api as api_module

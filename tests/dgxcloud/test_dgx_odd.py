@@ -9,13 +9,13 @@ from functools import partial
 from random import Random
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labs.odd import mutated
 from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
-from runaikit import handle, payload, workload
+from runai_workloads import handle, payload, workload
 
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import listing, logs, preflight

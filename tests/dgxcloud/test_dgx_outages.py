@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from dgxsite import Site, make_site, var, written
+from dgx_project import Site, make_site, var, written
 from labs.pods import needs_mounts
 from labs.web import WebLab
 from waiting import LONG, until

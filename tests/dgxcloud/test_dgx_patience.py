@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 import pytest
-from dgxsite import var, written
+from dgx_project import var, written
 from labs.pods import needs_mounts
-from runaikit import job_folder, profile
+from runai_workloads import job_folder, profile
 from waiting import LONG, until
 
 pytestmark = needs_mounts

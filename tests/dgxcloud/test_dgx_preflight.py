@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 from labs.registry import RegistryLab
 from labs.runai.server import RunaiLab
 from support import Outcome, Project, call

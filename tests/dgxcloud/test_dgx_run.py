@@ -18,7 +18,7 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
-from runaikit import job_folder, profile, said
+from runai_workloads import job_folder, profile, said
 from support import Outcome, Project, contents, finish, make_repository, start
 from waiting import LONG, until
 

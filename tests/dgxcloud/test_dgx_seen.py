@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
-from runaikit import api_of, handle, workload
+from runai_workloads import api_of, handle, workload
 
 from nemo_runspec.backends.dgxcloud import status as seen_module
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider

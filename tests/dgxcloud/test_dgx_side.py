@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dgxsite import Site, make_site, var, written
+from dgx_project import Site, make_site, var, written
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from runaikit import api_of, handle, payload, workload
+from runai_workloads import api_of, handle, payload, workload
 from test_dgx_logs import END, ran
 from waiting import until
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from cloudkit import ends, group_of
-from dgxsite import Site, make_site, var, written
+from cloud_projects import ends, group_of
+from dgx_project import Site, make_site, var, written
 from labs.pods import needs_mounts
 
 pytestmark = needs_mounts

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from labs.runai.server import RunaiLab
-from runaikit import api_of, handle, profile
+from runai_workloads import api_of, handle, profile
 from support import Project, process
 
 from nemo_runspec.backends.dgxcloud import token as token_module

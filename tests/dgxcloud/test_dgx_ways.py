@@ -17,7 +17,7 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
-from runaikit import api_of, handle, workload
+from runai_workloads import api_of, handle, workload
 
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider

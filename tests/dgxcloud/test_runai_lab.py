@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from labs.runai import RunaiLab
 from labs.runai.expand import expanded
-from runaiclient import Client
+from runai_client import Client
 from waiting import until
 
 # Who may call

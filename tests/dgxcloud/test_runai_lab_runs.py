@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from labs.pods import needs_mounts
 from labs.runai.model import Workload
-from runaiclient import Client, ended, reached, reasons
+from runai_client import Client, ended, reached, reasons
 from waiting import LONG, until
 
 pytestmark = needs_mounts

@@ -13,8 +13,8 @@ from labs.runai import schema
 from labs.runai.scenes import KINDS
 from labs.runai.server import RunaiLab
 from labs.sdks import Sample, Type, audited, needs_sdks, of_names, problems, routes_of
-from runaiclient import Client
-from runaikit import api_of, payload
+from runai_client import Client
+from runai_workloads import api_of, payload
 from waiting import until
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import dockerkit
+import docker_plans
 import pytest
 from lab_docker import BASE, Engine, docker_engine
 from support import Project
@@ -45,4 +45,4 @@ def box(docker_engine: Engine, project: Project) -> Project:
 @pytest.fixture
 def make_plan(state: Path, tmp_path: Path):
     """`make_plan(script, container_image=…)`: a plan for Docker with this profile."""
-    return partial(dockerkit.make_plan, tmp_path)
+    return partial(docker_plans.make_plan, tmp_path)

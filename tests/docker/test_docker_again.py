@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import support
-from jobkit import kill
+from job_scripts import kill
 from lab_docker import Engine, needs_docker
 from support import Project
 from waiting import until

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import support
-from clockkit import OFFSETS, set_off
-from jobkit import kill
+from job_scripts import kill
 from lab_docker import needs_docker
+from skewed_clock import OFFSETS, set_off
 from support import Project
 from waiting import until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inputskit import jobs_of, write_recipes
+from input_recipes import jobs_of, write_recipes
 from lab_docker import needs_docker
 from support import Project, process
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobkit import kill
+from job_scripts import kill
 from lab_docker import BASE, Engine, build, needs_docker
 from support import Project
 from waiting import until

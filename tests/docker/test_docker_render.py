@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dockerkit import make_target
+from docker_plans import make_target
 from hypothesis import given
 from hypothesis import strategies as st
 

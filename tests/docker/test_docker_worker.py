@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobkit import lay_out
+from job_scripts import lay_out
 from lab_docker import BASE, WITHOUT_BASH, Engine, needs_docker
 from waiting import until
 

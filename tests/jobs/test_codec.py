@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recordkit import record
+from job_records import record
 
 from nemo_runspec.jobs.codec import from_json, to_dict, to_json
 from nemo_runspec.jobs.process import this_process

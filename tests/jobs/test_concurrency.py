@@ -8,8 +8,8 @@ import os
 import threading
 
 import pytest
-from jobkit import plan_for
-from recordkit import gone
+from job_records import gone
+from job_scripts import plan_for
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobStore

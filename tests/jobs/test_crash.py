@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from jobkit import plan_for
+from job_scripts import plan_for
 
 from nemo_runspec.jobs import STATES, JobRecord, JobStore
 from nemo_runspec.jobs.erase import NEW

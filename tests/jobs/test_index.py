@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.process import this_process

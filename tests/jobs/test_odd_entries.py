@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 from support import call
 
 from nemo_runspec import regular

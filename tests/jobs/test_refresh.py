@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 
 from nemo_runspec import backends
 from nemo_runspec.backends import get_backend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError

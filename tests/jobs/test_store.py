@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jobkit import plan_for
+from job_scripts import plan_for
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import STATES, JobRecord, JobStore, Launcher, Unreadable

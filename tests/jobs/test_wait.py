@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore

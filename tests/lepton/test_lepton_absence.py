@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from absencekit import SCRIPT, Absences, Away
+from absence_suite import SCRIPT, Absences, Away
 from labs.pods import needs_mounts
-from leptonkit import api_of, handle_of, new_name, planted
-from leptonsite import make_site, var
+from lepton_jobs import api_of, handle_of, new_name, planted
+from lepton_project import make_site, var
 from support import finish
 
 from nemo_runspec.backends.lepton.api import _rows_of_page

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from labs.lepton import routes_jobs
-from leptonkit import api_of, body_of, handle_of, new_name, planted
+from lepton_jobs import api_of, body_of, handle_of, new_name, planted
 from waiting import until
 
 from nemo_runspec.backends.lepton import submit

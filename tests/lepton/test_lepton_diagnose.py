@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudkit import GAVE_UP, LARGE, POD, RAISES, READY
+from cloud_projects import GAVE_UP, LARGE, POD, RAISES, READY
 from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from inputskit import jobs_of, write_recipes
+from input_recipes import jobs_of, write_recipes
 from labs.lepton.lab import LeptonLab
 from labs.pods import needs_mounts
-from leptonsite import Site, make_site
+from lepton_project import Site, make_site
 from support import finish
 from waiting import until
 

@@ -7,11 +7,11 @@ import re
 from contextlib import closing
 
 import pytest
-from absencekit import later
+from absence_suite import later
 from labs.lepton.world import Volume
 from labs.pods import needs_mounts
 from labs.s3.lab import S3Lab
-from leptonsite import Site, make_site, var
+from lepton_project import Site, make_site, var
 from support import contents, finish
 from waiting import until
 

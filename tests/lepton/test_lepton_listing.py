@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from leptonsite import Site, make_site
+from lepton_project import Site, make_site
 
 ROWS: dict[str, dict[str, object]] = {
     "shapes": {

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from labs.pods import needs_mounts
-from leptonkit import api_of, run
+from lepton_jobs import api_of, run
 from waiting import until
 
 from nemo_runspec.backends.lepton.logs import Cursor, newest, tail

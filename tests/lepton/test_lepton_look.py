@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
-from leptonkit import api_of, body_of, handle_of, new_name, planted, run
+from lepton_jobs import api_of, body_of, handle_of, new_name, planted, run
 from waiting import until
 
 from nemo_runspec.backends.lepton.status import look

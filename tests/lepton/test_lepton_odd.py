@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from labs.lepton.job import Attempt, Event, Job, Replica
@@ -17,7 +17,7 @@ from labs.lepton.lab import LeptonLab
 from labs.lepton.life import Life
 from labs.lepton.scenario import Issue, Scenario
 from labs.odd import mutated
-from leptonkit import api_of, body_of, handle_of, new_name
+from lepton_jobs import api_of, body_of, handle_of, new_name
 
 from nemo_runspec.backends.lepton import listing, preflight
 from nemo_runspec.backends.lepton.client import LeptonProvider

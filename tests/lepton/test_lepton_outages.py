@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from labs.lepton.job import Job
 from labs.pods import needs_mounts
-from leptonsite import Site, make_site, var
+from lepton_project import Site, make_site, var
 from waiting import until
 
 pytestmark = needs_mounts

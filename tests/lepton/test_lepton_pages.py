@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cloudkit import group_of
+from cloud_projects import group_of
 from labs.pods import needs_mounts
-from leptonsite import Site, make_site, var
+from lepton_project import Site, make_site, var
 
 pytestmark = needs_mounts
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from labs.lepton.scenario import MOUNT_MISSING, Timings
 from labs.pods import needs_mounts
-from leptonsite import Site, make_site, var
+from lepton_project import Site, make_site, var
 from support import call, enter
 from waiting import LONG, until
 

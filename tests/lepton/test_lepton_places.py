@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from jobkit import plan_for
+from job_scripts import plan_for
 from labs.lepton.world import Group, Node, Volume
-from leptonkit import api_of
+from lepton_jobs import api_of
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import fill_mounts

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 from labs.lepton.lab import LeptonLab
 from labs.lepton.world import Node
 from labs.registry import RegistryLab
-from leptonkit import api_of
+from lepton_jobs import api_of
 from support import Outcome, Project, call
 
 from nemo_runspec.backends.lepton.preflight import fast_checks

@@ -7,8 +7,8 @@ import time
 import pytest
 from labs.lepton.lab import LeptonLab
 from labs.pods import needs_mounts
-from leptonkit import api_of, planted, run
-from leptonsite import Site, make_site, var
+from lepton_jobs import api_of, planted, run
+from lepton_project import Site, make_site, var
 from test_lepton_look import end
 from waiting import until
 

@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from cloudkit import ends, group_of
+from cloud_projects import ends, group_of
 from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
-from leptonsite import Site, make_site, var
+from lepton_project import Site, make_site, var
 
 pytestmark = needs_mounts
 

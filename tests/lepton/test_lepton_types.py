@@ -15,7 +15,7 @@ from labs.lepton.lab import LeptonLab
 from labs.lepton.scenario import FOR_EVER, KINDS, Scenario
 from labs.pods import needs_mounts
 from labs.sdks import INSTALLED, Sample, Type, audited, filled, needs_sdks, problems, routes_of
-from leptonkit import api_of, body_of
+from lepton_jobs import api_of, body_of
 from waiting import until
 
 from nemo_runspec.backends.lepton.api import LeptonApi

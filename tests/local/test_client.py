@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobkit import plan_for
+from job_scripts import plan_for
 from waiting import LONG, line_of, until
 
 from nemo_runspec.backends import get_backend
@@ -33,7 +33,7 @@ from nemo_runspec.supervise.client import run
 JOBKIT = str(Path(__file__).parents[1])
 CALL = """
 import pickle, sys
-sys.path.insert(0, {jobkit!r})
+sys.path.insert(0, {job_scripts!r})
 from nemo_runspec.supervise.client import run
 from nemo_runspec.submission.request import Submission
 plan, grace = pickle.load(open({file!r}, "rb"))
@@ -79,7 +79,7 @@ def start(tmp_path):
     def go(plan, grace=10.0, **more):
         file = tmp_path / "plan.pickle"
         file.write_bytes(pickle.dumps((plan, grace)))
-        code = CALL.format(jobkit=JOBKIT, file=str(file))
+        code = CALL.format(job_scripts=JOBKIT, file=str(file))
         values = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **more}
         child = subprocess.Popen([sys.executable, "-c", code], **values)
         started.append((child, plan))
@@ -481,7 +481,7 @@ def test_without_a_standard_output_the_job_runs_and_is_logged(tmp_path, closed):
     plan = plan_for(tmp_path, "print('hello')")
     file = tmp_path / "plan.pickle"
     file.write_bytes(pickle.dumps((plan, 10.0)))
-    code = CALL.format(jobkit=JOBKIT, file=str(file))
+    code = CALL.format(job_scripts=JOBKIT, file=str(file))
     command = ["bash", "-c", f'exec "$@" {closed}', "bash", sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
     assert (done.returncode, "Traceback" in done.stderr, record(plan).state) == (0, False, "succeeded"), done.stderr

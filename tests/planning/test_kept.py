@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cloudplan import plan_of
+from cloud_plans import plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

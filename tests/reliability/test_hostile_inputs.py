@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli.test_fuzz import CONFIG, ENV_FILES, ODD, WORDS, mutated
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 from support import PROFILES, REPOSITORY, Outcome, Project, call, contents
 
 from nemo_runspec.jobs import JobStore

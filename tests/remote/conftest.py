@@ -11,7 +11,7 @@ from labs.lepton.fixtures import lepton_lab
 from labs.runai.fixtures import runai_lab
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, slurm_lab
-from remotekit import Cluster, make_cluster
+from slurm_project import Cluster, make_cluster
 
 __all__ = ["docker_engine", "lepton_lab", "mended_slurm", "pytest_runtest_makereport", "runai_lab", "slurm_lab"]
 

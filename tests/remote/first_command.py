@@ -21,7 +21,7 @@ import pytest
 from labs.pods import needs_mounts
 from labs.recipe_packages import linked, recipe_packages
 from labs.slurm.fixtures import needs_slurm
-from remotekit import make_cluster
+from slurm_project import make_cluster
 from support import SEED_BLOCKS, Project, make_project, make_repository, process
 
 if sys.version_info >= (3, 11):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from recordkit import record
+from job_records import record
 
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.remote.absence import judged

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from clockkit import OFFSETS, set_off
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster
+from skewed_clock import OFFSETS, set_off
+from slurm_project import Cluster
 
 pytestmark = needs_slurm
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec import backends
 from nemo_runspec.cloud.removal import remove_directory

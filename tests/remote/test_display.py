@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from recordkit import record
+from job_records import record
 
 from nemo_runspec.remote.display import Display, clock, closing_lines, span
 from nemo_runspec.remote.provider import JobStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from recordkit import record
+from job_records import record
 
 from nemo_runspec.remote.display import Display
 from nemo_runspec.remote.provider import JobStatus

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.wait import exit_code_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 from waiting import LONG
 
 from nemo_runspec.errors import UserError

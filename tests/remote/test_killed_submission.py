@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, holding
+from slurm_project import Cluster, holding
 from waiting import until
 
 pytestmark = needs_slurm

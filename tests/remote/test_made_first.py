@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from inputskit import jobs_of, write_recipes
+from input_recipes import jobs_of, write_recipes
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster
+from slurm_project import Cluster
 from support import finish
 from waiting import until
 

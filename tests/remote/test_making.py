@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import process_of

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, Reader, ranks
+from slurm_project import Cluster, Reader, ranks
 from support import finish, make_repository
 from waiting import line_of, until
 

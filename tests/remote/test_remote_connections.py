@@ -12,7 +12,7 @@ import threading
 
 import pytest
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster, Reader, ranks
+from slurm_project import Cluster, Reader, ranks
 from support import finish
 from waiting import LONG, PATIENT_CLIENT, until
 

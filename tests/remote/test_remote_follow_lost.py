@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recordkit import record, stored
+from job_records import record, stored
 
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.remote import follow, refresh

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recordkit import gone, record, stored
+from job_records import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.last_poll import known_since

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from absencekit import later
+from absence_suite import later
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster
+from slurm_project import Cluster
 from support import Outcome, Project
 from waiting import until
 

@@ -7,7 +7,7 @@ import shlex
 
 from labs.recipe_packages import linked, recipe_packages
 from labs.slurm.fixtures import needs_slurm
-from remotekit import Cluster
+from slurm_project import Cluster
 from support import REPOSITORY, make_repository
 
 PAGE = (REPOSITORY / "docs" / "slurm.md").read_text(encoding="utf-8")

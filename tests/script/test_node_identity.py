@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from jobkit import plan_for
+from job_scripts import plan_for
 
 from nemo_runspec import backends
 from nemo_runspec.backends.base import Backend

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jobkit import lay_out, plan_for, run_script, start_script
+from job_scripts import lay_out, plan_for, run_script, start_script
 from waiting import line_of, until
 
 from nemo_runspec.errors import Problems, UserError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from jobkit import lay_out, plan_for
+from job_scripts import lay_out, plan_for
 from waiting import until
 
 from nemo_runspec.backends.target import Target

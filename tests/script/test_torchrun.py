@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from jobkit import lay_out, plan_for, start_script
+from job_scripts import lay_out, plan_for, start_script
 from waiting import line_of
 
 from nemo_runspec.script import JobLayout

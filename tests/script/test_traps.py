@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from jobkit import plan_for
+from job_scripts import plan_for
 
 from nemo_runspec.script import JobLayout, render_job_script
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusterkit import command, slurm_plan, talking
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
+from slurm_jobs import command, slurm_plan, talking
 from support import HEADER, Outcome, Project, contents
 from waiting import until
 

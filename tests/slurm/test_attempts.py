@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, closed, command, configured, see, slurm_plan, start, tasks_said, wait
 from job_fixtures import torch_bin
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, closed, command, configured, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import Asked

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, Login, command, job_of, jobs_called, put, slurm_plan, talking, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, Login, command, job_of, jobs_called, put, slurm_plan, talking, wait
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.client import SlurmProvider

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import (
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import (
     LabHost,
     Login,
     job_of,
@@ -25,8 +27,6 @@ from clusterkit import (
     tasks_said,
     wait,
 )
-from labs.slurm.cluster import SlurmLab
-from labs.slurm.fixtures import needs_slurm
 from waiting import be_patient, until
 
 from nemo_runspec.backends.slurm.arguments import job_name

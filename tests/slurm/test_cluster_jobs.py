@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, put, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, put, slurm_plan, start, tasks_said, wait
 from support import contents
 
 from nemo_runspec.backends.slurm.cluster.stage import ask

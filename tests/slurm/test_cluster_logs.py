@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, slurm_plan, start, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, slurm_plan, start, wait
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.logs import batch_log, tail_many, task_logs

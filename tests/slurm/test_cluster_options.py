@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, closed, job_of, put, see, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, closed, job_of, put, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script

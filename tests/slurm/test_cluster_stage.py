@@ -6,9 +6,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, Login, cargo_of, put, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import USER, SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, tasks_said, wait
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster.holes import fill

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, closed, configured, see, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, closed, configured, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.array_job import stop as end_tasks

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, see, slurm_plan, start, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, see, slurm_plan, start, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.array_job import stop as stop_tasks

@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, job_of, jobs_called, put, shim, slurm_plan, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, job_of, jobs_called, put, shim, slurm_plan, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name

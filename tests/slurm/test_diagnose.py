@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import LabHost, configured, slurm_plan, start, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, configured, slurm_plan, start, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, slurm_plan
 from labs.slurm.cluster import USER, SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.sshd import SshAccess
+from slurm_jobs import LabHost, slurm_plan
 from support import Outcome, Project, call
 
 from nemo_runspec.backends.slurm.preflight import asking

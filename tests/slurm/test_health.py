@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, command, configured, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import NODES, SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, command, configured, slurm_plan, start, tasks_said, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import Asked

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, Login, command, put, slurm_plan, start
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, Login, command, put, slurm_plan, start
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster import stage

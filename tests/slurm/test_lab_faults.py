@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clusterkit import configured
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import configured
 from waiting import line_of, until
 
 pytestmark = needs_slurm

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, slurm_plan, start, tasks_said, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from slurm_jobs import LabHost, slurm_plan, start, tasks_said, wait
 
 pytestmark = needs_slurm
 

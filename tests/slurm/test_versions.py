@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clusterkit import LabHost, job_of, put, slurm_plan, wait
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
+from slurm_jobs import LabHost, job_of, put, slurm_plan, wait
 from support import Outcome, Project
 from waiting import until
 

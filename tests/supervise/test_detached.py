@@ -10,7 +10,7 @@ import sys
 
 import pytest
 import support
-from jobkit import alive, kill, pause
+from job_scripts import alive, kill, pause
 from waiting import until
 
 from nemo_runspec.backends.local import processes

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 import support
-from jobkit import alive, pause
+from job_scripts import alive, pause
 from waiting import until
 
 from nemo_runspec.backends.local import processes

@@ -6,8 +6,8 @@ import dataclasses
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from recordkit import gone, record, stored
-from sweepkit import sweep_of
+from job_records import gone, record, stored
+from sweep_records import sweep_of
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from recordkit import record
-from sweepkit import sweep_of
+from job_records import record
+from sweep_records import sweep_of
 
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.array import make_array, shape_of
@@ -26,7 +26,7 @@ from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "slurm"))
-from clusterkit import slurm_plan
+from slurm_jobs import slurm_plan
 
 GROUP = "sweep-test-1121-abcdefgh"
 PROFILE = {"account": "acme", "partition": "batch"}

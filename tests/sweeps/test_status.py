@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from recordkit import gone
-from sweepkit import member, sweep_of
+from job_records import gone
+from sweep_records import member, sweep_of
 
 from nemo_runspec.jobs import Launcher
 from nemo_runspec.jobs.process import machine, this_process

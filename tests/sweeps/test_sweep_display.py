@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
-from sweepkit import member, sweep_of
+from sweep_records import member, sweep_of
 
 from nemotron.cli import sweep_display
 from nemotron.cli.sweep_display import Display, LiveDisplay

@@ -6,7 +6,7 @@ import stat
 import struct
 
 import pytest
-from sweepkit import curve, member, sweep_of
+from sweep_records import curve, member, sweep_of
 
 from nemo_runspec.sweeps.figure import _axis_of, _colours, _points, draw
 from nemo_runspec.sweeps.series import POINTS, read_series

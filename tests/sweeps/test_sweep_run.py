@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from recordkit import record
-from sweepkit import ENDS, member
+from job_records import record
+from sweep_records import ENDS, member
 from waiting import LONG, until
 
 from nemo_runspec.errors import UserError

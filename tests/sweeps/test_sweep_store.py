@@ -11,8 +11,8 @@ import sys
 
 import pytest
 import support
-from recordkit import record, stored
-from sweepkit import member, sweep_of
+from job_records import record, stored
+from sweep_records import member, sweep_of
 from waiting import LONG, line_of
 
 from nemo_runspec.errors import UserError

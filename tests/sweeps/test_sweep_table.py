@@ -7,7 +7,7 @@ import io
 import math
 
 import pytest
-from sweepkit import member, sweep_of
+from sweep_records import member, sweep_of
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.sweeps.figure import draw

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from jobkit import pause
+from job_scripts import pause
 from labs.sshd import master_of, needs_ssh, running
 from waiting import line_of, until
 

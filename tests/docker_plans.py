@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jobkit import plan_for
+from job_scripts import plan_for
 from lab_docker import BASE
 
 from nemo_runspec.backends import get_backend

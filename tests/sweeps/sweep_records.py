@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recordkit import record
+from job_records import record
 
 from nemo_runspec.sweeps.model import Member, Options, Sweep
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobkit import plan_for
+from job_scripts import plan_for
 from labs.slurm.process import descendants
 from waiting import until
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from labs.runai.model import Workload
 from labs.runai.server import RunaiLab
-from runaikit import profile
+from runai_workloads import profile
 from support import Outcome, Project, finish, start
 from waiting import LONG, until
 

@@ -15,7 +15,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from jobkit import plan_for
+from job_scripts import plan_for
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.process import CLEAN
 from labs.slurm.sshd import SshAccess
@@ -114,7 +114,7 @@ def _config(access: SshAccess) -> str:
 
 
 def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **values: Any) -> Plan:
-    """A plan for Slurm whose recipe is one script. `profile`: its keys; `values`: see `jobkit.plan_for`."""
+    """A plan for Slurm whose recipe is one script. `profile`: its keys; `values`: see `job_scripts.plan_for`."""
     name = f"test-1120-{uuid.uuid4().hex[:8]}"
     plan = plan_for(top, script, name=name, executor="slurm", **values)
     gpus = (profile or {}).get("gpus_per_node", 0)

@@ -192,6 +192,17 @@ ROOMS = {
     "planning": {"script"} | LAST,
     "jobs": {"config", "profiles", "packaging", "supervise", "sweeps"},
     "supervise": {"config", "profiles", "sweeps"},
+    "diagnosis": {
+        "backends",
+        "remote",
+        "supervise",
+        "sweeps",
+        "config",
+        "profiles",
+        "packaging",
+        "planning",
+        "artifacts",
+    },
 }
 """Room → rooms further down the way that it must not look into."""
 

@@ -20,10 +20,10 @@ from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.preflight.fast import fast_checks
 from nemo_runspec.backends.slurm.status import look as look_at
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.source import Layer, Source
 
 pytestmark = needs_slurm

@@ -18,8 +18,8 @@ from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.status import look
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Diagnosis
 from nemo_runspec.script.markers import NodeMarker
 
 EVER = "import pathlib, time; pathlib.Path('begun').touch(); print('begun', flush=True); time.sleep(600)"

@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any
 
 from nemo_runspec.backends import find_backend
+from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import code_and_why, is_over
-from nemo_runspec.remote.diagnosis import rows_of
 from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.visible import unfiltered
 

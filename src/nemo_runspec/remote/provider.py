@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
 from nemo_runspec.submission.request import Submission
@@ -17,25 +18,6 @@ Say = Callable[[str], None]
 
 Handle = Mapping[str, Any]
 """How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret."""
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """Why a job failed, for a person.
-
-    Args:
-        kind: a word, such as `out of memory`, `time limit`, `user code`; '' where nothing is known.
-        what: one line. `evidence`: the line of a log, or of the platform, that shows it.
-        remedy: what to do.
-        platform: what the platform itself makes of it, shown beside: `name` of the platform, and as far as it says so
-            `err_class` (such as ERR_PROGRAM), `suggestion` (what to do), `log_streams` (lines of logs, in any shape).
-    """
-
-    kind: str
-    what: str
-    evidence: str = ""
-    remedy: str = ""
-    platform: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lock import Busy, locked
@@ -22,7 +23,7 @@ from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, parse_lo
 from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.log_mirror import fetch_all
-from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Provider, Replica, changes
+from nemo_runspec.remote.provider import Handle, JobStatus, Provider, Replica, changes
 from nemo_runspec.remote.unconfirmed import id_in, look
 
 if TYPE_CHECKING:

@@ -12,21 +12,11 @@ from pathlib import Path
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import (
-    Diagnosis,
-    Event,
-    Handle,
-    JobStatus,
-    LogChunk,
-    Parts,
-    Prepared,
-    Replica,
-    Results,
-    Say,
-)
+from nemo_runspec.remote.provider import Event, Handle, JobStatus, LogChunk, Parts, Prepared, Replica, Results, Say
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused
 

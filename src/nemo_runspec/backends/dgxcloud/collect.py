@@ -8,8 +8,9 @@ from dataclasses import replace
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.exit_status import WORDS
 from nemo_runspec.backends.dgxcloud.logs import last_words
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus, Results
+from nemo_runspec.remote.provider import Handle, JobStatus, Results
 
 
 def rest_of(api: RunaiApi, handle: Handle, seen: JobStatus) -> Results:

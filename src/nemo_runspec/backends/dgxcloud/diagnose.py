@@ -11,12 +11,13 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.exit_status import NO_CODE
 from nemo_runspec.backends.dgxcloud.facts import containers, exit_code_of, gather, is_ailing, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
-from nemo_runspec.cloud.diagnosis.meanings import STARTED, Advice
-from nemo_runspec.cloud.diagnosis.verdicts import Case, Word
-from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
 from nemo_runspec.cloud.pod.marker import read_ends
+from nemo_runspec.diagnosis.engine import Case, Word
+from nemo_runspec.diagnosis.engine import diagnose as verdict_on
+from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.platform_messages import STARTED, Advice
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus
+from nemo_runspec.remote.provider import Handle, JobStatus
 
 ADVICE = Advice(
     "run:ai",

@@ -107,7 +107,7 @@ def _as_told(seen: JobStatus, end: End) -> JobStatus:
 
 def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: JobStatus, unread: str) -> JobStatus:
     from nemo_runspec.backends.dgxcloud.diagnose import event_words, pod_words
-    from nemo_runspec.cloud.diagnosis.meanings import says_killed_for_memory
+    from nemo_runspec.diagnosis.platform_messages import says_killed_for_memory
 
     with api.web.within(SECONDS):
         found = gather(api, handle, seen)

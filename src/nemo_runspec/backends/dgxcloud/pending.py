@@ -9,7 +9,7 @@ from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
 from nemo_runspec.cloud.aside import Aside
-from nemo_runspec.cloud.diagnosis.pulls import may_pass, names_cause
+from nemo_runspec.diagnosis.pulls import may_pass, names_cause
 from nemo_runspec.transport.reading import table, tables, text, whole
 
 PODS, EVENTS = "pods", "events"

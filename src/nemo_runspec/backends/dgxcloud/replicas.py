@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
-from nemo_runspec.cloud.diagnosis.pulls import names_cause
+from nemo_runspec.diagnosis.pulls import names_cause
 from nemo_runspec.remote.provider import Event, Handle, LogChunk, Replica
 from nemo_runspec.transport.reading import moment, table, text
 from nemo_runspec.transport.web import Refused

@@ -13,21 +13,11 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.backends.lepton.states import is_over, word_of
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import (
-    Diagnosis,
-    Event,
-    Handle,
-    JobStatus,
-    LogChunk,
-    Parts,
-    Prepared,
-    Replica,
-    Results,
-    Say,
-)
+from nemo_runspec.remote.provider import Event, Handle, JobStatus, LogChunk, Parts, Prepared, Replica, Results, Say
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.reading import text
 

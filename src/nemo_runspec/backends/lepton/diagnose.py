@@ -8,14 +8,15 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.replicas import read_event
-from nemo_runspec.cloud.diagnosis.asking import Asking
-from nemo_runspec.cloud.diagnosis.meanings import Advice
-from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word
-from nemo_runspec.cloud.diagnosis.verdicts import diagnose as verdict_on
+from nemo_runspec.cloud.asking import Asking
 from nemo_runspec.cloud.pod.marker import read_ends
+from nemo_runspec.diagnosis.display import lines_of
+from nemo_runspec.diagnosis.engine import Analysis, Case, Word
+from nemo_runspec.diagnosis.engine import diagnose as verdict_on
+from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.platform_messages import Advice
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.diagnosis import lines_of
-from nemo_runspec.remote.provider import Diagnosis, Handle, JobStatus
+from nemo_runspec.remote.provider import Handle, JobStatus
 
 _SNIPPETS = 64 << 10
 """Bytes of log snippets that are kept as they came."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
-from nemo_runspec.cloud.diagnosis.pulls import may_pass
+from nemo_runspec.diagnosis.pulls import may_pass
 from nemo_runspec.remote.provider import Event, Replica
 from nemo_runspec.transport.reading import count, moment, number, text
 
@@ -110,7 +110,7 @@ def is_failing(replicas: Sequence[Replica]) -> bool:
 
 def out_of_memory(replicas: Sequence[Replica]) -> bool:
     """Whether the platform says that the kernel has killed something of a pod for want of memory."""
-    from nemo_runspec.cloud.diagnosis.meanings import says_killed_for_memory
+    from nemo_runspec.diagnosis.platform_messages import says_killed_for_memory
 
     return any(says_killed_for_memory(f"{each.state}: {each.message}") for each in replicas)
 

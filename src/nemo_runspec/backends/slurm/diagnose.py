@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.cluster.query import CANNOT_WRITE
 from nemo_runspec.backends.slurm.verdicts import CLOSING, IMAGE, LAUNCH, REASONS, REMEDIES, STATES, Verdict
+from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.patterns import Level
+from nemo_runspec.diagnosis.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.patterns import Level
-from nemo_runspec.remote.provider import Diagnosis
-from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 
 _MINE = re.compile(r"^slurmstepd\S*: |^srun: |pyxis: |\benroot\b|\[ERROR\]")

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
-from nemo_runspec.remote.diagnosis import platform_of, rows_of
 from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
 from nemotron.cli.commands.jobs.say import said_when_slow, say
 
@@ -139,8 +139,8 @@ def _fresh(record: JobRecord, seen: JobStatus | None) -> Mapping[str, Any]:
 
 def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
     """What the end of its log says of a job that failed, where no platform says more; empty where that is nothing."""
+    from nemo_runspec.diagnosis.symptoms import find, tail_of
     from nemo_runspec.jobs.follow import log_of
-    from nemo_runspec.remote.symptoms import find, tail_of
 
     said = find(tail_of(log_of(store.folder(record.name)))) if record.state == "failed" else None
     return {} if said is None else {key: getattr(said, key) for key in _VERDICT}

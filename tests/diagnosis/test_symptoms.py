@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from waiting import LONG
 
-from nemo_runspec.remote.patterns import PATTERNS
-from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stack_of
+from nemo_runspec.diagnosis.patterns import PATTERNS
+from nemo_runspec.diagnosis.symptoms import Symptom, find, last_lines, stack_of
 
 
 def said_by(folder: Path, script: str, *before: str) -> bytes:

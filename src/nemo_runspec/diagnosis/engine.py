@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from nemo_runspec.cloud.diagnosis.meanings import (
+from nemo_runspec.cloud.pod.marker import End, to_marker
+from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.patterns import Level
+from nemo_runspec.diagnosis.platform_messages import (
     CLASSES,
     DEADLINES,
     LOG_KINDS,
@@ -22,11 +25,8 @@ from nemo_runspec.cloud.diagnosis.meanings import (
     Meaning,
     meaning_of,
 )
-from nemo_runspec.cloud.pod.marker import End, to_marker
+from nemo_runspec.diagnosis.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.patterns import Level
-from nemo_runspec.remote.provider import Diagnosis
-from nemo_runspec.remote.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 
 _WAITING = ("submitting", "queued", "starting", "running")

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nemo_runspec.remote.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
-from nemo_runspec.remote.provider import Diagnosis
-from nemo_runspec.remote.tracebacks import Frame, Traceback, frames_of, read_tracebacks
+from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
+from nemo_runspec.diagnosis.tracebacks import Frame, Traceback, frames_of, read_tracebacks
 from nemo_runspec.transport.chatter import is_chatter, without_chatter
 
 LIMIT = 1 << 20

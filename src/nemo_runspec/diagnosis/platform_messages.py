@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.cloud.diagnosis.pulls import UNREACHED
-from nemo_runspec.remote.patterns import GPU_MEMORY
+from nemo_runspec.diagnosis.patterns import GPU_MEMORY
+from nemo_runspec.diagnosis.pulls import UNREACHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ LOG_KINDS: Mapping[str, str] = {
         "user code",
     ),
 }  # fmt: skip
-"""Kinds of `remote.patterns`, and which of a cloud's they are; of others a log does not say whose fault it was."""
+"""Kinds of `diagnosis.patterns`, and which of a cloud's they are; of others a log does not say whose fault it was."""
 
 DEADLINES: Mapping[str, tuple[str, str, str]] = {
     "queue": ("capacity", "it waited for nodes for longer than queue_timeout", "capacity"),

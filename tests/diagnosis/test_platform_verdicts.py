@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.cloud.diagnosis.meanings import (
+from nemo_runspec.cloud.pod.marker import End
+from nemo_runspec.diagnosis.display import rows_of
+from nemo_runspec.diagnosis.engine import Analysis, Case, Word, diagnose
+from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.patterns import PATTERNS
+from nemo_runspec.diagnosis.platform_messages import (
     LOG_KINDS,
     MEANINGS,
     TELLING,
@@ -15,12 +20,7 @@ from nemo_runspec.cloud.diagnosis.meanings import (
     meaning_of,
     says_killed_for_memory,
 )
-from nemo_runspec.cloud.diagnosis.pulls import may_pass
-from nemo_runspec.cloud.diagnosis.verdicts import Analysis, Case, Word, diagnose
-from nemo_runspec.cloud.pod.marker import End
-from nemo_runspec.remote.diagnosis import rows_of
-from nemo_runspec.remote.patterns import PATTERNS
-from nemo_runspec.remote.provider import Diagnosis
+from nemo_runspec.diagnosis.pulls import may_pass
 
 NO_DNS = (
     'Failed to pull image "nvcr.io/nvidia/nemo:25.11": rpc error: code = Unavailable desc = failed to do request: '

@@ -17,9 +17,7 @@ from nemo_runspec.profiles.fieldset import fields_of
 
 def make_target(env: dict[str, Any], **facts: Any) -> Any:
     """The target that a profile with these keys gets."""
-    fields = fields_of("docker")
-    merged = {name: field.default for name, field in fields.fields.items()}
-    merged.update({"container_image": BASE, **env})
+    merged = {**fields_of("docker").defaults(), "container_image": BASE, **env}
     return get_backend("docker").make_target(TargetRequest("job", "run", "", "direct", merged, **facts))
 
 

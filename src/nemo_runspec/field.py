@@ -7,7 +7,8 @@ declarations. The declarations themselves stand in `profiles/common.py` and in e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,12 @@ class Field:
         aliases: other accepted spellings; they are normalised in every layer before layers are merged.
         choices: the only accepted values, if they are few.
         nemo_run: the argument of NeMo-Run's executor that it fills; None where nemotron itself uses it.
+        sbatch: the option of sbatch that it becomes, in snake case; None where it becomes none.
         secret: True where the value itself is a credential and is never shown.
+        one_line: True where its text, in lists and tables too, has to stand on one line.
+        of_builds: False where it says how training jobs look, which container builds do not take over. The recipe and
+            the command line of a build can still set it.
+        never_sent: why it is no part of what a job is sent with; '' where it is.
     """
 
     name: str
@@ -38,7 +44,11 @@ class Field:
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     nemo_run: str | None = None
+    sbatch: str | None = None
     secret: bool = False
+    one_line: bool = False
+    of_builds: bool = True
+    never_sent: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,6 +146,17 @@ _LONG_NUMBER = re.compile(r"\d{100}")
 
 OPEN_TYPES = frozenset(name for name in TYPES if name.startswith("table"))
 """Types whose keys are the user's own: new keys may be set on the command line without `+`."""
+
+
+def defaults_of(fields: Iterable[Field]) -> dict[str, Any]:
+    """The value of each key where no layer sets it: its default, an empty table, or None. They are the caller's own."""
+    return {field.name: _default_of(field) for field in fields}
+
+
+def _default_of(field: Field) -> Any:
+    if field.default is None:
+        return {} if field.type in OPEN_TYPES else None
+    return deepcopy(field.default)
 
 
 def problem_with(field: Field, value: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ NAME = "nano3-pretrain-1120-k2m4p6r8"
 def build_env(executor: str, env: dict[str, Any]) -> dict[str, Any]:
     """A merged profile: the defaults of every key, then `env` with any accepted spelling."""
     fields = fields_of(executor)
-    merged = {f.name: deepcopy(f.default) for f in fields.fields.values()}
+    merged = fields.defaults()
     merged.update({fields.spellings[key]: value for key, value in env.items()})
     return merged
 

@@ -11,7 +11,6 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **
     plan = plan_for(top, script, name=name, executor="slurm", **values)
     gpus = (profile or {}).get("gpus_per_node", 0)
     plan = dataclasses.replace(plan, resources=dataclasses.replace(plan.resources, gpus_per_node=gpus))
-    merged = {field.name: deepcopy(field.default) for field in fields_of("slurm").fields.values()}
+    merged = fields_of("slurm").defaults()
     merged.update(
         {"remote_job_dir": f"{top}/run", "time": "00:05:00", "nodes": plan.resources.nodes, **(profile or {})}
     )

@@ -167,7 +167,7 @@ def test_other_errands(asked: str, released: str):
 
 
 PROFILE = {
-    **{each.name: each.default for each in fields_of("slurm").fields.values()},
+    **fields_of("slurm").defaults(),
     "account": "acme", "partition": "batch", "qos": "normal", "mounts": ["/usr:/usr"], "nodes": 2, "gpus_per_node": 1,
     "container_image": "/cluster/none.sqsh", "remote_job_dir": "/data/me/run", "time": "00:05:00",
 }  # fmt: skip

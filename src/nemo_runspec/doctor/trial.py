@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.storage import Storage
 from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.field import OPEN_TYPES
 from nemo_runspec.packaging.options import parts_of, set_options
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.artifacts import settled_root
@@ -52,14 +50,8 @@ class Trial:
 
 def merged(profile: Profile) -> dict[str, Any]:
     """A profile's values over the default of every key, as a plan has them; no clones among its mounts."""
-    fields = fields_of(profile.executor).fields.values()
-    defaults = {
-        f.name: deepcopy(f.default) if f.default is not None else ({} if f.type in OPEN_TYPES else None)
-        for f in fields
-        if f.name != "extends"
-    }
     mounts = [mount for mount in profile.values.get("mounts") or () if "auto_mount:" not in str(mount)]
-    return {**defaults, **profile.values, "mounts": mounts}
+    return {**fields_of(profile.executor).defaults(), **profile.values, "mounts": mounts}
 
 
 def try_profile(profile: Profile, root: Any = None, source: Source | None = None) -> Trial:

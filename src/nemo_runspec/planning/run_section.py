@@ -77,14 +77,15 @@ def _join_env(
 ) -> _Layer:
     if not isinstance(yaml_env, Mapping):
         raise UserError("run.env must be a table", where=_place(yaml_sources, "run.env"))
-    layer = _defaults(fields)
+    values = fields.defaults()
+    layer = _Layer(values, dict.fromkeys(values, DEFAULT))
     _put(layer, _header(recipe, fields))
     yaml_layer = _yaml_env(fields, yaml_env, yaml_sources)
     _put(layer, yaml_layer)
     if profile is not None:
         before = layer.values
         taken, sources = taken_of(recipe, profile)
-        values: dict[str, Any] = escape(taken)
+        values = escape(taken)
         if "mounts" in values:
             values["mounts"] = escape(taken["mounts"], keep="auto_mount:")
         _put(layer, _Layer(values, sources))
@@ -99,15 +100,6 @@ def _join_env(
     layer.values["executor"] = fields.executor
     layer.sources.setdefault("executor", DEFAULT)
     return layer
-
-
-def _defaults(fields: FieldSet) -> _Layer:
-    values = {
-        f.name: deepcopy(f.default) if f.default is not None else ({} if f.type in OPEN_TYPES else None)
-        for f in fields.fields.values()
-        if f.name != "extends"
-    }
-    return _Layer(values, dict.fromkeys(values, DEFAULT))
 
 
 def _header(recipe: Recipe, fields: FieldSet) -> _Layer:

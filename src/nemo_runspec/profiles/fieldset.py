@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from nemo_runspec.backends import find_backend, get_backend, known_executors
-from nemo_runspec.field import Field
+from nemo_runspec.field import Field, defaults_of
 from nemo_runspec.profiles.common import COMMON
 
 
@@ -28,6 +29,10 @@ class FieldSet:
     def canonical(self, key: str) -> str | None:
         """The canonical name of a spelling, or None where this executor does not have it."""
         return self.spellings.get(key)
+
+    def defaults(self) -> dict[str, Any]:
+        """What a merged profile that sets nothing holds. `extends` is no key of a merged profile."""
+        return defaults_of(field for field in self.fields.values() if field.name != "extends")
 
 
 @cache

@@ -34,10 +34,12 @@ JOBKIT = str(Path(__file__).parents[1])
 CALL = """
 import pickle, sys
 sys.path.insert(0, {job_scripts!r})
+from nemo_runspec.console import TerminalConsole
 from nemo_runspec.supervise.client import run
 from nemo_runspec.submission.request import Submission
 plan, grace = pickle.load(open({file!r}, "rb"))
-sys.exit(run(Submission(plan, "{{}}", {{"MY_KEY": "s3cret-value"}}, ("nemotron",)), grace=grace))
+job = Submission(plan, "{{}}", {{"MY_KEY": "s3cret-value"}}, ("nemotron",))
+sys.exit(run(job, console=TerminalConsole(), grace=grace))
 """
 READY = "import os, sys, time\nprint('ready', os.getpid(), flush=True)\n"
 FOR_LONG = "time.sleep(600)"

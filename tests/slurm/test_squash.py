@@ -29,8 +29,11 @@ from nemo_runspec.planning.build import Planned, build_plan
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.request import plan_request
-from nemotron.cli.execute import ready_client, run_request, submit
-from nemotron.cli.squash import squashed
+from nemo_runspec.runner import squash
+from nemo_runspec.runner.client import Caller
+from nemo_runspec.runner.run import run_plan
+from nemo_runspec.runner.squash import squashed
+from nemotron.cli.console import caller
 
 IMAGE = "nvcr.io/nvidia/nemo:25.09"
 URI = "docker://nvcr.io#nvidia/nemo:25.09"
@@ -317,9 +320,10 @@ def never(*_: object, **__: object) -> int:
     raise AssertionError("nothing is run")
 
 
-def test_a_recipe_gets_the_file_of_its_image(project, profile, tmp_path, capsys):
+def test_a_recipe_gets_the_file_of_its_image(project, profile, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(squash, "run_request", never)
     before = planned(profile, "run.env.partition=interactive", f"run.env.build_cache_dir={tmp_path}/other")
-    after = squashed(before, run=never, argv=[], dry_run=True)
+    after = squashed(before, caller(), dry_run=True)
     path = f"{tmp_path}/other/containers/{parse_image(IMAGE).file_name}"
     assert after.target.container_image == path
     assert plan_from_json(plan_to_json(after), "plan") == after
@@ -328,26 +332,29 @@ def test_a_recipe_gets_the_file_of_its_image(project, profile, tmp_path, capsys)
     assert f"first: nemotron kit slurm squash lab {IMAGE} --force-squash" in capsys.readouterr().err
 
 
-def test_a_recipe_is_not_started_where_its_image_cannot_be_made(project, profile):
+def test_a_recipe_is_not_started_where_its_image_cannot_be_made(project, profile, monkeypatch):
     jobs = []
 
-    def run(request: object, planned: Planned, *, argv: list[str]) -> int:
+    def run(request: object, planned: Planned, caller: Caller) -> int:
         jobs.append(planned.plan)
         return 7
 
+    monkeypatch.setattr(squash, "run_request", run)
+
     with pytest.raises(UserError, match="exit code 7; nano3/pretrain was not started") as caught:
-        squashed(planned(profile), run=run, argv=[])
+        squashed(planned(profile), caller())
     assert caught.value.exit_code == 7
     [job] = jobs
     assert job.launch.args[0::2] == (URI, "--force")
     assert (job.target.container_image, job.target.partition) == (None, "cpu")
 
 
-def test_a_recipe_whose_image_is_a_file_or_none(project, profile):
+def test_a_recipe_whose_image_is_a_file_or_none(project, profile, monkeypatch):
+    monkeypatch.setattr(squash, "run_request", never)
     plan = planned(profile, "run.env.container_image=/lustre/a.sqsh")
-    assert squashed(plan, run=never, argv=[]) is plan
+    assert squashed(plan, caller()) is plan
     with pytest.raises(UserError, match="needs a container_image"):
-        squashed(planned(profile, "run.env.container_image=''"), run=never, argv=[])
+        squashed(planned(profile, "run.env.container_image=''"), caller())
 
 
 def test_a_file_is_left_as_it_is(project, nemotron, profile):
@@ -386,7 +393,7 @@ def test_a_recipe_runs_in_the_file_of_its_image(
     overrides = ["run.env.container_image=nvcr.io/nvidia/nemo:25.10", "run.env.startup_commands=[]"]
     overrides += ["run.env.gpus_per_node=0", "run.env.gres=null", "run.env.nodes=1"]
     made = build_plan(plan_request(str(script), profile=profile, overrides=overrides))
-    plan = squashed(made.plan, run=run_request, argv=["nemotron"])
-    assert submit(replace(made, plan=plan), ready_client(plan), argv=["nemotron"]) == 0
+    plan = squashed(made.plan, caller())
+    assert run_plan(replace(made, plan=plan), caller()) == 0
     assert "out of the squash file" in capfd.readouterr().out
     assert len(bench.imports()) == 1

@@ -226,13 +226,6 @@ class Backend:
         provider: Provider = _load(self.provider)()
         return provider
 
-    def load_client(self) -> Any:
-        """The function that runs a `Submission`. Raises `NotBuilt` where this release cannot submit there."""
-        if self.worker is not None:
-            return _load("nemo_runspec.supervise.client:run")
-        self.load_provider()
-        return _load("nemo_runspec.remote.client:run")
-
 
 def _load(reference: str) -> Any:
     module, _, attribute = reference.partition(":")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from nemo_runspec.console import Console, stdout_writer
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord, is_over
 from nemo_runspec.jobs.wait import exit_code_of
@@ -19,14 +20,13 @@ from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.prompt import Answer, ask
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.console import StderrConsole, stdout_writer
 from nemo_runspec.supervise.interrupts import EXIT_CODES
 from nemo_runspec.supervise.job import first_line
 
 INTERRUPTED = 130
 
 
-def run(submission: Submission) -> int:
+def run(submission: Submission, *, console: Console) -> int:
     """Submits the plan and stays with it until it has ended, or, in mode `batch`, returns once its id is known.
 
     Returns: attached, the job's own exit code, 130 where the terminal was given back while it goes on; detached 0.
@@ -34,27 +34,36 @@ def run(submission: Submission) -> int:
     Raises:
         UserError: it cannot be submitted; its record says why.
     """
-    job = RemoteJob(submission, StderrConsole().say)
+    job = RemoteJob(submission, console.say)
     job.record_job()
     try:
         job.submit()
     except KeyboardInterrupt:
         return _interrupted(job)
     if submission.plan.mode == "batch":
-        print(job.plan.name)  # for scripts: all that stands on standard output
+        console.answer(job.plan.name)  # for scripts: all that stands on standard output
         _say_submitted(job)
         return 0
     return attach(job)
 
 
-def submit_detached(submission: Submission) -> JobRecord:
-    """Submits a job that another one needs; the record with its id there.
+def submit(submission: Submission, *, console: Console) -> str:
+    """Submits the plan; the job's name once its id is known.
+
+    Raises:
+        UserError: as `submit_detached`.
+    """
+    return submit_detached(submission, console=console).name
+
+
+def submit_detached(submission: Submission, *, console: Console) -> JobRecord:
+    """Submits a job that nobody stays with; the record with its id there.
 
     Raises:
         UserError: it cannot be submitted; its record says why.
         KeyboardInterrupt: it was found out whether it was submitted, and ended if so.
     """
-    job = RemoteJob(submission, StderrConsole().say)
+    job = RemoteJob(submission, console.say)
     job.record_job()
     try:
         job.submit()
@@ -70,13 +79,13 @@ def _say_submitted(job: RemoteJob) -> None:
     job.say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
 
 
-def stage(submission: Submission) -> int:
+def stage(submission: Submission, *, console: Console) -> int:
     """Sends the job's files and submits nothing; says how to go on by hand."""
-    say = StderrConsole().say
+    say = console.say
     job = RemoteJob(submission, say)
     job.record_job()
     prepared = job.stage()
-    print(job.plan.name)
+    console.answer(job.plan.name)
     say(f"{job.plan.name}: its files are on {place_of(job.record)}; nothing was submitted")
     for line in prepared.by_hand:
         say(f"  {line}")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from nemo_runspec.console import Console, TerminalConsole
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.console import Console, StderrConsole
 from nemo_runspec.supervise.detach import Ready, detach
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.job import SupervisedJob
+from nemo_runspec.supervise.spawn import start_in_new_process
 from nemo_runspec.supervise.stop import GRACE
 
 
-def run(submission: Submission, *, console: Console | None = None, grace: float = GRACE) -> int:
+def run(submission: Submission, *, console: Console, grace: float = GRACE) -> int:
     """Runs the plan and stays with it until it has ended, or, in mode `batch`, returns once it is recorded.
 
     The output of an attached job is shown as it comes. It is kept in `logs/job.log` in both modes.
 
     Args:
+        console: takes lines of nemotron's own.
         grace: seconds a job has to end after Ctrl-C, TERM or HUP before it is killed.
 
     Returns: attached, the recipe's own exit code, 128 + N where signal N ended it, and 130, 143 or 129 after Ctrl-C,
@@ -24,17 +26,33 @@ def run(submission: Submission, *, console: Console | None = None, grace: float 
     Raises:
         UserError: the recipe has changed since the plan, the job cannot be made ready, or nothing can be written.
     """
-    say = (console or StderrConsole()).say
     if submission.plan.mode == "batch":
-        _start_detached(SupervisedJob(submission, say, grace=grace, show=False))
+        job = SupervisedJob(submission, console.say, grace=grace, show=False)
+        console.answer(_start_detached(job))  # for scripts: all that stands on standard output
+        _say_how_to_go_on(job.plan.name, console)
         return 0
-    job = SupervisedJob(submission, say, grace=grace)
+    job = SupervisedJob(submission, console.say, grace=grace)
     with Interrupts() as interrupts:
         job.record_job()
         return job.run_to_its_end(interrupts).exit_code
 
 
-def _start_detached(job: SupervisedJob) -> None:
+def submit(submission: Submission, *, console: Console) -> str:
+    """Starts the job's supervisor in a new process; returns the job's name once it is recorded.
+
+    Raises:
+        UserError: as `run`.
+    """
+    name = start_in_new_process(_supervise, submission, say=console.say)
+    _say_how_to_go_on(name, console)
+    return name
+
+
+def _supervise(submission: Submission) -> str:
+    return _start_detached(SupervisedJob(submission, TerminalConsole().say, show=False))
+
+
+def _start_detached(job: SupervisedJob) -> str:
     """Starts the job's supervisor; returns when the job is recorded."""
 
     def supervise(ready: Ready) -> None:
@@ -43,7 +61,9 @@ def _start_detached(job: SupervisedJob) -> None:
             ready(job.plan.name, job.folder / "supervisor.log")
             job.run_to_its_end(interrupts)
 
-    name = detach(supervise)
-    print(name)  # for scripts: all that stands on standard output
-    job.say(f"{name}: runs on without this terminal")
-    job.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")
+    return detach(supervise)
+
+
+def _say_how_to_go_on(name: str, console: Console) -> None:
+    console.say(f"{name}: runs on without this terminal")
+    console.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")

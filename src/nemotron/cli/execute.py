@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,18 +12,13 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
-from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
 
 if TYPE_CHECKING:
-    from nemo_runspec.submission.request import Again
     from nemotron.cli.sweep_life import Recorded
-
-Client = Callable[..., int]
-"""A backend's `run(submission)`; the return value is the exit code."""
 
 
 def execute(recipe: Recipe, invocation: Invocation) -> int:
@@ -35,6 +30,8 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         UserError: a mistake; nothing has happened then.
     """
     from nemo_runspec.planning.request import plan_request
+    from nemo_runspec.runner.run import run_request, stage_plan
+    from nemotron.cli.console import caller
 
     hide_command_line(sys.argv)
     _check_combination(invocation)
@@ -54,57 +51,9 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
     if invocation.dry_run:
         return _preview(_looked_at_here(planned), invocation)
-    return run_request(request, planned, argv=sys.argv, stage=invocation.stage)
-
-
-def run_request(request: PlanRequest, planned: Planned, *, argv: list[str], stage: bool = False) -> int:
-    """Runs a plan just made, after the inputs it lacks; the return value is the exit code.
-
-    Where an input had to be made first, the plan is made again, so that it names the version that now exists.
-
-    Args:
-        stage: only send its files to where it would run.
-    """
-    from nemotron.cli.inputs import planned_with, provide_inputs
-
-    client = ready_client(planned.plan)
-    if stage:  # nothing is submitted, so nothing is made
-        from nemo_runspec.remote.client import stage as client
-
-        return submit(planned, client, argv=argv)
-    provided = provide_inputs(planned.plan, argv, run_request)
-    if provided.changed:
-        planned = planned_with(request, provided)
-    return submit(planned, client, argv=argv, needs=tuple(record.name for record in provided.needs))
-
-
-def ready_client(plan: Plan) -> Client:
-    """What runs this plan.
-
-    Raises:
-        UserError: the plan still has placeholders, or its executor cannot be submitted to in this release.
-    """
-    client: Client = get_backend(plan.executor).load_client()
-    refuse_unfilled(plan)
-    return client
-
-
-def submit(
-    planned: Planned, client: Client, *, argv: list[str], again: Again | None = None, needs: tuple[str, ...] = ()
-) -> int:
-    """Runs a plan that has been made or loaded; the return value is the exit code: the job's own, 0 once detached.
-
-    Args:
-        again: the job that is run once more. `needs`: names of the jobs that it waits for.
-    """
-    from nemo_runspec.planning.codec import plan_to_json
-    from nemo_runspec.submission.request import Submission
-
-    hide_command_line(argv, planned.secret_values.values())
-    for line in planned.plan.warnings:
-        print(f"warning: {line}", file=sys.stderr)
-    text = plan_to_json(planned.plan)
-    return client(Submission(planned.plan, text, planned.secret_values, tuple(argv), again=again, needs=needs))
+    if invocation.stage:
+        return stage_plan(planned, caller())
+    return run_request(request, planned, caller())
 
 
 def _check_combination(invocation: Invocation) -> None:
@@ -148,9 +97,10 @@ def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple
         UserError: there is no image, or the file could not be made.
     """
     from nemo_runspec.config.overrides import quoted
-    from nemotron.cli.squash import squashed
+    from nemo_runspec.runner.squash import squashed
+    from nemotron.cli.console import caller
 
-    plan = squashed(planned.plan, run=run_request, argv=sys.argv, dry_run=dry_run)
+    plan = squashed(planned.plan, caller(), dry_run=dry_run)
     image = quoted("run.env.container_image", plan.target.container_image)
     return replace(request, overrides=(*request.overrides, image)), replace(planned, plan=plan)
 
@@ -197,7 +147,7 @@ def detached_sweep(lead: Callable[[Recorded], int]) -> int:
 
 def _looked_at_here(planned: Planned) -> Planned:
     """The plan of a job of this machine, with whether its inputs are there; no other machine is asked for a preview."""
-    from nemotron.cli.inputs import looked_at
+    from nemo_runspec.runner.inputs import looked_at
 
     return planned if get_backend(planned.plan.executor).remote else replace(planned, plan=looked_at(planned.plan))
 
@@ -224,14 +174,3 @@ def _save(plan: Plan, out: str | None) -> None:
         except OSError as error:
             raise UserError(f"cannot save the plan: {error.strerror}", where=str(target)) from None
         print(f"plan saved: {target}  (nemotron apply {target})", file=sys.stderr)
-
-
-def values_of(plan: Plan) -> Mapping[str, str]:
-    """The secrets a saved plan names, looked up again now.
-
-    Raises:
-        UserError: one that was given on the command line of the dry run, or that is gone.
-    """
-    from nemo_runspec.planning.secrets_again import look_up
-
-    return look_up(plan)

@@ -159,7 +159,7 @@ class _Session(SweepLife):
 
     def _batch(self, runner: Runner, search: Search, jobs: Sequence[Sequence[str]]) -> list[Trial]:
         """One batch of a sweeper's. Raises `Stopped` where the sweep is not to go on."""
-        from nemotron.cli.inputs import require_inputs
+        from nemo_runspec.runner.inputs import require_inputs
 
         planned = plan_each(self.request, [(*search.fixed, *job) for job in jobs])
         for each in planned:
@@ -187,8 +187,8 @@ class _Session(SweepLife):
 
         Where a platform is told to start them after that, all of them wait for all of it.
         """
-        from nemotron.cli.execute import run_request
-        from nemotron.cli.inputs import provide_inputs
+        from nemo_runspec.runner.run import provide_inputs
+        from nemotron.cli.console import caller
 
         looked: set[tuple[object, ...]] = set()
         for each in planned:
@@ -196,7 +196,7 @@ class _Session(SweepLife):
             if inputs in looked:
                 continue
             looked.add(inputs)
-            provided = provide_inputs(each.plan, self.argv, run_request)
+            provided = provide_inputs(each.plan, caller())
             if provided.changed:
                 self.is_changed = True
                 self.request = provided.request(self.request)

@@ -17,6 +17,7 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.runner.retry import enter_directory, planned_again
 from nemo_runspec.submission.request import Again, Submission
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.sweep_run import run_member as local_member
@@ -29,7 +30,6 @@ from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
-from nemotron.cli.again import planned_again, stand_where_it_stood
 from nemotron.cli.execute import detached_sweep
 from nemotron.cli.sweep_life import Recorded, SweepLife, is_elsewhere, is_led_there
 from nemotron.cli.sweep_remote import Stay, end_interrupted, say_how_to_go_on
@@ -102,7 +102,7 @@ def _refuse_open(sweeps: SweepStore, group: str, records: Sequence[JobRecord]) -
 def _here(sweep: Sweep, runs: Sequence[Once]) -> int:
     """A process leads the sweep: this one, or one without a terminal, as before."""
     record, planned, _ = runs[0]
-    stand_where_it_stood(record, planned.plan)
+    enter_directory(record, planned.plan)
     if record.mode == "batch":
         return detached_sweep(lambda recorded: _led(sweep, runs, recorded))
     return _led(sweep, runs, lambda _: None)

@@ -33,9 +33,12 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
     from nemo_runspec.planning.codec import load_plan
     from nemo_runspec.planning.names import new_name
     from nemo_runspec.planning.rename import rename
-    from nemotron.cli.again import looked_at_again
-    from nemotron.cli.execute import ready_client, run_request, submit, values_of
-    from nemotron.cli.inputs import looked_at, provide_inputs, require_inputs
+    from nemo_runspec.planning.secrets_again import look_up
+    from nemo_runspec.runner.client import ready_client
+    from nemo_runspec.runner.inputs import looked_at, require_inputs
+    from nemo_runspec.runner.retry import looked_at_again
+    from nemo_runspec.runner.run import provide_inputs, run_plan
+    from nemotron.cli.console import caller
     from nemotron.cli.resolve import check_resolve
 
     check_resolve(resolve, dry_run)
@@ -48,22 +51,22 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
         print(f"{saved.name} has been run before; this run is {fresh.name}", file=sys.stderr)
         saved = fresh
     saved = dataclasses.replace(saved, consumes=looked_at_again(saved.consumes))
-    client = ready_client(saved)
-    values = values_of(saved)
+    ready_client(saved)
+    values = look_up(saved)
     if get_backend(saved.executor).remote:
         require_inputs(looked_at(saved))  # the plan that was shown is the one that is sent: nothing is made for it
     else:
-        provide_inputs(saved, sys.argv, run_request)
-    return submit(Planned(saved, values), client, argv=sys.argv)
+        provide_inputs(saved, caller())
+    return run_plan(Planned(saved, values), caller())
 
 
 def _show(saved: Plan, resolve: bool) -> None:
     from nemo_runspec.planning.build import Planned
-    from nemotron.cli.execute import values_of
+    from nemo_runspec.planning.secrets_again import look_up
     from nemotron.cli.preview import print_preview
     from nemotron.cli.resolve import resolved, say_if_nothing
 
-    rendering = resolved(Planned(saved, values_of(saved))) if resolve else None
+    rendering = resolved(Planned(saved, look_up(saved))) if resolve else None
     print_preview(saved, as_json=False, resolved=rendering)
     if resolve:
         say_if_nothing(saved, rendering)

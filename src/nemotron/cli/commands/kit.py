@@ -42,8 +42,8 @@ def _flag(name: str, help_text: str, *spellings: str) -> TyperOption:
 
 
 def _squash(profile: str, image: str, force: bool, dry_run: bool) -> int:
-    from nemotron.cli.execute import run_request
-    from nemotron.cli.squash import make_squash_file, squash_job
+    from nemo_runspec.runner.squash import make_squash_file, squash_job
+    from nemotron.cli.console import caller
 
     job = squash_job(profile, image, force=force)
     if job is None:
@@ -55,7 +55,7 @@ def _squash(profile: str, image: str, force: bool, dry_run: bool) -> int:
 
         print_preview(job.planned.plan, as_json=False)
         return 0
-    code = make_squash_file(job, force=force, run=run_request, argv=sys.argv)
+    code = make_squash_file(job, caller(), force=force)
     if code == 0:
         print(f'use it: container_image = "{job.path}"')
     return code

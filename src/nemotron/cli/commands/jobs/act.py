@@ -129,15 +129,16 @@ def _with_makers(store: JobStore, records: list[JobRecord]) -> list[JobRecord]:
 def retry(job: str) -> int:
     """Runs a job again, or the failed runs of a sweep; the exit code of the new run, or of the first that failed."""
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.runner.retry import retry as run_again
     from nemo_runspec.sweeps.overview import Overview
-    from nemotron.cli.again import retry as run_again
+    from nemotron.cli.console import caller
 
     store = JobStore()
     overview = Overview(store)
     if job == LAST or not overview.members(job):
         entry = overview.one(job)
         if not entry.is_sweep:
-            return run_again(store, _now(store, store.by_name(entry.name)))
+            return run_again(store, _now(store, store.by_name(entry.name)), caller())
         job = entry.name
     from nemotron.cli.sweep_again import retry_sweep
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nemo_runspec.console import stdout_writer
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
-from nemo_runspec.supervise.console import stdout_writer
 from nemotron.cli.commands.jobs.looks import one_line
 from nemotron.cli.commands.jobs.say import say
 

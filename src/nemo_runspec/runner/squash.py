@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +20,11 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.request import plan_request
+from nemo_runspec.runner.client import Caller, ready_client
+from nemo_runspec.runner.run import run_request
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-Runner = Callable[..., int]
-"""`run(request, planned, *, argv)`: runs a plan; the return value is the exit code."""
 
 _CARRIED = tuple(
     f"run.env.{key}="
@@ -81,22 +79,20 @@ def squash_job(
     return SquashJob(request, replace(planned, plan=with_squash(planned.plan, squash, force=force)), squash)
 
 
-def make_squash_file(job: SquashJob, *, force: bool, run: Runner, argv: list[str]) -> int:
+def make_squash_file(job: SquashJob, caller: Caller, *, force: bool) -> int:
     """Runs the job, unless its file is there; the return value is the exit code."""
-    from nemotron.cli.execute import ready_client
-
     ready_client(job.planned.plan)
     if not force and exists(job.planned.plan, job.squash.path):
-        print(f"{job.path}: there already; --force-squash makes it again", file=sys.stderr)
+        caller.console.say(f"{job.path}: there already; --force-squash makes it again")
         return 0
-    return run(job.request, job.planned, argv=argv)
+    return run_request(job.request, job.planned, caller)
 
 
-def squashed(plan: Plan, *, run: Runner, argv: list[str], dry_run: bool = False) -> Plan:
+def squashed(plan: Plan, caller: Caller, *, dry_run: bool = False) -> Plan:
     """The plan with the squash file of its image, which is made anew first: what `--force-squash` asks for.
 
     Args:
-        run: `execute.run_request`. dry_run: make nothing, say what would be made.
+        dry_run: make nothing, say what would be made.
 
     Raises:
         UserError: the plan has no image; or the job that makes the file has failed, and then with its exit code.
@@ -107,13 +103,13 @@ def squashed(plan: Plan, *, run: Runner, argv: list[str], dry_run: bool = False)
     carried = [text for text in plan.overrides if text.lstrip("+").startswith(_CARRIED)]
     job = squash_job(plan.profile, image, force=True, overrides=carried, env_file=plan.env_file)
     if job is None:
-        print(f"container_image is a file already: {image}", file=sys.stderr)
+        caller.console.say(f"container_image is a file already: {image}")
         return plan
     if dry_run:
-        print(f"first: nemotron kit slurm squash {plan.profile} {image} --force-squash", file=sys.stderr)
+        caller.console.say(f"first: nemotron kit slurm squash {plan.profile} {image} --force-squash")
         return with_image(plan, job.squash.path)
-    print(f"making the squash file of {image} first", file=sys.stderr)
-    code = make_squash_file(job, force=True, run=run, argv=argv)
+    caller.console.say(f"making the squash file of {image} first")
+    code = make_squash_file(job, caller, force=True)
     if code != 0:
         failure = UserError(
             f"making the squash file of {image} has ended with exit code {code}; {plan.recipe.path} was not started",

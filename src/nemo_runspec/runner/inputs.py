@@ -1,9 +1,8 @@
-"""Before a run: are its inputs there? What a config declares `make = if-missing` for is made first."""
+"""A plan's inputs before it is run: which are there, which can be made first, and by which job."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,7 @@ from nemo_runspec.redact import HIDDEN
 from nemo_runspec.runspec import Runspec
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore
-
-Runner = Callable[..., int]
-"""`run(request, planned, *, argv)`: runs a plan with its own inputs; the return value is the exit code."""
+    from nemo_runspec.jobs import JobRecord
 
 _OWN_SHAPE = frozenset({
     "array", "dependencies", "dependency_type", "gpus_per_node", "nodes", "nproc_per_node", "nprocs_per_node",
@@ -51,27 +47,21 @@ class Provided:
         return replace(request, versions={**request.versions, **self.versions}, after=after)
 
 
-def provide_inputs(plan: Plan, argv: list[str], run: Runner) -> Provided:
-    """Makes missing inputs as jobs of their own, with the plan's own profile.
+def missing_inputs(plan: Plan) -> list[Artifact]:
+    """The inputs that are not there and can be made first.
 
-    On this machine they are made when this returns. A platform that starts a job after another one has only been told;
-    on any other the job is waited for.
+    Args:
+        plan: as `looked_at` has left it.
 
     Raises:
-        UserError: an input is missing that nemotron does not make by itself; or making it has failed, and then with
-            that job's exit code.
+        UserError: an input is missing that nemotron does not make by itself.
     """
-    plan = looked_at(plan)
     remote = get_backend(plan.executor).remote
     missing = [a for a in plan.consumes if _is_missing(a, remote=remote)]
     for artifact in missing:
         if artifact.make != "if-missing" or artifact.recipe is None:
             raise _missing(plan, artifact)
-    if remote:
-        return _provided_elsewhere(plan, missing, argv)
-    for artifact in missing:
-        _make(plan, artifact, argv, run)
-    return Provided(changed=bool(missing))
+    return missing
 
 
 def looked_at(plan: Plan) -> Plan:
@@ -106,117 +96,7 @@ def _is_missing(artifact: Artifact, *, remote: bool) -> bool:
     return artifact.ready is False and (artifact.required or artifact.make is not None)
 
 
-def _make(plan: Plan, artifact: Artifact, argv: list[str], run: Runner) -> None:
-    request = _request(plan, artifact)
-    print(
-        f"{artifact.name}: '{artifact.artifact}' is not there yet; running {request.recipe.path} first", file=sys.stderr
-    )
-    code = run(request, build_plan(request), argv=argv)
-    if code != 0:
-        raise _not_made(plan, artifact, code, "last")
-
-
-def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], argv: list[str]) -> Provided:
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.remote.input_jobs import made_by
-
-    get_backend(plan.executor).load_provider().check(plan)  # what cannot be submitted needs no inputs
-    makers: dict[str, JobRecord] = {}
-    for artifact in missing:
-        known = made_by(JobStore(), plan, artifact)
-        makers[artifact.name] = _known(artifact, known) if known else _submitted(plan, artifact, argv)
-    needs = [(a, makers[a.name]) for a in missing if not makers[a.name].over]
-    versions = {str(a.artifact): makers[a.name].name for a in missing}
-    if get_backend(plan.executor).after is None:
-        for artifact, record in needs:
-            _wait_for(plan, artifact, record)
-        needs = []
-    return Provided(bool(missing), versions, [record for _, record in needs])
-
-
-def _known(artifact: Artifact, record: JobRecord) -> JobRecord:
-    verb = "has made it" if record.over else f"makes it ({record.state})"
-    print(f"{artifact.name}: '{artifact.artifact}': {record.name} {verb}", file=sys.stderr)
-    return record
-
-
-def _submitted(plan: Plan, artifact: Artifact, argv: list[str]) -> JobRecord:
-    """The job that makes it, submitted; this one is told of it before anything of it is sent.
-
-    Raises:
-        UserError: it cannot be submitted; nothing of the job that needs it has happened then.
-    """
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.planning.codec import plan_to_json
-    from nemo_runspec.remote.client import submit_detached
-    from nemo_runspec.remote.input_jobs import submitted_for_another
-    from nemo_runspec.submission.request import Submission
-
-    request = replace(_request(plan, artifact), mode="batch")
-    inputs = provide_inputs((made := build_plan(request)).plan, argv, _never)
-    if inputs.changed:
-        made = build_plan(inputs.request(request))
-    why = "is not there yet" if artifact.ready is False else "cannot be looked for from here"
-    print(f"{artifact.name}: '{artifact.artifact}' {why}; {request.recipe.path} runs first", file=sys.stderr)
-    names = tuple(record.name for record in inputs.needs)
-    given = Submission(made.plan, plan_to_json(made.plan), made.secret_values, tuple(argv), needs=names)
-    return submitted_for_another(JobStore(), submit_detached(given))
-
-
-def _never(*_: object, **__: object) -> int:
-    raise AssertionError("what is made for a job elsewhere is made elsewhere")
-
-
-def _wait_for(plan: Plan, artifact: Artifact, record: JobRecord) -> None:
-    """Waits until the job has made its artifact; attached, with its log. With a sweep that is cancelled it is ended.
-
-    Raises:
-        UserError: it has not, or nobody waits any longer; it goes on then.
-    """
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.wait import exit_code_of
-    from nemo_runspec.remote.cancel import end_makers
-    from nemo_runspec.remote.input_jobs import awaited
-    from nemo_runspec.supervise.interrupts import Interrupted
-
-    store = JobStore()
-    try:
-        with awaited(store, record):
-            ended = _ended(store, plan, record)
-    except Interrupted:
-        end_makers(store, [record.name], (), "the end of its sweep", _say)
-        raise
-    except KeyboardInterrupt:
-        left = UserError(
-            f"{plan.recipe.path} was not submitted; {record.name} goes on and makes '{artifact.artifact}'",
-            remedy=f"the same command later; or nemotron jobs cancel {record.name}",
-        )
-        left.exit_code = 130
-        raise left from None
-    if ended.state != "succeeded":
-        raise _not_made(plan, artifact, exit_code_of(ended), ended.name)
-
-
-def _ended(store: JobStore, plan: Plan, record: JobRecord) -> JobRecord:
-    from nemo_runspec.jobs.wait import wait_for
-    from nemo_runspec.remote.display import make_display
-    from nemo_runspec.remote.follow import Follower
-    from nemo_runspec.supervise.console import stdout_writer
-
-    if plan.mode == "batch":
-        _say(f"{record.name}: waiting for its end, before {plan.recipe.path} is submitted")
-        return wait_for(store, [record.name])[0]
-    display = make_display()
-    ended = Follower(store, record, display, stdout_writer()).run()
-    display.ended(ended)
-    return ended
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _request(plan: Plan, artifact: Artifact) -> PlanRequest:
+def input_request(plan: Plan, artifact: Artifact) -> PlanRequest:
     """The job that makes an artifact: where the plan runs, in a shape of its own."""
     from nemo_runspec.planning.request import plan_request
 
@@ -250,7 +130,8 @@ def _carried(plan: Plan) -> list[str]:
     ]
 
 
-def _not_made(plan: Plan, artifact: Artifact, code: int, job: str) -> UserError:
+def not_made(plan: Plan, artifact: Artifact, code: int, job: str) -> UserError:
+    """The error of a job whose input could not be made, with the exit code of the job that was to make it."""
     named = "" if job == "last" else f" ({job})"
     failure = UserError(
         f"making '{artifact.artifact}' has ended with exit code {code}{named}; {plan.recipe.path} was not started",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
@@ -17,24 +15,26 @@ from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.model import Artifact, Bundle, Plan
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.rename import rename
+from nemo_runspec.planning.secrets_again import look_up
+from nemo_runspec.remote.input_jobs import not_made_by
+from nemo_runspec.runner.client import Caller, ready_client
+from nemo_runspec.runner.inputs import looked_at, require_inputs
+from nemo_runspec.runner.run import run_plan
+from nemo_runspec.submission.layout import ARCHIVE
+from nemo_runspec.submission.mount_commits import pinned
+from nemo_runspec.submission.request import Again
 
-if TYPE_CHECKING:
-    from nemo_runspec.submission.request import Again
 
-
-def retry(store: JobStore, record: JobRecord) -> int:
+def retry(store: JobStore, record: JobRecord, caller: Caller) -> int:
     """Runs the job again under a new name, attached or detached as it was; the return value is the exit code.
 
     Raises:
         UserError: as `planned_again`; the directory the job was started in is gone, or it cannot be run.
     """
-    from nemotron.cli.execute import ready_client, submit
-
     planned, again = planned_again(store, record)
-    client = ready_client(planned.plan)
-    stand_where_it_stood(record, planned.plan)
-    print(f"{record.name}: run again as {planned.plan.name}", file=sys.stderr)
-    return submit(planned, client, argv=sys.argv, again=again)
+    enter_directory(record, planned.plan)
+    caller.console.say(f"{record.name}: run again as {planned.plan.name}")
+    return run_plan(planned, caller, again=again)
 
 
 def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
@@ -43,12 +43,6 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
     Raises:
         UserError: it has not ended, its stored plan or package is gone or cannot be read, or a secret it had is gone.
     """
-    from nemo_runspec.submission.layout import ARCHIVE
-    from nemo_runspec.submission.mount_commits import pinned
-    from nemo_runspec.submission.request import Again
-    from nemotron.cli.execute import ready_client, values_of
-    from nemotron.cli.inputs import looked_at, require_inputs
-
     if not record.ended and record.state != "lost":
         raise UserError(
             f"job '{record.name}' is {record.state}", remedy=f"end it first: nemotron jobs cancel {record.name}"
@@ -67,13 +61,11 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
     ready_client(plan)
     require_inputs(looked_at(plan))
     again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
-    return Planned(plan, values_of(plan)), again
+    return Planned(plan, look_up(plan)), again
 
 
 def _require_made(store: JobStore, record: JobRecord) -> None:
     """Raises where the job waited for another one to make its input, which has not: its plan reads just that."""
-    from nemo_runspec.remote.input_jobs import not_made_by
-
     maker = not_made_by(store, record)
     if maker is not None:
         raise UserError(
@@ -99,7 +91,7 @@ def _stored_bundle(plan: Plan, folder: Path) -> Bundle:
     return dataclasses.replace(plan.bundle, files=files)
 
 
-def stand_where_it_stood(record: JobRecord, plan: Plan) -> None:
+def enter_directory(record: JobRecord, plan: Plan) -> None:
     """A local job without a code package runs in the directory of the call.
 
     Raises:

@@ -1,0 +1,49 @@
+"""What a person is told while something runs: an interface that says nothing, and the one of a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+
+class Console:
+    """Takes what nemotron has to say. This one says nothing; a subclass overrides what it wants to hear."""
+
+    def say(self, text: str) -> None:
+        """A line for a person: progress, a warning, how to go on."""
+
+    def answer(self, text: str) -> None:
+        """A line for a script: the name of what was started, and nothing else."""
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Secrets that this process's command line may show to others."""
+
+
+class TerminalConsole(Console):
+    """Lines for a person on the error stream, which may be gone; lines for a script on standard output."""
+
+    def say(self, text: str) -> None:
+        """Prints one line."""
+        if sys.stderr is None:  # closed when this process was started; print would take standard output instead
+            return
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except OSError:
+            return
+
+    def answer(self, text: str) -> None:
+        """Prints one line."""
+        print(text)
+
+
+def stdout_writer() -> Callable[[bytes], object]:
+    """Takes bytes to standard output at once; as text where that is not a stream of bytes."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        return lambda data: sys.stdout.write(data.decode("utf-8", "replace"))
+
+    def write(data: bytes) -> None:
+        stream.write(data)
+        stream.flush()
+
+    return write

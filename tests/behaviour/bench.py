@@ -21,7 +21,6 @@ from behaviour.rigs import Rig, Setting
 _PATIENCE = 600
 """Seconds after which a call of nemotron hangs."""
 
-RANK = "[rank0] "
 TELL = """
     import json, os, sys
     def tell(**said):
@@ -37,27 +36,53 @@ TELL = """
 """
 
 
+def lines_of(rank: int, output: str) -> list[str]:
+    """One node's lines of a job's output, in their order and without the prefix of its rank."""
+    prefix = f"[rank{rank}] "
+    return [line.removeprefix(prefix) for line in output.split("\n") if line.startswith(prefix)]
+
+
+def same_lines(nodes: int, output: str) -> list[str]:
+    """The lines that each of a job's nodes has printed: the same ones, as all run the same script."""
+    first, *others = (lines_of(rank, output) for rank in range(nodes))
+    for rank, lines in enumerate(others, 1):
+        assert lines == first, f"rank {rank} has other lines than rank 0: {lines[:20]}, {first[:20]}"
+    return first
+
+
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended: nemotron's own exit code, what it printed, and the job's lines."""
+    """How a job ended: nemotron's own exit code, what it printed, and how many nodes it had."""
 
     code: int
     out: str
     err: str
+    nodes: int = 1
 
     @property
     def lines(self) -> list[str]:
-        """The job's lines, without the prefix of the rank."""
-        return [line.removeprefix(RANK) for line in self.out.split("\n") if line.startswith(RANK)]
+        """The lines of each node."""
+        return same_lines(self.nodes, self.out)
 
     @property
     def told(self) -> dict[str, Any]:
-        """What the script said with `tell(...)`, all of it together."""
+        """What the script said with `tell(...)`, all of it together; the same on each node."""
+        first, *others = self.told_by_node
+        for rank, told in enumerate(others, 1):
+            assert told == first, f"rank {rank} says something else than rank 0"
+        return first
+
+    @property
+    def told_by_node(self) -> list[dict[str, Any]]:
+        """What each node said with `tell(...)`."""
+        return [self._told(rank) for rank in range(self.nodes)]
+
+    def _told(self, rank: int) -> dict[str, Any]:
         said: dict[str, Any] = {}
-        for line in self.lines:
+        for line in lines_of(rank, self.out):
             if line.startswith("TOLD "):
                 said |= json.loads(line.removeprefix("TOLD "))
-        assert said, (self.code, self.out, self.err)
+        assert said, (rank, self.code, self.out, self.err)
         return said
 
 
@@ -70,7 +95,8 @@ class Bench:
     setting: Setting
 
     def profile(self, **keys: Any) -> None:
-        """Writes the profile `target`: the rig's own lines and these keys."""
+        """Writes the profile `target`: the rig's own lines, its number of nodes, and these keys."""
+        keys = {"nodes": self.rig.nodes, **keys} if self.rig.nodes > 1 else keys
         lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
         self.project.write("env.toml", "\n".join(["[target]", self.setting.profile, *lines, ""]))
 
@@ -86,7 +112,7 @@ class Bench:
     def run_script(self, script: str, *args: str, **options: Any) -> Ended:
         """The same for a script that has been written before."""
         done = self.nemotron("run", script, "--run", "target", "--", *args, **options)
-        return Ended(done.code, done.out, done.err)
+        return Ended(done.code, done.out, done.err, self.rig.nodes)
 
     def detached(self, text: str, *args: str) -> str:
         """`nemotron run SCRIPT --batch target -- ARGS`; the name of the job."""
@@ -129,6 +155,14 @@ class Bench:
         """`nemotron jobs logs`."""
         return self.nemotron("jobs", "logs", name).succeeds().out
 
+    def log_lines(self, name: str) -> list[str]:
+        """The lines of each node in `nemotron jobs logs`; nothing else is there, unless one node tells of another."""
+        log = self.log(name)
+        lines = same_lines(self.rig.nodes, log)
+        others = [line for line in log.splitlines() if self.rig.nodes == 1 or not line.startswith("nemotron: node ")]
+        assert len(others) == len(lines) * self.rig.nodes, log[:2000]
+        return lines
+
     def folder(self, name: str) -> Path:
         """The job's folder."""
         return self.project.state / "jobs" / name
@@ -144,8 +178,12 @@ class Bench:
         return eventually(lambda: self.setting.leftovers(name, self.folder(name)), lambda found: not found, LONG)
 
     def log_has(self, name: str, text: str) -> str:
-        """The job's log once the text is in it."""
-        return until(lambda: self.nemotron("jobs", "logs", name).out, repr(text), lambda log: text in log, 300)
+        """The job's log once each node has a line with the text in it."""
+
+        def there(log: str) -> bool:
+            return all(any(text in line for line in lines_of(rank, log)) for rank in range(self.rig.nodes))
+
+        return until(lambda: self.nemotron("jobs", "logs", name).out, repr(text), there, 300)
 
 
 def finish(process: subprocess.Popen[bytes]) -> Outcome:

@@ -73,6 +73,7 @@ class Rig:
         lab: what to do to get it where it needs a lab part; None where it runs anywhere.
         unsupported: a behaviour's name → why this backend cannot have it.
         needs_launcher: states in which even a detached job still needs the process that has started it.
+        nodes: of every job that does not say otherwise.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Rig:
     lab: str | None = None
     unsupported: Mapping[str, str] = field(default_factory=dict)
     needs_launcher: Sequence[str] = ()
+    nodes: int = 1
 
 
 def processes_of(folder: Path) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from waiting import LONG, until
 
+from behaviour.bench import same_lines
+
 _HEAD = '# /// script\n# [tool.runspec]\n# schema = "1"\n# [tool.runspec.run]\n# launch = "direct"\n{0}# ///\n'
 _MAKER = (
     _HEAD.format('# [[tool.runspec.produces]]\n# name = "model"\n# type = "text"\n')
@@ -64,8 +66,8 @@ class Chain:
     def read(self, *words: str) -> str:
         """Which version a job says it has read; its record says the same."""
         ended = self.bench.nemotron("mine", "read", "--run", "target", *words).succeeds()
-        (line,) = (line for line in ended.out.splitlines() if "made by" in line)
-        name = line.split()[-1]
+        (line,) = same_lines(self.bench.rig.nodes, ended.out)
+        name = line.removeprefix("made by ")
         shown = self.bench.show(self.bench.newest())
         assert shown["inputs"]["data"].endswith(f"/{self.artifact}/{name}"), shown["inputs"]
         return str(name)

@@ -12,7 +12,7 @@ from support import git, make_repository
 LOOK = """
     import helper
     names = sorted(os.path.relpath(os.path.join(top, name)) for top, _, names in os.walk(".") for name in names)
-    tell(files=[n for n in names if not n.endswith(".pyc")], helper=helper.WORD, cwd=os.getcwd())
+    tell(files=[n for n in names if "__pycache__" not in n], helper=helper.WORD, cwd=os.getcwd())
 """
 
 
@@ -136,7 +136,7 @@ def test_outputs_are_the_callers(bench):
     ended = bench.attached(
         """
         for top in (os.environ["NEMOTRON_JOB_DIR"], os.environ["NEMO_RUN_DIR"]):
-            os.makedirs(top + "/of the caller/too")
+            os.makedirs(top + "/of the caller/too", exist_ok=True)
             open(top + "/of the caller/too/file", "w").close()
         """
     )

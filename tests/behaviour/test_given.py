@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 
 import pytest
+
+from behaviour.bench import Ended
 
 ODD = (
     "two words", " lead and trail ", "", "'", '"', "it's \"so\"", "$HOME", "${HOME}", "$(id)", "`id`", "a\nb\n", "\n",
@@ -61,30 +62,35 @@ def test_recipes_variables(bench):
     bench.profile(env_vars={"FROM_BOTH": "profile"})
     bench.project.write("job.py", HEADER)
     done = bench.nemotron("run", "./job.py", "--run", "target").succeeds()
-    told = json.loads(done.out.partition("TOLD ")[2].partition("\n")[0])
-    assert (told["FROM_HEADER"], told["FROM_BOTH"]) == ("header", "profile")
+    for told in Ended(done.code, done.out, done.err, bench.rig.nodes).told_by_node:
+        assert (told["FROM_HEADER"], told["FROM_BOTH"]) == ("header", "profile")
 
 
 def test_contract(bench):
     """A job is told its name, its directories, its node and how many there are, and a master it can bind to."""
     ended = bench.attached("tell(**os.environ)", MASTER_ADDR="not.this.one", RANK="7", WORLD_SIZE="9")
-    told = ended.told
-    expected = {
-        "NEMOTRON_JOB_NAME": bench.newest(), "NEMOTRON_NODE_RANK": "0", "NEMOTRON_NUM_NODES": "1",
-        "NEMOTRON_GPUS_PER_NODE": "0", "NODE_RANK": "0", "NNODES": "1", "WORLD_SIZE": "1", "PYTHONUNBUFFERED": "1",
-    }  # fmt: skip
-    assert {name: told.get(name) for name in expected} == expected
-    assert told["NEMOTRON_NODE_IPS"].splitlines() == [told["MASTER_ADDR"]]
-    assert 1024 < int(told["MASTER_PORT"]) < 65536
-    assert {"NEMO_RUN_DIR", "NEMOTRON_JOB_DIR", "NEMOTRON_METRICS_FILE"} <= set(told)
-    assert "RANK" not in told
+    name, nodes = bench.newest(), str(bench.rig.nodes)
+    for rank, told in enumerate(ended.told_by_node):
+        expected = {
+            "NEMOTRON_JOB_NAME": name, "NEMOTRON_NODE_RANK": str(rank), "NEMOTRON_NUM_NODES": nodes,
+            "NEMOTRON_GPUS_PER_NODE": "0", "NODE_RANK": str(rank), "NNODES": nodes, "WORLD_SIZE": nodes,
+            "PYTHONUNBUFFERED": "1",
+        }  # fmt: skip
+        assert {name: told.get(name) for name in expected} == expected
+        addresses = told["NEMOTRON_NODE_IPS"].splitlines()
+        assert (addresses[0], len(addresses)) == (told["MASTER_ADDR"], bench.rig.nodes)
+        assert 1024 < int(told["MASTER_PORT"]) < 65536
+        assert {"NEMO_RUN_DIR", "NEMOTRON_JOB_DIR", "NEMOTRON_METRICS_FILE"} <= set(told)
+        assert told.get("RANK") == (None if nodes == "1" else str(rank))
+    assert len({(told["MASTER_ADDR"], told["MASTER_PORT"]) for told in ended.told_by_node}) == 1
 
 
 def test_world_size_counts_nodes(bench):
     """`WORLD_SIZE` counts nodes where a profile says so, and the GPUs of each are told beside it."""
     bench.profile(world_size="nodes", nproc_per_node=2)
-    told = bench.attached("tell(**os.environ)").told
-    assert (told["WORLD_SIZE"], told["NUM_GPU_PER_NODE"], told["NNODES"]) == ("1", "0", "1")
+    nodes = str(bench.rig.nodes)
+    for told in bench.attached("tell(**os.environ)").told_by_node:
+        assert (told["WORLD_SIZE"], told["NUM_GPU_PER_NODE"], told["NNODES"]) == (nodes, "0", nodes)
 
 
 def test_working_directory(bench):

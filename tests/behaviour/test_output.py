@@ -8,7 +8,7 @@ import signal
 import pytest
 from waiting import line_of
 
-from behaviour.bench import RANK, finish
+from behaviour.bench import finish, same_lines
 from nemo_runspec.supervise.metrics import metrics_file
 from nemo_runspec.sweeps.series import read_series
 
@@ -28,7 +28,7 @@ def test_many_lines(bench):
     assert ended.code == 0, ended.err
     expected = [f"line {number}" for number in range(MANY)]
     assert ended.lines == expected
-    assert bench.log(bench.newest()).splitlines() == [RANK + line for line in expected]
+    assert bench.log_lines(bench.newest()) == expected
 
 
 @pytest.mark.slow
@@ -44,8 +44,10 @@ def test_fast_output(bench):
         """
     )
     assert ended.code == 0, ended.err
-    block = "".join(f"{RANK}{number:07} " + "x" * 91 + "\n" for number in range(10_000))
-    assert hashlib.sha256(ended.out.encode()).digest() == hashlib.sha256(block.encode() * 100).digest()
+    block = "".join(f"{number:07} " + "x" * 91 + "\n" for number in range(10_000))
+    wanted = hashlib.sha256(block.encode() * 100).digest()
+    assert hashlib.sha256("".join(f"{line}\n" for line in ended.lines).encode()).digest() == wanted
+    assert len(ended.out) == 100 * (len(block) + 10_000 * len("[rank0] ")) * bench.rig.nodes
 
 
 def test_long_lines(bench):
@@ -78,7 +80,8 @@ def test_seen_while_it_runs(bench):
         """
     )
     try:
-        assert line_of(process.stdout) == f"{RANK} 1%\n".encode()
+        first = {line_of(process.stdout) for _ in range(bench.rig.nodes)}
+        assert first == {f"[rank{rank}]  1%\n".encode() for rank in range(bench.rig.nodes)}
         assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)
@@ -97,7 +100,8 @@ def test_followed_log(bench):
         """
     )
     followed = bench.nemotron("jobs", "logs", "--follow", name).succeeds()
-    assert followed.out.splitlines() == [f"{RANK}line {number}" for number in range(20)]
+    assert same_lines(bench.rig.nodes, followed.out) == [f"line {number}" for number in range(20)]
+    assert len(followed.out.splitlines()) == 20 * bench.rig.nodes
 
 
 @pytest.mark.slow
@@ -106,7 +110,7 @@ def test_metrics(bench):
     ended = bench.attached(
         """
         with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as file:
-            for step in range(3000):
+            for step in range(3000) if os.environ["NODE_RANK"] == "0" else ():
                 seldom = {"accuracy": step / 4} if step % 1000 == 500 else {}
                 once = {"lr/first": 0.5} if step == 0 else {}
                 file.write(json.dumps({"step": step, "loss": 3000 - step, "name": "x" * 40, **seldom, **once}))

@@ -33,10 +33,11 @@ def test_secret_reaches_the_job(bench):
     """A secret's value reaches the job, and its output shows it as hidden."""
     bench.profile(secrets=["SECRET_CANARY"])
     ended = bench.attached(HOLD, SECRET_CANARY=CANARY)
-    assert (ended.code, f"digest {DIGEST}" in ended.out) == (0, True), ended.err
+    assert (ended.code, f"digest {DIGEST}" in ended.lines) == (0, True), ended.err
     assert not [form for form in FORMS if form in ended.out + ended.err]
-    assert "said aloud: ****** and" in ended.out
-    assert ended.out.count("******") >= 6
+    shown = "\n".join(ended.lines)
+    assert "said aloud: ****** and" in shown
+    assert shown.count("******") >= 6
 
 
 def test_secret_is_nowhere_else(bench):

@@ -50,8 +50,8 @@ def root_of(folder: Path) -> Path:
 
 @pytest.fixture
 def rig(spooled: Setting) -> Rig:
-    """The toy, as one more backend under test."""
-    return Rig("spool", lambda request, project: spooled, needs_launcher=("planned", "submitting"))
+    """The toy, as one more backend under test: its jobs have two nodes."""
+    return Rig("spool", lambda request, project: spooled, needs_launcher=("planned", "submitting"), nodes=2)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""All that every backend promises, promised by one of another distribution."""
+"""All that every backend promises, promised on two nodes by one of another distribution."""
 
 from __future__ import annotations
 

@@ -77,11 +77,11 @@ for words in json.loads(sys.stdin.read()):
 """
 """Runs each command in a fork of a process that has imported nothing but what `nemotron` starts with."""
 
-JobStatus = dict[tuple[str, ...], tuple[int, set[str]]]
+Loaded = dict[tuple[str, ...], tuple[int, set[str]]]
 """Command → its exit code, the modules there were at its end."""
 
 
-def modules_after(project, commands: Iterable[tuple[str, ...]]) -> JobStatus:
+def modules_after(project, commands: Iterable[tuple[str, ...]]) -> Loaded:
     done = subprocess.run(
         [sys.executable, "-c", REPORT],
         cwd=project.folder,

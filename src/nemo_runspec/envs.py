@@ -6,7 +6,6 @@ written last: an environment without the marker was never finished and is made a
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.locks import locked_file
 from nemo_runspec.planning.model import PythonEnv
 from nemo_runspec.signals import signals_held
 
@@ -144,16 +144,9 @@ def _interpreter(requires_python: str | None) -> str:
 
 @contextmanager
 def _lock(file: Path, on_progress: Progress) -> Iterator[None]:
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_progress("waiting for another process that makes the recipe's Python environment")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    busy = "waiting for another process that makes the recipe's Python environment"
+    with locked_file(file, on_wait=lambda: on_progress(busy)):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _make(

@@ -13,8 +13,9 @@ from job_scripts import plan_for
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobStore
-from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.jobs.lock import locked
 from nemo_runspec.jobs.process import this_process
+from nemo_runspec.locks import Busy
 
 PROCESSES = 6
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from nemo_runspec.polling import Backoff
 from nemo_runspec.regular import open_regular
 
 _PIECE = 1 << 20
@@ -49,17 +49,16 @@ def follow(log: Path, write: Write, is_over: Callable[[], bool], *, tail: int | 
     descriptor = _wait_for(log, is_over, tail)
     if descriptor is None:
         return False
-    pause = _SHORTEST
+    pauses = Backoff(_SHORTEST, _LONGEST, growth=2)
     try:
         while True:
             over = is_over()  # before the last look: what is written after it is nobody's
             if _copy(descriptor, write):
-                pause = _SHORTEST
+                pauses.reset()
             elif over:
                 return True
             else:
-                time.sleep(pause)
-                pause = min(pause * 2, _LONGEST)
+                pauses.wait()
     finally:
         os.close(descriptor)
 
@@ -84,7 +83,7 @@ def follow_to(log: Path, shown: int | None, write: Write, *, tail: int | None = 
 
 
 def _wait_for(log: Path, is_over: Callable[[], bool], tail: int | None) -> int | None:
-    pause = _SHORTEST
+    pauses = Backoff(_SHORTEST, _LONGEST, growth=2)
     while True:
         over = is_over()
         try:
@@ -92,8 +91,7 @@ def _wait_for(log: Path, is_over: Callable[[], bool], tail: int | None) -> int |
         except FileNotFoundError:
             if over:
                 return None
-        time.sleep(pause)
-        pause = min(pause * 2, _LONGEST)
+        pauses.wait()
 
 
 def _copy(descriptor: int, write: Write) -> int:

@@ -17,12 +17,13 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.codec import from_json, to_json
 from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over, hidden
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
-from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.jobs.lock import locked
 from nemo_runspec.jobs.planned import planned_record
 from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
 from nemo_runspec.jobs.transitions import JobEnded, after, corrected, numbers, replaced
+from nemo_runspec.locks import Busy
 from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
 
 if TYPE_CHECKING:

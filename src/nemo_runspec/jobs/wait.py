@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.jobs.store import JobStore
+from nemo_runspec.polling import Backoff, Deadline
 
 _SHORTEST, _LONGEST = 0.02, 1.0
 """Seconds between two looks, at first and at last."""
@@ -36,9 +36,9 @@ def wait_for(
         UserError: a job was removed meanwhile, or its record cannot be read; or a platform refuses to be asked, which
             waiting would not mend. The jobs go on.
     """
-    end = None if seconds is None else time.monotonic() + seconds
+    limit = Deadline(seconds)
     found: dict[str, JobRecord] = {}
-    pause = _SHORTEST
+    pauses, remote_pauses = Backoff(_SHORTEST, _LONGEST), Backoff(_REMOTE, _LONGEST_REMOTE)
     wanted = list(names)
     for name in wanted:
         _look(store, name, found, lambda record: None if _is_to_be_asked(record) else seen(record))
@@ -49,11 +49,9 @@ def wait_for(
         remote = [record for record in found.values() if record.handle and (record.unread or not record.over)]
         if remote:
             _ask(store, remote, found, seen, trouble)
-        left = 0.0 if end is None else end - time.monotonic()
-        if all(record.over for record in found.values()) or (end is not None and left <= 0):
+        if all(record.over for record in found.values()) or limit.passed:
             return [found[name] for name in wanted]
-        time.sleep(pause if end is None else min(pause, left))
-        pause = max(_REMOTE, min(pause * 1.5, _LONGEST_REMOTE)) if remote else min(pause * 1.5, _LONGEST)
+        (remote_pauses if remote else pauses).wait(at_most=limit.left)
 
 
 def exit_code_of(record: JobRecord) -> int:

@@ -7,7 +7,6 @@ beside the archives, under a hidden name with the mark of its process (`processe
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ from typing import BinaryIO
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.locks import take
 from nemo_runspec.processes import is_left_over, mark
 
 KEPT = 30 * 86400.0
@@ -86,7 +86,7 @@ def one_at_a_time(digest: str) -> Iterator[None]:
     with _lock_file(digest) as handle:
         if handle is not None:
             with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                take(handle.fileno())
         yield
 
 

@@ -5,7 +5,6 @@ A bare mirror of each repository is kept beside the checkouts. One process at a 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.locks import locked_file
 from nemo_runspec.packaging.addresses import mirror_folder
 from nemo_runspec.packaging.git import GitError, Repository
 from nemo_runspec.planning.model import AutoMount
@@ -74,12 +74,7 @@ def _provide(mount: AutoMount, say: Say) -> AutoMount:
 @contextmanager
 def _alone(folder: Path, mount: AutoMount, say: Say) -> Iterator[None]:
     paths.private_dir(folder)
-    with (folder / "lock").open("ab") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another job that fetches {mount.url}")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    with locked_file(folder / "lock", on_wait=lambda: say(f"waiting for another job that fetches {mount.url}")):
         yield
 
 

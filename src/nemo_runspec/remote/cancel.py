@@ -10,6 +10,7 @@ from contextlib import suppress
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.polling import Backoff, Deadline
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.input_jobs import unneeded
 from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
@@ -179,16 +180,15 @@ def _wait(
     store: JobStore, records: Sequence[JobRecord], seconds: float, sleep: Callable[[float], None]
 ) -> list[JobRecord]:
     """The records once all are over, or the time is up."""
-    end = time.monotonic() + seconds
-    now, pause = list(records), _SHORTEST
+    limit, pauses = Deadline(seconds), Backoff(_SHORTEST, _LONGEST)
+    now = list(records)
     while not all(record.over for record in now):
         try:
             now = [record for record, _ in refresh(store, now)]
         except UserError as error:
-            if not error.transient or time.monotonic() >= end:
+            if not error.transient or limit.passed:
                 raise
-        if all(record.over for record in now) or time.monotonic() >= end:
+        if all(record.over for record in now) or limit.passed:
             break
-        keep_logs_for(store, now, _provider_of, min(pause, max(0.05, end - time.monotonic())), sleep)
-        pause = min(pause * 1.5, _LONGEST)
+        keep_logs_for(store, now, _provider_of, min(pauses.pause(), max(0.05, limit.left or 0.0)), sleep)
     return now

@@ -11,6 +11,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import follow_to
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.polling import Backoff
 from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.provider import JobStatus
@@ -73,7 +74,7 @@ class Follower:
         self._tail = tail
         self._sleep = sleep
         self._shown: int | None = None
-        self._pause = self._patience = _FIRST
+        self._pauses, self._patience = Backoff(_FIRST, _TROUBLE_PAUSE, _GROWTH, sleep), _FIRST
         self._looked = float("-inf")
         self._troubled = self._unread = False
 
@@ -101,7 +102,7 @@ class Follower:
         """One look; True once there is nothing more."""
         moved, problem = self._fetched() if self.record.state != "queued" else (0, None)
         if moved:
-            self._pause = _FIRST
+            self._pauses.reset()
         since = time.monotonic() - self._looked
         due = self.mirror.stirred or since >= (_STATE_BUSY if moved else self._patience)
         if (due or problem) and (not self._over() or self._looked < 0):
@@ -140,7 +141,8 @@ class Follower:
         self._looked = time.monotonic()
         self._patience = min(self._patience * _GROWTH, _STATE_IDLE)
         if self.record.state != before or self.mirror.stirred:
-            self._pause = self._patience = _FIRST
+            self._pauses.reset()
+            self._patience = _FIRST
         self.mirror.stirred = False
         if self.record.handle.get("id") != self.mirror.handle.get("id"):
             self.mirror.handle = self.record.handle
@@ -193,9 +195,8 @@ class Follower:
     def _went_well(self) -> None:
         if self._troubled:
             self._troubled = False
-            self._pause = _FIRST
+            self._pauses.reset()
             self.watcher.recovered()
 
     def _wait(self, longest: float) -> None:
-        self._sleep(min(self._pause, longest))
-        self._pause = min(self._pause * _GROWTH, longest)
+        self._sleep(self._pauses.pause(longest=longest))

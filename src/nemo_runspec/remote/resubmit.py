@@ -17,8 +17,9 @@ from nemo_runspec import paths
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.lock import Busy, locked
+from nemo_runspec.jobs.lock import locked
 from nemo_runspec.jobs.record import ABSENT
+from nemo_runspec.locks import Busy
 from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, parse_looks
 from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.deadlines import timed_out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.cancel_request import CancelRequest, read_request, write_request
 from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.polling import Backoff, Deadline
 from nemo_runspec.processes import user_name
 
 _MARGIN = 15.0
@@ -87,12 +87,12 @@ def _wake_supervisor(record: JobRecord) -> None:
 
 def _wait(store: JobStore, name: str, seconds: float) -> JobRecord | None:
     """The record once the job has ended or its supervisor is gone; None after that many seconds."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    limit, pauses = Deadline(seconds), Backoff(_TICK, _TICK)
+    while not limit.passed:
         record = store.get(name)
         if record.ended or record.state == "lost":
             return record if record.ended else None
-        time.sleep(_TICK)
+        pauses.wait()
     return None
 
 

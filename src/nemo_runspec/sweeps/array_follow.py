@@ -12,6 +12,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.polling import Backoff, Deadline
 from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.log_mirror import Mirror
@@ -55,7 +56,7 @@ class ArrayFollower:
         self._ends_all = ends_all
         self._trouble = trouble
         self._sleep = sleep
-        self._pause = _FIRST
+        self._pauses = Backoff(_FIRST, _LONGEST, _GROWTH)
         self._started: set[str] = set()
         self._ended: set[str] = set()
 
@@ -67,11 +68,10 @@ class ArrayFollower:
         """
         while True:
             if self.look():
-                self._pause = _FIRST
+                self._pauses.reset()
             if all(record.over for record in self._records()):
                 return list(self.members.values())
-            self._wait(self._pause)
-            self._pause = min(self._pause * _GROWTH, _LONGEST)
+            self._wait(self._pauses.pause())
 
     def look(self) -> bool:
         """Asks once; True where something has changed. Raises `UserError` where asking again would not help."""
@@ -117,8 +117,8 @@ class ArrayFollower:
             self._trouble(first_line(error))
 
     def _wait(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        limit = Deadline(seconds)
+        while left := limit.left:
             self._watcher.tick()
             self._sleep(min(_TICK, left))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.cancel_request import CancelRequest, write_request
 from nemo_runspec.jobs.process import Life, is_alive, life_of
+from nemo_runspec.polling import Backoff, Deadline
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
@@ -60,12 +60,12 @@ def wait_for_end(store: SweepStore, groups: Iterable[str], seconds: float | None
     Raises:
         UserError: one was removed meanwhile, or cannot be read.
     """
-    end = None if seconds is None else time.monotonic() + seconds
+    limit, pauses = Deadline(seconds), Backoff(_TICK, _TICK)
     for group in groups:
         while goes_on(store.read(group)):
-            if end is not None and time.monotonic() > end:
+            if limit.passed:
                 return False
-            time.sleep(_TICK)
+            pauses.wait()
     return True
 
 

@@ -6,7 +6,6 @@ Once they are submitted the sweep has no process: its state is what its members'
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from nemo_runspec.jobs.cancel_request import read_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.polling import Backoff
 from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.group import RemoteGroup, array_provider
@@ -205,15 +205,14 @@ def run_member(
     job = RemoteJob(_submission(planned, argv, group, again, needs), say)
     job.record_job()
     record = job.submit()
-    wish, pause = _Wish(interrupts, job.folder), _SHORTEST
+    wish, pauses = _Wish(interrupts, job.folder), Backoff(_SHORTEST, _LONGEST, growth=1.4)
     while not record.over:
-        time.sleep(pause)
-        pause = min(pause * 1.4, _LONGEST)
+        pauses.wait()
         by, hard = wish.new()
         with suppress(Unreachable):
             if by:
                 stop_all([record], by, hard=hard)
-                pause = _SHORTEST
+                pauses.reset()
             record = refresh(job.store, [record])[0][0]
     fetch_metrics(job.store, [record])
     return record

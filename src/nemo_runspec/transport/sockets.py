@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from nemo_runspec.locks import Busy, take
 
 _LONGEST = 60
 """Of the folder's path: a Unix socket's has at most 104 bytes (macOS; 108 on Linux), and ssh binds `<socket>.<16>`."""
@@ -38,14 +38,9 @@ def _is_ours(path: Path) -> bool:
 def held(lock: Path, deadline: float) -> Iterator[bool]:
     """Holds a lock between processes; False where another holds it until the deadline of `time.monotonic`."""
     with lock.open("a") as handle:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    yield False
-                    return
-                time.sleep(0.05)
-            else:
-                yield True
-                return
+        try:
+            take(handle.fileno(), deadline=deadline)
+            free = True
+        except Busy:
+            free = False
+        yield free

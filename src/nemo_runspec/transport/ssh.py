@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.polling import Backoff
 from nemo_runspec.transport.base import Data, Done, Unreachable
 from nemo_runspec.transport.connection import Address, Connection, interactive
 from nemo_runspec.transport.local import took_too_long
@@ -123,7 +124,7 @@ class SshHost:
 
     def _greeted(self, wrapping: Wrapping, deadline: float) -> Session:
         """A session that waits for its script. A connection that does not work is replaced once."""
-        replaced, pause = False, 0.05
+        replaced, pauses = False, Backoff(0.05, 1.0, growth=2)
         while True:
             socket = self._connection.ready(deadline)
             last_try = replaced or socket.fresh
@@ -132,10 +133,10 @@ class SshHost:
             if trouble is None:
                 return session
             session.close()
+            pause = pauses.pause()
             in_time = time.monotonic() + pause < deadline
             if isinstance(trouble, Busy) and in_time:
                 time.sleep(pause)
-                pause = min(2 * pause, 1.0)
             elif last_try or not in_time or isinstance(trouble, Busy) or not isinstance(trouble, Unreachable):
                 raise trouble
             else:

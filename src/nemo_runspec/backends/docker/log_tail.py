@@ -6,7 +6,6 @@ begins with the same lines, filtered. So they are read side by side, and what th
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections import deque
@@ -20,6 +19,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.docker.engine import is_gone, refusals, words_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.follow import log_of
+from nemo_runspec.locks import take
 from nemo_runspec.redact import LineFilter
 
 OURS = "[nemotron] "
@@ -39,10 +39,6 @@ _OTHER = re.compile(rb"[\x80-\xff]+")
 
 Said = Callable[[], Iterable[bytes]]
 """The engine's copy of the output, once more from its beginning, in pieces of any size."""
-
-
-class Busy(Exception):
-    """Another process completes the log at this moment."""
 
 
 class _NotKept(Exception):
@@ -215,8 +211,5 @@ def _alone(file: Path, wait: bool) -> Iterator[BinaryIO]:
     paths.private_dir(file.parent)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "a+b") as log:
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy from None
+        take(descriptor, wait=wait)
         yield log

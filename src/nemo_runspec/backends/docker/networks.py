@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.docker.engine import is_gone, quietly, refusals
+from nemo_runspec.locks import locked_file
 
 LABEL = "nemotron/made"
 _GIVEN = ("host", "none", "bridge", "default")
@@ -72,9 +71,5 @@ def _users(client: Any, name: str) -> list[Any]:
 def _one_at_a_time() -> Iterator[None]:
     """Between processes of one user."""
     paths.private_dir(paths.home())
-    descriptor = os.open(paths.home() / ".docker-network.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked_file(paths.home() / ".docker-network.lock"):
         yield
-    finally:
-        os.close(descriptor)

@@ -24,7 +24,7 @@ from nemo_runspec.backends.docker.engine import connect, engine, is_gone, is_roo
 from nemo_runspec.backends.docker.fields import missing_sources
 from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.images import ensure_image
-from nemo_runspec.backends.docker.log_tail import Busy, complete_log, try_complete_log
+from nemo_runspec.backends.docker.log_tail import complete_log, try_complete_log
 from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
 from nemo_runspec.backends.docker.stream import Output
@@ -32,6 +32,7 @@ from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.jobs.record import JobRecord
+from nemo_runspec.locks import Busy
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers

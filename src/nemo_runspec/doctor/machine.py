@@ -15,6 +15,7 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import size
 
 _SECONDS = 10.0
 _LITTLE, _TOO_LITTLE = 10e9, 100e6
@@ -108,15 +109,6 @@ def enough(name: str, free: float, total: float, where: str, mend: str) -> Check
     if free < _TOO_LITTLE:
         return failed(name, f"only {seen}", mend)
     return warning(name, f"only {seen}", mend) if free < _LITTLE else ok(name, seen)
-
-
-def size(count: float) -> str:
-    """A number of bytes in decimal units."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
 
 
 def gpus(env: Mapping[str, Any]) -> Check:

@@ -8,6 +8,7 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.options import DIRTY, PREFIX, has_git
 from nemo_runspec.planning.model import Package
+from nemo_runspec.text import count
 
 _NAMED = 8
 _UNSET: tuple[Any, ...] = (None, "", False, [], (), {})
@@ -57,12 +58,7 @@ def names_in_words(noun: str, names: Sequence[str]) -> str:
     """`3 files: a, b, c`: their count and the first of them."""
     shown = ", ".join(name if name.isprintable() else ascii(name)[1:-1] for name in names[:_NAMED])
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{counted(len(names), noun)}: {shown}{more}"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{count(len(names), noun)}: {shown}{more}"
 
 
 def _bundled(package: Package) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ from nemo_runspec.packaging.archive import write_archive
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError
 from nemo_runspec.packaging.git_scratch import workbench
-from nemo_runspec.packaging.messages import counted, problems_of
+from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.packaging.unpack import unpack
 from nemo_runspec.planning.model import Package
+from nemo_runspec.text import count
 
 __all__ = ["Packed", "pack", "unpack"]
 
@@ -58,7 +59,7 @@ def pack(package: Package, say: Callable[[str], None]) -> Packed:
 
 
 def _make(package: Package, say: Callable[[str], None]) -> Path:
-    say(f"packaging {counted(package.files, 'file')} of {package.root}")
+    say(f"packaging {count(package.files, 'file')} of {package.root}")
     try:
         return cache.keep(lambda out: _write(package, out))
     except GitError as error:

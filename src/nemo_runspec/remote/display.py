@@ -20,6 +20,7 @@ from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import code_and_why, is_over
 from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.text import one_line, shorten
 from nemo_runspec.visible import unfiltered
 
 _PLACE_PAUSE, _ESTIMATE_PAUSE = 60.0, 600.0
@@ -81,7 +82,7 @@ class Display:
 
     def trouble(self, text: str) -> None:
         """Says once that the platform cannot be asked, and again where that is for another reason."""
-        text = _plain(text)
+        text = one_line(text)
         said, since = self._trouble or ("", self._now())
         if text != said:
             self._say(f"{text}; the job is not touched by that, asking again")
@@ -117,7 +118,7 @@ class Display:
         self._overdue = overdue
         unanswered = str(seen.facts.get("unanswered") or "")
         if unanswered and unanswered not in self._unanswered:
-            self._say(_plain(unanswered))
+            self._say(one_line(unanswered))
         self._unanswered.add(unanswered)
 
     def _waits(self, waiting: _Waiting) -> None:
@@ -150,12 +151,12 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
     took = "" if record.elapsed is None else f" after {span(record.elapsed)}"
     nodes = f" on {record.facts['nodes']}" if record.facts.get("nodes") else ""
     attempt = f", attempt {_attempt(record.facts)}" if record.facts.get("attempt") else ""
-    why = _plain("" if record.diagnosis.get("what") else record.reason or record.cause)
+    why = one_line("" if record.diagnosis.get("what") else record.reason or record.cause)
     ended = code_and_why(record.exit_code, why)
     if record.unread and record.exit_code is None:
-        ended = f", exit code not known yet ({_plain(record.unread)}){ended}"
+        ended = f", exit code not known yet ({one_line(record.unread)}){ended}"
     lines = [f"{record.name}: {record.state}{took}{nodes}{attempt}{ended}"]
-    lines += [f"  {_plain(str(record.facts['unanswered']))}"] if record.facts.get("unanswered") else []
+    lines += [f"  {one_line(str(record.facts['unanswered']))}"] if record.facts.get("unanswered") else []
     lines += _why(record.diagnosis, columns)
     return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]
 
@@ -163,7 +164,7 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
 def again_of(record: JobRecord) -> str:
     """Which attempt of a job runs, and why there was another: `attempt 2 of 3 after: node-1 was lost`."""
     last = record.handle["tried"][-1]
-    why = _plain(str(last.get("what") or last.get("kind") or ""))
+    why = one_line(str(last.get("what") or last.get("kind") or ""))
     attempt = f"attempt {_attempt({**record.handle, 'attempt': record.handle.get('attempt') or 0})}"
     return f"{attempt}{f' after: {why}' if why else ''}"
 
@@ -224,7 +225,7 @@ class _Waiting:
             str(facts.get("replicas") or "") if starting else "",
             f"{facts['position']}{_of(facts.get('queued'))}" if facts.get("position") else "",
             str(facts.get("partition") or ""),
-            _plain(str(facts.get("waiting") or seen.reason)),
+            one_line(str(facts.get("waiting") or seen.reason)),
             clock(estimated, now) if to_come else "",
             _roughly(estimated - now) if to_come else "",
         )
@@ -241,8 +242,8 @@ class _Waiting:
         found = next((text for text in texts if len(text) <= columns), "")
         room = columns - len(texts[-1]) + len(self.why)
         if not found and room >= _LEAST:
-            found = [f"{_HEAD}{text}" for text in self._shorter(_cut(self.why, room))][-1]
-        return found or _cut(f"{_HEAD}{self._joined(self.why, '')}", columns)
+            found = [f"{_HEAD}{text}" for text in self._shorter(shorten(self.why, room))][-1]
+        return found or shorten(f"{_HEAD}{self._joined(self.why, '')}", columns)
 
     def pause_after(self, said: _Waiting | str | None) -> float:
         """Seconds since another line was said, before this one is worth being."""
@@ -272,7 +273,7 @@ def _line_of(seen: JobStatus) -> str:
     """A job that no longer waits: where it is and, where there is more to be known, why."""
     where = f" on {seen.facts['nodes']}" if seen.facts.get("nodes") else ""
     attempt = f", attempt {_attempt(seen.facts)}" if seen.facts.get("attempt") else ""
-    why = f": {_plain(seen.reason)}" if seen.reason else ""
+    why = f": {one_line(seen.reason)}" if seen.reason else ""
     state = "its state is not known" if seen.state == "unknown" else f"{seen.state}{where}{attempt}"
     return f"{state}{why}"
 
@@ -292,19 +293,10 @@ def _roughly(seconds: float) -> str:
 
 
 def _why(diagnosis: Mapping[str, Any], columns: int | None) -> list[str]:
-    rows = [(label, _plain(text)) for label, text in rows_of(diagnosis)]
+    rows = [(label, one_line(text)) for label, text in rows_of(diagnosis)]
     wide = max((len(label) for label, _ in rows), default=0)
     lines = [(label, f"  {label:{wide}}  {text}") for label, text in rows if text]
-    return [_cut(line, columns) if columns and label.endswith(_LONG) else line for label, line in lines]
-
-
-def _plain(text: str) -> str:
-    """One line without what would drive the terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in " ".join(text.split()))
-
-
-def _cut(text: str, columns: int) -> str:
-    return text if len(text) <= columns else f"{text[: max(0, columns - 1)]}…"
+    return [shorten(line, columns) if columns and label.endswith(_LONG) else line for label, line in lines]
 
 
 def _width() -> int:

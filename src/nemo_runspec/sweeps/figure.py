@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.sweeps.model import Member
 from nemo_runspec.sweeps.series import Series, read_series
 from nemo_runspec.sweeps.table import PREFERRED, Row, Table, as_number, label, number, short_names
+from nemo_runspec.text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -285,7 +286,7 @@ def _group_order(group: str) -> tuple[bool, float, str]:
 
 
 def _cut(text: str, longest: int) -> str:
-    return _plain(text if len(text) <= longest else f"{text[: longest - 1]}…")
+    return _plain(shorten(text, longest))
 
 
 def _plain(text: str) -> str:

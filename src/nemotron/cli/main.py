@@ -106,7 +106,8 @@ def _fail(message: str, code: int) -> int:
     if not message:
         return code
     from nemo_runspec.redact import argv_redactor
-    from nemotron.cli.text import clean, paint
+    from nemo_runspec.text import clean
+    from nemotron.cli.text import paint
 
     print(f"{paint('error:', 'red', sys.stderr)} {clean(argv_redactor(sys.argv).redact(message))}", file=sys.stderr)
     return code

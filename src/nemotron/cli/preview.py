@@ -19,7 +19,8 @@ from nemo_runspec.planning.limits import cost_of, gpu_hours
 from nemo_runspec.planning.model import Artifact, AutoMount, Package, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
-from nemotron.cli.text import clean, count, paint, size, table
+from nemo_runspec.text import clean, count, size
+from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
     from nemo_runspec.sweeps.remote import Batch

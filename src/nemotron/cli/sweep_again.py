@@ -30,10 +30,10 @@ from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
+from nemo_runspec.text import count
 from nemotron.cli.execute import detached_sweep
 from nemotron.cli.sweep_life import Recorded, SweepLife, is_elsewhere, is_led_there
 from nemotron.cli.sweep_remote import Stay, end_interrupted, say_how_to_go_on
-from nemotron.cli.text import count
 
 _FAILED = frozenset({"failed", "lost"})
 """States of runs that are run again. One that was cancelled was not wanted."""

@@ -15,8 +15,9 @@ from nemo_runspec.source import display_path
 from nemo_runspec.supervise.progress import MetricsTail, describe
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.table import PREFERRED, label, short_names
+from nemo_runspec.text import clean, count
 from nemo_runspec.visible import unfiltered
-from nemotron.cli.text import clean, count, paint
+from nemotron.cli.text import paint
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -24,9 +24,9 @@ from nemo_runspec.sweeps.remote import RemoteSweep, end_now, how_it_goes, parall
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
+from nemo_runspec.text import count
 from nemotron.cli.sweep_display import make_display
 from nemotron.cli.sweep_report import conclude
-from nemotron.cli.text import count
 
 _INTERRUPTED = 130
 

@@ -16,9 +16,10 @@ from nemo_runspec.sweeps.results import CSV, PNG, write_results
 from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import Row, Table, make_table, number, short_names, short_value, why_no_picture
-from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, took
+from nemo_runspec.text import clean, count, one_line
+from nemotron.cli.commands.jobs.looks import coloured, print_json, took
 from nemotron.cli.sweep_display import COLOURS, first_line
-from nemotron.cli.text import clean, count, paint, table
+from nemotron.cli.text import paint, table
 
 _CAUSES = 5
 _CELL = 40

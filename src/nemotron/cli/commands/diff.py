@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import clean
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
-from nemotron.cli.text import clean, paint
+from nemotron.cli.text import paint
 
 
 def make(help_text: str) -> Command:

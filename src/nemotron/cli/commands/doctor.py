@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.text import count, one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
-from nemotron.cli.commands.jobs.looks import one_line, print_json, terminal_width
-from nemotron.cli.text import count, paint
+from nemotron.cli.commands.jobs.looks import print_json, terminal_width
+from nemotron.cli.text import paint
 
 if TYPE_CHECKING:
     from nemo_runspec.doctor.check import Check

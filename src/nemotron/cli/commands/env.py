@@ -14,10 +14,11 @@ from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.load import owner_warning
+from nemo_runspec.text import clean, count
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.text import clean, count, paint, table
+from nemotron.cli.text import paint, table
 
 
 def make(help_text: str) -> Command:

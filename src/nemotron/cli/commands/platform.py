@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs.looks import fitted, one_line, print_json
+from nemotron.cli.commands.jobs.looks import fitted, print_json
 from nemotron.cli.text import literal, paint
 
 if TYPE_CHECKING:

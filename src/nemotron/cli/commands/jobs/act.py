@@ -10,9 +10,10 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.jobs.reference import LAST
 from nemo_runspec.processes import user_name
+from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.cloud import after_deletion, forget, say_unstopped
 from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json
+from nemotron.cli.commands.jobs.looks import coloured, print_json
 from nemotron.cli.commands.jobs.say import say
 from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
-from nemotron.cli.commands.jobs.looks import coloured, one_line, print_json, print_table, short_time, terminal_width
+from nemo_runspec.text import one_line
+from nemotron.cli.commands.jobs.looks import coloured, print_json, print_table, short_time, terminal_width
 from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:

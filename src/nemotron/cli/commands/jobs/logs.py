@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec.console import stdout_writer
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
-from nemotron.cli.commands.jobs.looks import one_line
+from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.say import say
 
 if TYPE_CHECKING:

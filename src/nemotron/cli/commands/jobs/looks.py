@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from nemotron.cli.text import clean, paint, table
+from nemo_runspec.text import one_line, shorten
+from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, Unreadable
@@ -91,7 +92,7 @@ def fitted(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> list[str
     room = _room(rows, width)
     if room < _LEAST_NOTE:
         return table([row[:-1] for row in rows], indent="")
-    return table([[*row[:-1], _cut(row[-1], room)] for row in rows], indent="")
+    return table([[*row[:-1], shorten(row[-1], room)] for row in rows], indent="")
 
 
 def _room(rows: Sequence[Sequence[str]], width: int) -> int:
@@ -158,12 +159,3 @@ def seconds(elapsed: float | None) -> str:
 def numbers(metrics: Mapping[str, float]) -> str:
     """`loss=1.52  val_loss=1.7`."""
     return "  ".join(f"{one_line(name)}={value:g}" for name, value in metrics.items())
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks and without what would drive the terminal."""
-    return clean(" ".join(text.split()))
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1].rstrip() + "…"

@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import local_time, one_line, print_json, print_table, took
+from nemotron.cli.commands.jobs.looks import local_time, print_json, print_table, took
 from nemotron.cli.commands.jobs.say import said_when_slow, say
 
 if TYPE_CHECKING:

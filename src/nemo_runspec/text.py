@@ -1,0 +1,48 @@
+"""Text for people: counts and sizes in words, one line of anything, columns. No colour: that is the terminal's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def clean(text: str) -> str:
+    """Text without characters that would drive the terminal; newlines and tabs stay."""
+    return "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and without what would drive the terminal."""
+    return clean(" ".join(text.split()))
+
+
+def shorten(text: str, longest: int) -> str:
+    """The text, cut to so many characters with an ellipsis for the last one."""
+    return text if len(text) <= longest else f"{text[: max(0, longest - 1)].rstrip()}…"
+
+
+def size(count: float) -> str:
+    """A number of bytes in decimal units: `812 B`, `23.1 kB`."""
+    value, unit = float(count), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value /= 1000
+        unit += 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{value:.0f} B"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def columns(rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
+    """Rows in aligned columns. The last column is not padded and nothing is cut."""
+    rows = [list(row) for row in rows]
+    if not rows:
+        return []
+    widths = [max((len(row[i]) for row in rows if i < len(row)), default=0) for i in range(max(map(len, rows)))]
+    return [
+        (indent + "  ".join([*(cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])), row[-1]])).rstrip()
+        for row in rows
+    ]

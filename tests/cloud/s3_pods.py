@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import ssl
 import subprocess
 import sys
@@ -15,10 +14,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import nemo_runspec.cloud.storage.data as data_program
-from nemo_runspec.cloud.storage.s3 import S3, Keys
+from nemo_runspec.backends.cloud.code.upload import programs
+from nemo_runspec.backends.cloud.storage.s3 import S3, Keys
 
-SOURCE = Path(data_program.__file__).parent
 PYTHON = os.environ.get("JOB_PYTHON", sys.executable)
 """An interpreter of a job's image; JOB_PYTHON names an older one."""
 
@@ -51,8 +49,8 @@ class Pod:
         self.cache = folder / "mount" / "s3"
         self.folder = folder
         self.job.mkdir(parents=True)
-        for name in data_program.PROGRAMS:
-            shutil.copy(SOURCE / name, self.job)
+        for name, program in programs().items():
+            (self.job / name).write_bytes(program)
 
     def start(
         self, action: str, *options: str, env: dict[str, str] | None = None, **told: Any

@@ -16,9 +16,9 @@ from typing import ClassVar
 import pytest
 from pod_process import cloud_plan, loaded, start, without
 
-from nemo_runspec.cloud.code.origin import fetch_url, git_place
-from nemo_runspec.cloud.code.transports import offer_of
-from nemo_runspec.cloud.code.upload import words
+from nemo_runspec.backends.cloud.code.origin import fetch_url, git_place
+from nemo_runspec.backends.cloud.code.transports import offer_of
+from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack
 from nemo_runspec.planning.model import Package

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pod_process import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
 
-from nemo_runspec.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
-from nemo_runspec.cloud.code.upload import words
+from nemo_runspec.backends.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
+from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Package
 from nemo_runspec.remote.job import RemoteJob

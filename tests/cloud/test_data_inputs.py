@@ -12,8 +12,8 @@ import pytest
 from s3_pods import Pod, client, ended, noise
 from waiting import until
 
-from nemo_runspec.cloud.storage import data, data_cache
-from nemo_runspec.cloud.storage.data_cache import lock
+from nemo_runspec.backends.cloud.storage import data, data_cache
+from nemo_runspec.backends.cloud.storage.data_cache import lock
 
 URL = "s3://bucket/data/x.bin"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.cloud.pod.marker import End, metrics_history, outputs_of, read_ends, to_marker
+from nemo_runspec.backends.cloud.pod.marker import End, metrics_history, outputs_of, read_ends, to_marker
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 from nemo_runspec.supervise.metrics import last_values
 

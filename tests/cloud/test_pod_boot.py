@@ -14,9 +14,9 @@ import pytest
 from labs.pods import needs_mounts
 from pod_process import PodProcess, cloud_plan, loaded, node, start, start_as_variables, with_code, without
 
-from nemo_runspec.cloud.code.upload import Cargo, Part
-from nemo_runspec.cloud.pod.marker import read_ends
-from nemo_runspec.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.code.upload import Cargo, Part
+from nemo_runspec.backends.cloud.pod.marker import read_ends
+from nemo_runspec.backends.cloud.pod.program import boot_program
 
 CHECK = """
     import os, pathlib, sys
@@ -225,7 +225,7 @@ def test_download_that_stands_still_is_begun_again(tmp_path, missing):
 
 
 def test_word_that_kubernetes_would_rewrite_is_refused(tmp_path):
-    from nemo_runspec.cloud.code.upload import words
+    from nemo_runspec.backends.cloud.code.upload import words
     from nemo_runspec.errors import UserError
 
     with pytest.raises(UserError, match="Kubernetes rewrites"):

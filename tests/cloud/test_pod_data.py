@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pod_process import HeldUpload, cloud_plan, loaded, name_service, node, start, without
 
-from nemo_runspec.cloud.pod.program import DATA, pod_files
+from nemo_runspec.backends.cloud.pod.program import DATA, pod_files
 
 COPY = """
     import os, pathlib, sys

@@ -18,7 +18,7 @@ from pod_process import (
 )
 from waiting import until
 
-from nemo_runspec.cloud.pod.marker import read_ends
+from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.script.markers import decisive
 
 LATER = """

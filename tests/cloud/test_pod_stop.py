@@ -6,9 +6,9 @@ import pytest
 from labs.pods import Pods, needs_mounts
 from pod_process import change_pod_script, cloud_plan, loaded, name_service, node, start
 
-from nemo_runspec.cloud.code.upload import words
-from nemo_runspec.cloud.pod.marker import read_ends
-from nemo_runspec.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.code.upload import words
+from nemo_runspec.backends.cloud.pod.marker import read_ends
+from nemo_runspec.backends.cloud.pod.program import boot_program
 
 SIGNALS = {
     "/usr/local/bin/mkdir": """#!/bin/sh

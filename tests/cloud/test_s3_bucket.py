@@ -8,8 +8,8 @@ from hashlib import sha256
 import pytest
 from s3_pods import noise
 
-from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.storage.bucket import Bucket, from_environment
+from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 

@@ -11,8 +11,8 @@ import pytest
 from labs.s3 import S3Lab
 from s3_pods import client, noise, self_signed
 
-from nemo_runspec.cloud.storage import s3_wire
-from nemo_runspec.cloud.storage.s3 import PART, S3, Keys, S3Error, part_size, split
+from nemo_runspec.backends.cloud.storage import s3_wire
+from nemo_runspec.backends.cloud.storage.s3 import PART, S3, Keys, S3Error, part_size, split
 
 WEIRD = ["a b+c", "ü/ß €", "100%", "%41", "a+b=c&d?e#f", "~-_.!*'()", ".hidden/..x", "tab\tin"]
 

@@ -7,9 +7,9 @@ import json
 import pytest
 from cloud_plans import plan_of
 
-from nemo_runspec.cloud.pod.program import pod_files
-from nemo_runspec.cloud.storage.s3_names import lacking
-from nemo_runspec.cloud.storage.s3_wire import Keys, keys_of
+from nemo_runspec.backends.cloud.pod.program import pod_files
+from nemo_runspec.backends.cloud.storage.s3_wire import Keys, keys_of
+from nemo_runspec.s3_names import lacking
 
 OWN = {"ACCESS_KEY": "a", "SECRET_KEY": "s"}
 AMAZONS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S"}

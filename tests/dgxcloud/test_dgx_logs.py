@@ -14,12 +14,12 @@ from labs.runai.server import RunaiLab
 from runai_workloads import api_of, handle, payload
 from waiting import LONG
 
+from nemo_runspec.backends.cloud import renewal
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.logs import kube, s3_copy
 from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
 from nemo_runspec.backends.dgxcloud.submit import submit
-from nemo_runspec.cloud import renewal
 from nemo_runspec.remote.provider import LogChunk
 
 pytestmark = needs_mounts

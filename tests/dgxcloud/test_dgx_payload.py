@@ -11,13 +11,13 @@ from support import Project
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
 from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
 from nemo_runspec.backends.dgxcloud.payload import CARGO, Hole, fill
 from nemo_runspec.backends.dgxcloud.resubmit import without
 from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
-from nemo_runspec.cloud.pod.program import boot_program
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
 

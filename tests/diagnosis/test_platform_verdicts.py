@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.cloud.pod.marker import End
+from nemo_runspec.backends.cloud.pod.marker import End
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.diagnosis.engine import Analysis, Case, Word, diagnose
 from nemo_runspec.diagnosis.model import Diagnosis

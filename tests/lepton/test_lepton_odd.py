@@ -57,7 +57,7 @@ def lab(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lept
     """With no patience on our side."""
     for name in ("seen._LATE_LOGS", "submit._DOUBTS"):
         monkeypatch.setattr(f"nemo_runspec.backends.lepton.{name}", (0.0,))
-    monkeypatch.setattr("nemo_runspec.cloud.renewal.PAUSES", ())
+    monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", ())
     monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.1)
     monkeypatch.setattr("nemo_runspec.doctor.registry._ask", lambda *_: pytest.fail("nobody asks a registry here"))
     for name, value in lepton_lab.environment().items():

@@ -12,10 +12,10 @@ from lepton_project import Site, make_site, var
 from test_lepton_look import end
 from waiting import until
 
+from nemo_runspec.backends.cloud import aside
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.logs import tail
 from nemo_runspec.backends.lepton.status import look
-from nemo_runspec.cloud import aside
 
 KINDS = ("500", "403", "401", "404", "garbage", "halved", "reset")
 """How an endpoint fails for as long as it likes."""
@@ -27,7 +27,7 @@ SIDES = ("GET /jobs/*/events", "GET /jobs/*/replicas", "GET /logs")
 def short_of_patience(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(aside, "SECONDS", 0.3)
     monkeypatch.setattr("nemo_runspec.backends.lepton.status._LATE_LOGS", (0.0, 0.2))
-    monkeypatch.setattr("nemo_runspec.cloud.renewal.PAUSES", (0.05, 0.05))
+    monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", (0.05, 0.05))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ import pytest
 from job_records import record, stored
 
 from nemo_runspec import backends
-from nemo_runspec.cloud.removal import remove_directory
+from nemo_runspec.backends.cloud.removal import remove_directory
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.remote.capabilities import KeepsJobs

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.cloud.pod.marker import metrics_history
+from nemo_runspec.backends.cloud.pod.marker import metrics_history
 from nemo_runspec.script import downsample as program
 from nemo_runspec.supervise.metrics import last_values
 

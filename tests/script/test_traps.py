@@ -14,7 +14,7 @@ from nemo_runspec.script import JobLayout, render_job_script
 SOURCES = Path(str(files("nemo_runspec")))
 SHELLS = (
     "script/*.sh",
-    "cloud/pod/*.sh",
+    "backends/cloud/pod/*.sh",
     *(f"backends/slurm/{name}.sh" for name in ("batch", "array", "health/batch")),
 )
 """What becomes part of a shell that heeds signals; what heeds them by itself says so."""

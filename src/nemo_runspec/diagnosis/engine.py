@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from nemo_runspec.cloud.pod.marker import End, to_marker
+from nemo_runspec.backends.cloud.pod.marker import End, to_marker
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.platform_messages import (

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nemo_runspec.cloud.storage.s3_names import KEYS, TOKEN, lacking, token_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
 from nemo_runspec.redact import HIDDEN, is_secret_variable, is_weak, secrets_of, without
 from nemo_runspec.runspec import Runspec
+from nemo_runspec.s3_names import KEYS, TOKEN, lacking, token_in
 from nemo_runspec.secret_names import is_secret_name
 from nemo_runspec.secrets import find, of_environment
 from nemo_runspec.source import Layer, Source

@@ -24,7 +24,7 @@ class NodeIdentity:
         supervised: a process of this machine takes the secrets out of what the job says; else its own side does.
         publishes: the job script itself makes what the job has made the newest version; else what starts it does.
         secrets_file: the job reads its secrets from a file; else they are in its environment when it starts.
-        pods: pod.sh (cloud/pod/) calls it, and a node may have a name of its own.
+        pods: pod.sh (backends/cloud/pod/) calls it, and a node may have a name of its own.
         here: it sees this machine's files where they are.
     """
 

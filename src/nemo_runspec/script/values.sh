@@ -1,4 +1,4 @@
-# What a job script, a pod's own script (cloud/pod/) and Slurm's batch shell share.
+# What a job script, a pod's own script and Slurm's batch shell share.
 #
 # All of them heed signals, so values are read with backquotes: what stands in $(...) bash reads each time it comes there,
 # runs the traps of pending signals first, takes their text for a part of it ("unexpected EOF while looking for matching

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.backends.dgxcloud.answers import no_such_list, page_of, rows_of, told, workload_of
 from nemo_runspec.backends.dgxcloud.fields import require_encryption
 from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
-from nemo_runspec.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, text, whole

@@ -38,7 +38,7 @@ class DgxCloudProvider(CloudProvider):
 
     def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
         """As `CloudProvider.check_size`."""
-        from nemo_runspec.cloud.code.upload import check_fit
+        from nemo_runspec.backends.cloud.code.upload import check_fit
 
         check_fit(submission, texts, parts)
 
@@ -113,9 +113,9 @@ class DgxCloudProvider(CloudProvider):
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
     ) -> Sequence[LogChunk]:
         """As `Provider.read_log`."""
+        from nemo_runspec.backends.cloud.pod.log_lines import shown
         from nemo_runspec.backends.dgxcloud.logs import tail
         from nemo_runspec.backends.dgxcloud.replicas import platform_log
-        from nemo_runspec.cloud.pod.log_lines import shown
 
         if not handle.get("id"):
             return []
@@ -124,8 +124,8 @@ class DgxCloudProvider(CloudProvider):
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Up to six requests for a job that failed, fewer for others."""
+        from nemo_runspec.backends.cloud.aside import SECONDS
         from nemo_runspec.backends.dgxcloud.collect import rest_of
-        from nemo_runspec.cloud.aside import SECONDS
 
         found = []
         for handle, each in zip(handles, seen, strict=True):
@@ -154,7 +154,7 @@ class DgxCloudProvider(CloudProvider):
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`, where this machine sees the claim."""
-        from nemo_runspec.cloud.removal import remove_directory
+        from nemo_runspec.backends.cloud.removal import remove_directory
 
         remove_directory(handle)
 

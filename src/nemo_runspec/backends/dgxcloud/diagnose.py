@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.exit_status import NO_CODE
 from nemo_runspec.backends.dgxcloud.facts import containers, exit_code_of, gather, is_ailing, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
-from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.diagnosis.engine import Case, Word
 from nemo_runspec.diagnosis.engine import diagnose as verdict_on
 from nemo_runspec.diagnosis.model import Diagnosis

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.asking import Asking
 from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
-from nemo_runspec.cloud.asking import Asking
 from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.reading import table as table
 from nemo_runspec.transport.reading import text, whole

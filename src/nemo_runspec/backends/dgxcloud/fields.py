@@ -12,16 +12,16 @@ from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, texts
+from nemo_runspec.backends.cloud.fields import FIELDS as CLOUD_FIELDS
+from nemo_runspec.backends.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge, mounts_of
 from nemo_runspec.backends.storage import READ_ONLY, Storage
-from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
-from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
-from nemo_runspec.cloud.storage.s3_names import lacking
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
+from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
 from nemo_runspec.transport.loopback import require_tls
 
@@ -300,7 +300,7 @@ def _without_reference(env: Mapping[str, Any]) -> list[str]:
 
 def without_a_way(plan: Plan) -> list[str]:
     """What must be mended before a plan can be submitted: a secret among the arguments has no way to run:ai."""
-    from nemo_runspec.cloud.code import transports
+    from nemo_runspec.backends.cloud.code import transports
 
     astray = "a secret among the arguments after -- cannot travel to run:ai, which would show it: keep it there as a "
     mend = "credential, name it in secret_vars, and let the script read the variable instead"

@@ -29,7 +29,7 @@ def kind_of(nodes: int) -> str:
 
 def payload_of(plan: Plan) -> dict[str, Any]:
     """The body of `POST /workloads/{kind}`, holes and all."""
-    from nemo_runspec.cloud.pod.program import boot_program
+    from nemo_runspec.backends.cloud.pod.program import boot_program
 
     target: DgxCloudTarget = plan.target
     variables = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from nemo_runspec.backends.cloud.aside import Aside
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.backends.dgxcloud.states import Meaning
-from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.diagnosis.pulls import may_pass, names_cause
 from nemo_runspec.transport.reading import table, tables, text, whole
 

@@ -9,12 +9,12 @@ from functools import cached_property, partial
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
-from nemo_runspec.cloud import preflight as cloud
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan

@@ -22,7 +22,7 @@ from nemo_runspec.transport.reading import table, text
 
 def place_of(plan: Plan) -> dict[str, Any]:
     """A job's handle, as far as it is known before anything is asked. Plain JSON without a secret."""
-    from nemo_runspec.cloud.handle import handle_of
+    from nemo_runspec.backends.cloud.handle import handle_of
 
     target: DgxCloudTarget = plan.target
     return {
@@ -60,8 +60,8 @@ def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
     Raises:
         UserError: no way fits; the error names all of them and what each would need.
     """
-    from nemo_runspec.cloud.code.transports import offer_of
-    from nemo_runspec.cloud.code.upload import load, words
+    from nemo_runspec.backends.cloud.code.transports import offer_of
+    from nemo_runspec.backends.cloud.code.upload import load, words
 
     plan = submission.plan
     texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}

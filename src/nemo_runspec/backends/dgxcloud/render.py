@@ -31,6 +31,6 @@ def render(plan: Plan, facts: Mapping[Hole, Any] | None = None) -> Rendering:
 
 def scripts(plan: Plan) -> tuple[RenderedFile, ...]:
     """`job.sh`, `pod.sh` and, where there is data to be fetched or kept, what says which."""
-    from nemo_runspec.cloud.pod.program import pod_files
+    from nemo_runspec.backends.cloud.pod.program import pod_files
 
     return pod_files(plan, kind="dgxcloud")

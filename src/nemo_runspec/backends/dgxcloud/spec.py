@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.fields import spec_variables
 from nemo_runspec.backends.storage import READ_ONLY, StorageMount, tables
-from nemo_runspec.cloud.fields import spec_variables
 
 Spec = dict[str, Any]
 

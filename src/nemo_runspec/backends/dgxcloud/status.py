@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from nemo_runspec.backends.cloud.aside import Aside
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pending import PODS, Wait, unasked, wait_of
 from nemo_runspec.backends.dgxcloud.states import (
@@ -22,7 +23,6 @@ from nemo_runspec.backends.dgxcloud.states import (
     meaning_of,
 )
 from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
-from nemo_runspec.cloud.aside import Aside
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole

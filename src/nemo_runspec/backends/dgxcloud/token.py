@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from nemo_runspec.cloud.renewal import with_fresh_credentials
+from nemo_runspec.backends.cloud.renewal import with_fresh_credentials
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import number, parsed, table, text

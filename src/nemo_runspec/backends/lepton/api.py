@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.backends.lepton.credentials import Login, find_login
-from nemo_runspec.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table as _table

@@ -52,14 +52,14 @@ class LeptonProvider(CloudProvider):
 
     def make_handle(self, plan: Plan) -> Handle:
         """As `Provider.make_handle`."""
-        from nemo_runspec.cloud.handle import handle_of
+        from nemo_runspec.backends.cloud.handle import handle_of
 
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
 
     def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
         """As `CloudProvider.check_size`."""
-        from nemo_runspec.cloud.code.upload import check_fit
+        from nemo_runspec.backends.cloud.code.upload import check_fit
 
         check_fit(submission, texts, parts)
 
@@ -129,8 +129,8 @@ class LeptonProvider(CloudProvider):
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
     ) -> Sequence[LogChunk]:
         """As `Provider.read_log`; what the platform itself has written are its events."""
+        from nemo_runspec.backends.cloud.pod.log_lines import shown
         from nemo_runspec.backends.lepton.logs import tail
-        from nemo_runspec.cloud.pod.log_lines import shown
 
         if not handle.get("id"):
             return []
@@ -146,7 +146,7 @@ class LeptonProvider(CloudProvider):
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`, where this machine sees the volume."""
-        from nemo_runspec.cloud.removal import remove_directory
+        from nemo_runspec.backends.cloud.removal import remove_directory
 
         remove_directory(handle)
 
@@ -174,8 +174,8 @@ class LeptonProvider(CloudProvider):
 
     def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
+        from nemo_runspec.backends.cloud.aside import SECONDS
         from nemo_runspec.backends.lepton.diagnose import diagnose
-        from nemo_runspec.cloud.aside import SECONDS
 
         id = text(seen.facts.get("id")) or self._id(handle)
         if not id:
@@ -216,7 +216,7 @@ class LeptonProvider(CloudProvider):
         return "" if job is None else job_id(job)
 
     def _rest(self, handle: Handle, seen: JobStatus) -> Results:
-        from nemo_runspec.cloud.pod.marker import inputs_of, metrics_history, outputs_of
+        from nemo_runspec.backends.cloud.pod.marker import inputs_of, metrics_history, outputs_of
 
         if seen.detail is None:
             return Results()
@@ -245,8 +245,8 @@ def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> Lept
 
 def _log_end(handle: Handle, known: Handle) -> bytes:
     """The log's end, for a verdict; nothing where it cannot be read now."""
+    from nemo_runspec.backends.cloud.aside import Aside
     from nemo_runspec.backends.lepton.logs import newest
-    from nemo_runspec.cloud.aside import Aside
 
     api = _api(handle)
     return Aside("Lepton", api.web).of("log", newest, api, known, 1000) or b""
@@ -265,9 +265,9 @@ def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, sa
 
 def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Rendering, say: Say) -> list[str]:
     """The words of the container's command that carry the job's files, or say where they are fetched."""
+    from nemo_runspec.backends.cloud.code.transports import offer_of
+    from nemo_runspec.backends.cloud.code.upload import load, words
     from nemo_runspec.backends.lepton.render import PAYLOAD
-    from nemo_runspec.cloud.code.transports import offer_of
-    from nemo_runspec.cloud.code.upload import load, words
     from nemo_runspec.submission.layout import job_files
 
     texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nemo_runspec.backends.cloud.asking import Asking
+from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.replicas import read_event
-from nemo_runspec.cloud.asking import Asking
-from nemo_runspec.cloud.pod.marker import read_ends
 from nemo_runspec.diagnosis.display import lines_of
 from nemo_runspec.diagnosis.engine import Analysis, Case, Word
 from nemo_runspec.diagnosis.engine import diagnose as verdict_on

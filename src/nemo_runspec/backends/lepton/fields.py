@@ -11,11 +11,11 @@ from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import control_characters, flags, lists, raise_problems, texts
+from nemo_runspec.backends.cloud.fields import FIELDS as CLOUD_FIELDS
+from nemo_runspec.backends.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
 from nemo_runspec.backends.storage import READ_ONLY, Storage, StorageMount, tables
-from nemo_runspec.cloud.fields import FIELDS as CLOUD_FIELDS
-from nemo_runspec.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.duration import whole_seconds
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt

@@ -27,7 +27,7 @@ JOB_LABEL, ATTEMPT_LABEL = "nemotron-job", "nemotron-attempt"
 
 def payload(plan: Plan) -> dict[str, Any]:
     """The body of `POST /jobs`; its values that are `Hole`s are named by `holes`."""
-    from nemo_runspec.cloud.pod.program import boot_program
+    from nemo_runspec.backends.cloud.pod.program import boot_program
 
     target: LeptonTarget = plan.target
     command = ["/bin/bash", "-c", boot_program(), "nemotron", Hole(CARGO)]

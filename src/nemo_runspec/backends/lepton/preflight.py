@@ -9,12 +9,12 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.checks import below
+from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
-from nemo_runspec.cloud import preflight as cloud
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan

@@ -18,7 +18,7 @@ def render(plan: Plan, facts: Mapping[str, Any] | None = None, url: str = "") ->
     Args:
         facts: what the platform knows, by the names of the holes. `url`: of the workspace.
     """
-    from nemo_runspec.cloud.pod.program import pod_files
+    from nemo_runspec.backends.cloud.pod.program import pod_files
 
     tree = fill(payload(plan), facts or {})
     files = (*pod_files(plan, kind="lepton"), RenderedFile("payload", PAYLOAD, as_text(tree), "json"))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemo_runspec.cloud.fields import spec_variables
+from nemo_runspec.backends.cloud.fields import spec_variables
 from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.toml import as_toml

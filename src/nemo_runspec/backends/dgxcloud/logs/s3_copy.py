@@ -27,7 +27,7 @@ from nemo_runspec.remote.provider import Handle, LogChunk
 from nemo_runspec.transport.web import Refused, Web
 
 if TYPE_CHECKING:
-    from nemo_runspec.cloud.storage.bucket import Bucket
+    from nemo_runspec.backends.cloud.storage.bucket import Bucket
 
 _MOST = 4 << 30
 """Bytes of all logs of a job together that are read."""
@@ -205,8 +205,8 @@ def _helper(handle: Handle) -> dict[str, Any]:
 
 
 def _bucket(handle: Handle) -> Bucket | None:
-    from nemo_runspec.cloud.fields import CloudTarget
-    from nemo_runspec.cloud.storage.bucket import from_environment
+    from nemo_runspec.backends.cloud.fields import CloudTarget
+    from nemo_runspec.backends.cloud.storage.bucket import from_environment
 
     place = handle.get("s3") or {}
     target = CloudTarget(

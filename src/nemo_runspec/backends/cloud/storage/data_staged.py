@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.s3 import Object, part_size
+    from nemo_runspec.backends.cloud.storage.s3 import Object, part_size
 else:  # in a job's directory
     from s3 import Object, part_size
 

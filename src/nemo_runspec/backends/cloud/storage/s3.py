@@ -18,7 +18,7 @@ from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.s3_wire import Keys, S3Error, Wire, keys_of, presigned, refusal, stamp_of
+    from nemo_runspec.backends.cloud.storage.s3_wire import Keys, S3Error, Wire, keys_of, presigned, refusal, stamp_of
 else:  # in a job's directory
     from s3_wire import Keys, S3Error, Wire, keys_of, presigned, refusal, stamp_of
 

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.s3_names import pair_in, token_in
+    from nemo_runspec.s3_names import pair_in, token_in
 else:  # in a job's directory
     from s3_names import pair_in, token_in
 

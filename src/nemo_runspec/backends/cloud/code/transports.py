@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Literal
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
-from nemo_runspec.cloud.code.origin import TOKEN, GitPlace, git_place
-from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.layout import PACKAGES
+from nemo_runspec.backends.cloud.code.origin import TOKEN, GitPlace, git_place
+from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.layout import PACKAGES
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.planning.model import Package, Plan
 
 if TYPE_CHECKING:
-    from nemo_runspec.cloud.storage.bucket import Bucket
+    from nemo_runspec.backends.cloud.storage.bucket import Bucket
 
 Way = Literal["inline", "git", "s3", "volume"]
 
@@ -237,7 +237,7 @@ def _volume(target: CloudTarget, why_not: dict[Way, str]) -> Path | None:
 def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
     if not target.code_url:
         return None
-    from nemo_runspec.cloud.storage.bucket import from_environment
+    from nemo_runspec.backends.cloud.storage.bucket import from_environment
 
     bucket = from_environment(target)
     if bucket is None:

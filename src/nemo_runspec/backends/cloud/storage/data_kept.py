@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.data_outputs import Upload, why
+    from nemo_runspec.backends.cloud.storage.data_outputs import Upload, why
 else:  # in a job's directory
     from data_outputs import Upload, why
 

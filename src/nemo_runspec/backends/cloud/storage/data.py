@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.data_cache import Brought, Spot, bring, in_cache
-    from nemo_runspec.cloud.storage.data_kept import keep, place_of
-    from nemo_runspec.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
-    from nemo_runspec.cloud.storage.data_sent import send
-    from nemo_runspec.cloud.storage.s3 import S3, S3Error, from_environment, split
+    from nemo_runspec.backends.cloud.storage.data_cache import Brought, Spot, bring, in_cache
+    from nemo_runspec.backends.cloud.storage.data_kept import keep, place_of
+    from nemo_runspec.backends.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
+    from nemo_runspec.backends.cloud.storage.data_sent import send
+    from nemo_runspec.backends.cloud.storage.s3 import S3, S3Error, from_environment, split
 else:  # in a job's directory
     from data_cache import Brought, Spot, bring, in_cache
     from data_kept import keep, place_of
@@ -32,8 +32,9 @@ else:  # in a job's directory
 
 PROGRAMS = (
     "data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "data_sent.py", "data_staged.py", "s3.py",
-    "s3_wire.py", "s3_names.py",
+    "s3_wire.py",
 )  # fmt: skip
+"""The modules beside this one that travel with jobs; `s3_names.py` does, too."""
 
 LOCK_SECONDS = 60
 """After so long without a sign of life another node, or another job, counts as dead."""

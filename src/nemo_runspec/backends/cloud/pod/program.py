@@ -9,13 +9,13 @@ from pathlib import Path
 
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.layout import job_layout, run_dir
 from nemo_runspec.backends.storage import READ_ONLY
-from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.layout import job_layout, run_dir
-from nemo_runspec.cloud.storage.s3_names import KEYS
 from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
+from nemo_runspec.s3_names import KEYS
 from nemo_runspec.script import render_job_script
 from nemo_runspec.script.render import downsample_program, join, quote, shared_functions
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nemo_runspec.cloud.code.transports import Offer, Way, choose, offer_of, put
-from nemo_runspec.cloud.layout import job_layout
-from nemo_runspec.cloud.pod.program import DATA
+from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put
+from nemo_runspec.backends.cloud.layout import job_layout
+from nemo_runspec.backends.cloud.pod.program import DATA
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import BundleFile, Plan
 from nemo_runspec.remote.provider import Parts, Say
@@ -116,7 +116,7 @@ def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> 
     """The job's own files as a tar.gz: texts, the recipe's bundle, and the programs that move data where it has any."""
     files = {name: (text.encode("utf-8", "surrogateescape"), 0o600) for name, text in texts.items() if name != PAYLOAD}
     if DATA in files:
-        files |= _programs()
+        files |= {name: (program, 0o600) for name, program in programs().items()}
     for file, content in contents.items():
         files[f"bundle/{file.path}"] = (content, 0o700 if os.access(file.source, os.X_OK) else 0o600)
     packed = io.BytesIO()
@@ -154,8 +154,10 @@ def _patience(plan: Plan) -> int:
     return int(given) if given else 3600
 
 
-def _programs() -> dict[str, tuple[bytes, int]]:
-    """What fetches inputs and copies outputs away, without nemotron."""
-    from nemo_runspec.cloud.storage import data
+def programs() -> dict[str, bytes]:
+    """What fetches inputs and copies outputs away in a job's directory, without nemotron: name → content."""
+    from nemo_runspec import s3_names
+    from nemo_runspec.backends.cloud.storage import data
 
-    return {name: (Path(data.__file__).with_name(name).read_bytes(), 0o600) for name in data.PROGRAMS}
+    files = [*(Path(data.__file__).with_name(name) for name in data.PROGRAMS), Path(s3_names.__file__)]
+    return {file.name: file.read_bytes() for file in files}

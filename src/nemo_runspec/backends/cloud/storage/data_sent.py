@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.data_cache import AT_ONCE, Spot, link
-    from nemo_runspec.cloud.storage.data_outputs import Upload, why
-    from nemo_runspec.cloud.storage.s3 import PART, S3, S3Error
+    from nemo_runspec.backends.cloud.storage.data_cache import AT_ONCE, Spot, link
+    from nemo_runspec.backends.cloud.storage.data_outputs import Upload, why
+    from nemo_runspec.backends.cloud.storage.s3 import PART, S3, S3Error
 else:  # in a job's directory
     from data_cache import AT_ONCE, Spot, link
     from data_outputs import Upload, why

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nemo_runspec.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.loopback import require_tls
 
 if TYPE_CHECKING:
-    from nemo_runspec.cloud.storage.s3 import Object
+    from nemo_runspec.backends.cloud.storage.s3 import Object
 
 DIGEST = "sha256"
 """Metadata of what is put here: the SHA-256 of its content, in hexadecimal."""
@@ -32,7 +32,7 @@ class Bucket:
     def __init__(
         self, endpoint: str, region: str, access: str, secret: str, *, token: str = "", patience: float = 60.0
     ) -> None:
-        from nemo_runspec.cloud.storage.s3 import S3, Keys
+        from nemo_runspec.backends.cloud.storage.s3 import S3, Keys
 
         self._endpoint = endpoint
         if token:  # the keys themselves are never sent: requests are signed with them
@@ -51,7 +51,7 @@ class Bucket:
 
     def head(self, url: str) -> Object | None:
         """What is there now: size in bytes, etag, metadata; None where nothing is."""
-        from nemo_runspec.cloud.storage.s3 import S3Error
+        from nemo_runspec.backends.cloud.storage.s3 import S3Error
 
         with _told(url) as (bucket, key):
             try:
@@ -110,7 +110,7 @@ def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket |
     """
     import os
 
-    from nemo_runspec.cloud.storage.s3_wire import keys_of
+    from nemo_runspec.backends.cloud.storage.s3_wire import keys_of
 
     keys = keys_of(os.environ)
     if keys is None:
@@ -121,7 +121,7 @@ def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket |
 @contextmanager
 def _told(url: str) -> Iterator[tuple[str, str]]:
     """Bucket and key of a URL; what goes wrong with them becomes an error for the user."""
-    from nemo_runspec.cloud.storage.s3 import S3Error, split
+    from nemo_runspec.backends.cloud.storage.s3 import S3Error, split
 
     try:
         yield split(url)

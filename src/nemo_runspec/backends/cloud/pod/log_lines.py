@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nemo_runspec.cloud.pod.marker import END, INPUT, METRICS, OUTPUT
+from nemo_runspec.backends.cloud.pod.marker import END, INPUT, METRICS, OUTPUT
 from nemo_runspec.remote.provider import LogChunk
 
 _TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.storage.bucket import Bucket, from_environment
-from nemo_runspec.cloud.storage.s3_names import PAIRS
+from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor.registry import NGC, NGC_USER, Answer, Image, Login, ask, reference_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.s3_names import PAIRS
 from nemo_runspec.secrets import NGC_KEYS, find
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import Refused

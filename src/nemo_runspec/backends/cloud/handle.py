@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec import paths
-from nemo_runspec.cloud.fields import CloudTarget
-from nemo_runspec.cloud.pod.program import declared_outputs
+from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.pod.program import declared_outputs
 from nemo_runspec.planning.model import Plan
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 if TYPE_CHECKING or __package__:
-    from nemo_runspec.cloud.storage.data_staged import staged
-    from nemo_runspec.cloud.storage.s3 import S3, Object, S3Error
+    from nemo_runspec.backends.cloud.storage.data_staged import staged
+    from nemo_runspec.backends.cloud.storage.s3 import S3, Object, S3Error
 else:  # in a job's directory
     from data_staged import staged
     from s3 import S3, Object, S3Error

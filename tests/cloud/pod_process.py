@@ -21,11 +21,11 @@ from waiting import until
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.code.transports import Offer
 from nemo_runspec.backends.cloud.code.upload import Cargo, load, words
-from nemo_runspec.backends.cloud.pod.marker import End, read_ends
 from nemo_runspec.backends.cloud.pod.program import POD_SCRIPT, boot_program, pod_files
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.planning.model import Artifact, Package, Plan
 from nemo_runspec.remote.provider import Parts
+from nemo_runspec.script.pod_marker import End, read_ends
 from nemo_runspec.submission.bundle import read_bundle
 
 ROOMY = Offer(90_000, 500_000)

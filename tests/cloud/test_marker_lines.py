@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.backends.cloud.pod.marker import End, metrics_history, outputs_of, read_ends, to_marker
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.script.pod_marker import End, metrics_history, outputs_of, read_ends, to_marker
 from nemo_runspec.supervise.metrics import last_values
 
 LINE = (

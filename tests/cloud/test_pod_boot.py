@@ -15,8 +15,8 @@ from labs.pods import needs_mounts
 from pod_process import PodProcess, cloud_plan, loaded, node, start, start_as_variables, with_code, without
 
 from nemo_runspec.backends.cloud.code.upload import Cargo, Part
-from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.script.pod_marker import read_ends
 
 CHECK = """
     import os, pathlib, sys

@@ -18,8 +18,8 @@ from pod_process import (
 )
 from waiting import until
 
-from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.script.markers import decisive
+from nemo_runspec.script.pod_marker import read_ends
 
 LATER = """
     import os, pathlib, time

@@ -7,8 +7,8 @@ from labs.pods import Pods, needs_mounts
 from pod_process import change_pod_script, cloud_plan, loaded, name_service, node, start
 
 from nemo_runspec.backends.cloud.code.upload import words
-from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.script.pod_marker import read_ends
 
 SIGNALS = {
     "/usr/local/bin/mkdir": """#!/bin/sh

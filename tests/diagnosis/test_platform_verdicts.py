@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.backends.cloud.pod.marker import End
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.diagnosis.engine import Analysis, Case, Word, diagnose
 from nemo_runspec.diagnosis.model import Diagnosis
@@ -21,6 +20,7 @@ from nemo_runspec.diagnosis.platform_messages import (
     says_killed_for_memory,
 )
 from nemo_runspec.diagnosis.pulls import may_pass
+from nemo_runspec.script.pod_marker import End
 
 NO_DNS = (
     'Failed to pull image "nvcr.io/nvidia/nemo:25.11": rpc error: code = Unavailable desc = failed to do request: '

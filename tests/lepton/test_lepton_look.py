@@ -8,8 +8,8 @@ from labs.pods import needs_mounts
 from lepton_jobs import api_of, body_of, handle_of, new_name, planted, run
 from waiting import until
 
-from nemo_runspec.backends.cloud.pod.marker import outputs_of
 from nemo_runspec.backends.lepton.status import look
+from nemo_runspec.script.pod_marker import outputs_of
 
 _END = (
     "nemotron-end: node={node} attempt=0 exit_code={code} signal= rank={rank} oom=0 phase=command lines= "

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from nemo_runspec.backends.cloud.pod.marker import End, to_marker
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.platform_messages import (
@@ -28,6 +27,7 @@ from nemo_runspec.diagnosis.platform_messages import (
 from nemo_runspec.diagnosis.symptoms import Symptom, find, last_lines, stalled
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.script.pod_marker import End, to_marker
 
 _WAITING = ("submitting", "queued", "starting", "running")
 _TOLD_TO_STOP = frozenset({130, 137, 143})

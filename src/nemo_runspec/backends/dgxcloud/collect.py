@@ -15,7 +15,7 @@ from nemo_runspec.remote.provider import Handle, JobStatus, Results
 
 def rest_of(api: RunaiApi, handle: Handle, seen: JobStatus) -> Results:
     """What its nodes' last words say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
-    from nemo_runspec.backends.cloud.pod.marker import inputs_of, metrics_history, outputs_of
+    from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
 
     words = _words(api, handle, seen)
     found = Results(metrics_history(words), outputs_of(words), inputs=inputs_of(words))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.exit_status import NO_CODE
 from nemo_runspec.backends.dgxcloud.facts import containers, exit_code_of, gather, is_ailing, states_of, table
@@ -18,6 +17,7 @@ from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.diagnosis.platform_messages import STARTED, Advice
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.script.pod_marker import read_ends
 
 ADVICE = Advice(
     "run:ai",

@@ -7,12 +7,12 @@ from dataclasses import replace
 from time import sleep as sleep_for
 
 from nemo_runspec.backends.cloud.aside import SECONDS, Aside
-from nemo_runspec.backends.cloud.pod.marker import End, read_ends, to_marker
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.facts import KEY, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import last_words, pvc
 from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.script.markers import cause, decisive
+from nemo_runspec.script.pod_marker import End, read_ends, to_marker
 
 WORDS = "nemotron: last words"
 """Where `JobStatus.detail`, which is run:ai's own row, holds what was read of the logs' ends."""

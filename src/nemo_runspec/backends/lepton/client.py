@@ -216,7 +216,7 @@ class LeptonProvider(CloudProvider):
         return "" if job is None else job_id(job)
 
     def _rest(self, handle: Handle, seen: JobStatus) -> Results:
-        from nemo_runspec.backends.cloud.pod.marker import inputs_of, metrics_history, outputs_of
+        from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
 
         if seen.detail is None:
             return Results()

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.cloud.asking import Asking
-from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.replicas import read_event
 from nemo_runspec.diagnosis.display import lines_of
@@ -17,6 +16,7 @@ from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.diagnosis.platform_messages import Advice
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.script.pod_marker import read_ends
 
 _SNIPPETS = 64 << 10
 """Bytes of log snippets that are kept as they came."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.cloud.aside import Aside
-from nemo_runspec.backends.cloud.pod.marker import read_ends
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi, id_of, section
 from nemo_runspec.backends.lepton.replicas import (
@@ -25,10 +24,11 @@ from nemo_runspec.backends.lepton.replicas import (
 from nemo_runspec.backends.lepton.states import CANCELLED, Meaning, is_begun, is_over, meaning_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.remote.provider import Handle, JobStatus, Replica
+from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.transport.web import Malformed
 
 if TYPE_CHECKING:
-    from nemo_runspec.backends.cloud.pod.marker import End
+    from nemo_runspec.script.pod_marker import End
 
 _CLOSELY = 16
 """Jobs that start and whose pods are asked for with one look, where there are many."""
@@ -304,8 +304,8 @@ def _how(
     handle: Handle, meaning: Meaning, told: Told, replicas: Sequence[Replica]
 ) -> tuple[int | None, int | None, str]:
     """Exit code, signal and reason of a job that is over. A code that could not be read yet is None."""
-    from nemo_runspec.backends.cloud.pod.marker import to_marker
     from nemo_runspec.script.markers import cause, decisive
+    from nemo_runspec.script.pod_marker import to_marker
 
     ends = told.ends
     end = decisive(ends.values())

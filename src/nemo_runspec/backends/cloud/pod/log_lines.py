@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nemo_runspec.backends.cloud.pod.marker import END, INPUT, METRICS, OUTPUT
 from nemo_runspec.remote.provider import LogChunk
+from nemo_runspec.script.pod_marker import END, INPUT, METRICS, OUTPUT
 
 _TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)
 _ENDED = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)

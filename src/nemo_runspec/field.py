@@ -1,15 +1,17 @@
 """How one key of an execution profile is declared: once, as data.
 
 Help, `env check`, `env schema`, the docs' reference and the executors' arguments are all derived from these
-declarations. The declarations themselves stand in `profiles/common.py` and in each backend's `fields.py`.
+declarations. The declarations themselves stand in `profiles/common.py` and in each backend's `fields.py`. A backend
+may declare its keys as the attributes of its target (`key`): then what a plan carries follows from them, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from dataclasses import field as attribute
 from typing import Any
 
 from nemo_runspec.visible import hidden_in
@@ -157,6 +159,81 @@ def _default_of(field: Field) -> Any:
     if field.default is None:
         return {} if field.type in OPEN_TYPES else None
     return deepcopy(field.default)
+
+
+SAME_NAME = "="
+"""Stands in a declaration that has no name yet for that name."""
+
+_KEY = "profile key"
+
+
+def key(declared: Field, *, unset: Any = None) -> Any:
+    """An attribute of a target's dataclass that is a profile key; it has the key's default, and the attribute's name.
+
+    Args:
+        declared: its name may be ''.
+        unset: what the attribute is where the key is not set and has no default.
+    """
+    value = _carried(declared, None) if unset is None else unset
+    metadata = {_KEY: (declared, unset)}
+    if isinstance(value, dict):
+        return attribute(default_factory=dict, metadata=metadata)
+    return attribute(default=value, metadata=metadata)
+
+
+def keys_of(target: Any) -> tuple[Field, ...]:
+    """The keys that a target's dataclass declares, in its order: `key`s, and `Field`s that are declared `ClassVar`."""
+    found = {name: _named(declared, name) for name, declared in _declarations(target)}
+    return tuple(found.values())
+
+
+def carried_keys(target: Any) -> tuple[Field, ...]:
+    """Those of them that are attributes of the target, given its class."""
+    carried = {each.name for each in fields(target)}
+    return tuple(declared for declared in keys_of(target) if declared.name in carried)
+
+
+def carried_values(target: Any, env: Mapping[str, Any]) -> dict[str, Any]:
+    """What a target's attributes are by their declarations alone.
+
+    Args:
+        env: a merged profile. An empty string counts as not set.
+    """
+    keys = ((each.name, each.metadata[_KEY]) for each in fields(target) if _KEY in each.metadata)
+    return {name: _value(declared, unset, env.get(name)) for name, (declared, unset) in keys}
+
+
+def _declarations(target: Any) -> Iterator[tuple[str, Field]]:
+    carried = {each.name: each for each in fields(target)}
+    for owner in (each for each in reversed(target.__mro__) if "__dataclass_fields__" in vars(each)):
+        for name in vars(owner).get("__annotations__", {}):
+            beside = vars(owner).get(name)
+            if name in carried and _KEY in carried[name].metadata:
+                yield name, carried[name].metadata[_KEY][0]
+            elif isinstance(beside, Field):
+                yield name, beside
+
+
+def _named(declared: Field, name: str) -> Field:
+    nemo_run, sbatch = (name if fact == SAME_NAME else fact for fact in (declared.nemo_run, declared.sbatch))
+    return replace(declared, name=name, nemo_run=nemo_run, sbatch=sbatch)
+
+
+def _value(declared: Field, unset: Any, value: Any) -> Any:
+    found = _carried(declared, None if value == "" else value)
+    return unset if found is None else found
+
+
+def _carried(declared: Field, value: Any) -> Any:
+    """A value as a target has it: nothing that can be changed but tables, whole numbers of text keys as text."""
+    given = declared.default if value is None else value
+    if declared.type.startswith("list["):
+        return tuple(given or ())
+    if declared.type in OPEN_TYPES:
+        return dict(given or {})
+    if declared.type == "bool":
+        return bool(given)
+    return str(given) if given is not None and declared.type in ("str", "int|str") else given
 
 
 def problem_with(field: Field, value: Any) -> str | None:

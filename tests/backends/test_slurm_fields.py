@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.slurm.fields import SlurmTarget, option
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.time import hours
 from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.field import carried_keys, keys_of
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 
 PARTITIONS = {
@@ -365,3 +368,31 @@ def test_a_job_that_may_not_be_requeued_is_not_to_be(make_target, asked):
     with pytest.raises(UserError, match="no_requeue forbids what"):
         make_target("slurm", env)
     assert make_target("slurm", {**env, "additional_parameters": {"no_requeue": False}})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithReservation(SlurmTarget):
+    """Slurm with one more key: an option that NeMo-Run 0.11.1 has no argument for."""
+
+    reservation: str | None = option("str", "Reservation the job runs in.", nemo_run=None)
+
+
+def test_a_new_option_of_sbatch_is_one_line(make_plan):
+    plan = make_plan("slurm", {"constraint": "a", "additional_parameters": {"nice": 5}})
+    assert "reservation" in {field.name for field in keys_of(WithReservation) if field.one_line}
+    values = {field.name: getattr(plan.target, field.name) for field in fields(plan.target)}
+    text = render_sbatch(replace(plan, target=WithReservation(**values, reservation="mine of may")))
+    added = "#SBATCH --reservation='mine of may'\n"
+    assert added in text
+    assert text.replace(added, "") == render_sbatch(plan)
+
+
+def test_a_plan_has_the_defaults_of_the_keys(make_target):
+    """Each default stands in its key's declaration, for the profile and for the plan."""
+    target, declared = make_target("slurm", {}), {field.name: field.default for field in carried_keys(SlurmTarget)}
+    decided = {"tunnel": "local", "remote_job_dir": target.remote_job_dir}
+    assert {name: getattr(target, name) for name in declared} == {
+        name: decided.get(name, tuple(value) if isinstance(value, list) else value)
+        for name, value in {**declared, "additional_parameters": {}}.items()
+    }
+    assert make_target("slurm", dict.fromkeys(declared)) == target

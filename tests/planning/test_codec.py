@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import PROFILES
 
 import nemo_runspec
-from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning import model
 from nemo_runspec.planning.codec import load_plan, plan_from_json, plan_to_dict, plan_to_json

@@ -19,10 +19,8 @@ from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import standin
 from support import Outcome, Project
 
-from nemo_runspec.backends.slurm.containers import NOT_OF_BUILDS
 from nemo_runspec.backends.slurm.containers.credentials import Login, make_auth, read_logins
 from nemo_runspec.config.overrides import quoted
-from nemo_runspec.profiles.fieldset import fields_of
 
 TOKEN = "nvapi-very-secret-0123456789"
 OTHER = "glpat-somebody-elses"
@@ -123,10 +121,6 @@ def profile(project: Project, tmp_path: Path) -> Path:
 
 def plan_of(outcome: Outcome) -> dict:
     return outcome.succeeds().json["plan"]
-
-
-def test_what_a_build_leaves_are_keys_of_a_profile():
-    assert set(fields_of("slurm").fields) >= NOT_OF_BUILDS
 
 
 def test_a_build_takes_what_concerns_it(project, nemotron, profile):

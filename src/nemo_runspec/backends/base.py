@@ -81,7 +81,7 @@ class Backend:
         mounts_sent_to: how a mount's source names the job's own directory, where repositories to be mounted are sent.
         in_container: True where a job on this machine does not see this process's environment.
         preflight: `module:function` of `checks(Question) -> Iterable[Check]`: whether a profile is going to work.
-        builds: keys of a profile that container builds do not take over; None where no builds run.
+        builds: whether container builds run there, with the keys of a profile that are `of_builds`.
         lacking: `module:function` of `lacking(Plan) -> Iterable[str]`: what else must be mended before a submission, as
             far as the plan alone tells (pure).
         node_identity: `module:name` of a `script.node_identity.NodeIdentity`: how a node finds out which it is. Without
@@ -111,7 +111,7 @@ class Backend:
     mounts: bool = True
     mounts_sent_to: str | None = None
     in_container: bool = False
-    builds: frozenset[str] | None = None
+    builds: bool = False
     lacking: str | None = None
     node_identity: str | None = None
     inline_total: int = 0

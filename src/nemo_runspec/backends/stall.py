@@ -12,6 +12,7 @@ STALL_TIMEOUT = Field(
     "str",
     "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the stacks of "
     "its Python processes are in the log then.",
+    of_builds=False,
 )
 
 

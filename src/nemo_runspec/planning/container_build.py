@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.planning.model import Launch, Plan
+from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.profile import Profile
 from nemo_runspec.runspec import Runspec
 from nemo_runspec.source import Source
@@ -41,7 +41,7 @@ _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def refuse_build(recipe: Recipe, backend: Backend, profile: Profile | None) -> None:
     """Raises `UserError` where a build was asked for and this backend runs none."""
-    if recipe.spec.kind != KIND or backend.builds is not None:
+    if recipe.spec.kind != KIND or backend.builds:
         return
     here = f"nemotron docker build {recipe.path}" if (recipe.folder / "Dockerfile").is_file() else None
     if profile is None:
@@ -56,9 +56,9 @@ def refuse_build(recipe: Recipe, backend: Backend, profile: Profile | None) -> N
 
 def taken_of(recipe: Recipe, profile: Profile) -> tuple[Mapping[str, Any], dict[str, Source]]:
     """The profile's values for a recipe and their sources: a build leaves what says how training jobs look."""
-    left = get_backend(profile.executor).builds if recipe.spec.kind == KIND else None
-    if not left:
+    if recipe.spec.kind != KIND:
         return profile.values, dict(profile.sources)
+    left = {name for name, declared in fields_of(profile.executor).fields.items() if not declared.of_builds}
     values = {key: value for key, value in profile.values.items() if key not in left}
     return values, {path: source for path, source in profile.sources.items() if path.split(".")[0] not in left}
 

@@ -20,6 +20,7 @@ _WHERE = (
         "str",
         "Container image, by default the recipe's own; for Slurm also the path of a .sqsh file.",
         aliases=("container",),
+        of_builds=False,
     ),
     Field(
         "mounts",
@@ -37,25 +38,38 @@ _JOB = (
         "list[str]",
         "Names of environment variables that hold secrets. They reach the job by reference and are shown nowhere.",
         default=[],
+        of_builds=False,
     ),
     Field(
         "startup_commands",
         "list[str]",
         "Shell commands that run on every node, in the script's own shell, before it.",
         default=[],
+        of_builds=False,
     ),
-    Field("run_command", "str", "Replaces the recipe's command; {script} and {config} stand for the two paths."),
-    Field("workdir", "str", "Directory the job changes to before the script; by default the recipe's own."),
+    Field(
+        "run_command",
+        "str",
+        "Replaces the recipe's command; {script} and {config} stand for the two paths.",
+        of_builds=False,
+    ),
+    Field(
+        "workdir",
+        "str",
+        "Directory the job changes to before the script; by default the recipe's own.",
+        of_builds=False,
+    ),
 )
 
 _RESOURCES = (
-    Field("nodes", "positive", "Number of nodes.", default=1),
-    Field("gpus_per_node", "count", "GPUs per node; 0 for none. By default what the recipe declares."),
+    Field("nodes", "positive", "Number of nodes.", default=1, of_builds=False),
+    Field("gpus_per_node", "count", "GPUs per node; 0 for none. By default what the recipe declares.", of_builds=False),
     Field(
         "nproc_per_node",
         "positive",
         "Processes per node; by default gpus_per_node, else 1.",
         aliases=("ntasks_per_node", "nprocs_per_node"),
+        of_builds=False,
     ),
     Field(
         "world_size",
@@ -75,20 +89,23 @@ _PACKAGING = (
         "How your own code is shipped: git (the last commit), pattern (files that match), hybrid (several), none. "
         "By default git inside a git repository on Slurm and Docker, else none.",
         choices=("git", "pattern", "hybrid", "none"),
+        of_builds=False,
     ),
-    Field("packager_subpath", "str", "git: package only this folder of the repository."),
+    Field("packager_subpath", "str", "git: package only this folder of the repository.", of_builds=False),
     Field(
         "packager_include_submodules",
         "bool",
         "git: package submodules too.",
         default=True,
         aliases=("packager_submodules", "include_submodules"),
+        of_builds=False,
     ),
     Field(
         "packager_include_pattern",
         "str|list[str]",
         "pattern: what to package, such as src/**/*.py. git: files to add as they are now. * leaves hidden files out, "
         "** goes into folders, a folder brings all its files; links stay links.",
+        of_builds=False,
     ),
     Field(
         "packager_relative_path",
@@ -96,12 +113,14 @@ _PACKAGING = (
         "The folder that packager_include_pattern and the paths in the package are relative to, itself relative to the "
         "project's root, which is the default: the git repository, else the env.toml's folder. One for all patterns, "
         "or one each.",
+        of_builds=False,
     ),
     Field(
         "packager_sub_packagers",
         "table",
         'hybrid: folder in the package = how it is made, such as code = { packager = "git", subpath = "src" }. '
         "The tables take the packager_ keys without that prefix, dirty, and merge: another folder, or . for the root.",
+        of_builds=False,
     ),
     Field(
         "dirty",
@@ -110,12 +129,14 @@ _PACKAGING = (
         "(nothing is submitted), include (they travel, new files too unless git ignores them).",
         default="warn",
         choices=("warn", "refuse", "include"),
+        of_builds=False,
     ),
     Field(
         "packager_extract_at_root",
         "bool",
         "hybrid: put everything at the root of the package instead of one folder each.",
         default=False,
+        of_builds=False,
     ),
 )
 

@@ -156,7 +156,7 @@ def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[s
 def _build_examples(recipe: Recipe, start: str, env: EnvFile | None, profile: str | None) -> list[tuple[str, str]]:
     """As `_examples`, for a container image: it is built where a profile can, else by Docker on this machine."""
     lines = [f"nemotron docker build {recipe.path}"] if (recipe.folder / "Dockerfile").is_file() else []
-    if env is not None and profile is not None and get_backend(_executor(env, profile)).builds is not None:
+    if env is not None and profile is not None and get_backend(_executor(env, profile)).builds:
         named = shlex.quote(profile)
         lines = [f"{start} --run {named}", f"{start} --batch {named} run.env.build_time=02:00:00"]
     return [("", "\n".join(lines))] if lines else []

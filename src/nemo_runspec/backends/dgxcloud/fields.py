@@ -115,14 +115,6 @@ FIELDS: tuple[Field, ...] = (
     *(replace(shared, **_OWN_WORDS.get(shared.name, {})) for shared in CLOUD_FIELDS),
 )
 
-EXCLUDED: Mapping[str, str] = {
-    "env_vars": "the job script exports them: NeMo-Run writes all names in capitals and quotes no value",
-    "launcher": "the job script holds the launcher's command line",
-    "experiment_id": "NeMo-Run's experiments set it",
-    "job_dir": "NeMo-Run's experiments set it",
-}
-"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
-
 _ADDRESSES = ("base_url", "kube_apiserver_url")
 _TEXTS = ("base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir")
 

@@ -72,15 +72,6 @@ FIELDS: tuple[Field, ...] = (
     ),
 )
 
-EXCLUDED: Mapping[str, str] = {
-    "env_vars": "the job script exports them",
-    "launcher": "the job script holds the launcher's command line",
-    "retries": "NeMo-Run asks for a restart policy and for removal at exit, which Docker refuses together",
-    "experiment_id": "NeMo-Run's experiments set it",
-    "job_dir": "NeMo-Run's experiments set it",
-}
-"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
-
 _ULIMIT = re.compile(r"(?P<name>[a-z]+)[=:](?P<soft>-?\d+)(:(?P<hard>-?\d+))?")
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _NETWORK = re.compile(rf"(container:)?{_VOLUME.pattern}")

@@ -113,15 +113,6 @@ FIELDS: tuple[Field, ...] = (
     *(replace(field, nemo_run=field.name) if field.name in _NEMO_RUN_HAS else field for field in CLOUD_FIELDS),
 )
 
-EXCLUDED: Mapping[str, str] = {
-    "env_vars": "the job script exports them",
-    "launcher": "the job script holds the launcher's command line",
-    "retries": "NeMo-Run does not hand it to Lepton; nemotron submits an evicted job again itself",
-    "experiment_id": "NeMo-Run's experiments set it",
-    "job_dir": "NeMo-Run's experiments set it",
-}
-"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
-
 _TEXTS = ("container_image", "nemo_run_dir", "resource_shape", "node_group", "node_reservation", "head_resource_shape")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nemo_runspec.backends.base import TargetRequest
@@ -21,16 +21,6 @@ FIELDS: tuple[Field, ...] = (
     ),
     adopt("nodes", help="A local run has one node.", nemo_run="nodes"),
 )
-
-EXCLUDED: Mapping[str, str] = {
-    "env_vars": "the job script exports them",
-    "packager": "NeMo-Run ignores it here; nemotron's own jobs run from the unpacked copy",
-    "launcher": "the job script holds the launcher's command line",
-    "retries": "NeMo-Run ignores it here",
-    "experiment_id": "NeMo-Run's experiments set it",
-    "job_dir": "NeMo-Run's experiments set it",
-}
-"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.base import Backend
-from nemo_runspec.backends.slurm.containers import NOT_OF_BUILDS
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import run_dir
 
@@ -28,7 +27,7 @@ BACKEND = SlurmBackend(
     remote=True,
     fields=FIELDS,
     target="nemo_runspec.backends.slurm.target:make_target",
-    target_type="nemo_runspec.backends.slurm.target:SlurmTarget",
+    target_type="nemo_runspec.backends.slurm.fields:SlurmTarget",
     render="nemo_runspec.backends.slurm.render:render",
     executor="nemo_runspec.backends.slurm.executor:make_executor",
     provider="nemo_runspec.backends.slurm.client:SlurmProvider",
@@ -37,7 +36,7 @@ BACKEND = SlurmBackend(
     after="nemo_runspec.backends.slurm.target:after",
     node_identity="nemo_runspec.backends.slurm.node_identity:SRUN_TASK",
     ships_repository=True,
-    builds=NOT_OF_BUILDS,
+    builds=True,
     mounts_sent_to="/$nemo_run",
     run_dir_key="remote_job_dir",
 )

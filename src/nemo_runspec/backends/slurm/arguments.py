@@ -7,8 +7,9 @@ from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.batch import setup_lines
-from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.words import shell_word
+from nemo_runspec.field import carried_keys
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
 
@@ -17,19 +18,15 @@ _WAIT_FOR_ALL = "--wait=0"
 
 The last of two wins, so that a profile's own `srun_args` can say otherwise.
 """
-_SAME = (
-    "account", "partition", "qos", "time", "retries", "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "mem",
-    "mem_per_gpu", "mem_per_cpu", "exclusive", "gres", "constraint", "exclude", "segment", "network", "array",
-    "signal", "comment", "open_mode", "memory_measure", "dependency_type",
-)  # fmt: skip
 
 
 def executor_arguments(plan: Plan) -> dict[str, Any]:
     """The executor's arguments by name, apart from tunnel, packager and log names: plain lists, tables and scalars."""
     target: SlurmTarget = plan.target
+    keys = [declared for declared in carried_keys(type(target)) if declared.name != "tunnel"]
+    same = {declared.nemo_run: getattr(target, declared.name) for declared in keys if declared.nemo_run}
     return {
-        **{name: getattr(target, name) for name in _SAME},
-        "job_name_prefix": target.job_name_prefix,
+        **same,
         "setup_lines": setup_lines(plan),
         "nodes": plan.resources.nodes,
         "ntasks_per_node": tasks_per_node(plan),
@@ -38,9 +35,16 @@ def executor_arguments(plan: Plan) -> dict[str, Any]:
         "container_mounts": [shell_word(mount) for mount in target.mounts],
         "container_env": list(target.container_env) or None,
         "srun_args": [_WAIT_FOR_ALL, *target.srun_args],
-        "additional_parameters": dict(target.additional_parameters) or None,
+        "additional_parameters": {**_further_options(target), **target.additional_parameters} or None,
         "dependencies": [f"slurm_tunnel://nemo_run/{job}/job/0" for job in target.dependencies],
     }
+
+
+def _further_options(target: SlurmTarget) -> dict[str, Any]:
+    """The keys that are options of sbatch and that NeMo-Run has no argument for."""
+    keys = [declared for declared in carried_keys(type(target)) if declared.sbatch and not declared.nemo_run]
+    values = {declared.sbatch: getattr(target, declared.name) for declared in keys if declared.sbatch}
+    return {option: value for option, value in values.items() if value is not None and value is not False}
 
 
 def tasks_per_node(plan: Plan) -> int:

@@ -35,9 +35,9 @@ from pathlib import Path
 
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.health import health_files, health_part
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
-from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.render import shared_functions

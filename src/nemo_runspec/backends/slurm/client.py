@@ -17,9 +17,9 @@ from nemo_runspec import paths
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.shape import array_size
-from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import SubmitsArrays

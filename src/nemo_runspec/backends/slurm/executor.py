@@ -8,8 +8,8 @@ from typing import Any
 
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, shell_environment
 from nemo_runspec.backends.slurm.arguments import executor_arguments, job_name
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOST_REMEDY
-from nemo_runspec.backends.slurm.target import SlurmTarget
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan

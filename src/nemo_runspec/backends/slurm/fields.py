@@ -1,232 +1,297 @@
-"""What a Slurm profile may say. `target.py` makes of it what a plan carries.
+"""What a Slurm profile may say, and what a plan carries of it: a key is declared once, as an attribute of the target.
 
-The arguments of NeMo-Run's `SlurmExecutor` named here are those of 0.11.1.
+A declaration says how its key reaches sbatch and NeMo-Run; the checks of a profile, what NeMo-Run's executor is given
+and the `#SBATCH` lines are derived from it. The arguments of NeMo-Run's `SlurmExecutor` named here are those of 0.11.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nemo_runspec.backends.checks import MOUNTED
+from nemo_runspec.backends.slurm.places import HOME, JOB_DIR
+from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.stall import STALL_TIMEOUT
-from nemo_runspec.field import Field
+from nemo_runspec.backends.storage import Storage, mounts_of_words
+from nemo_runspec.backends.target import Target
+from nemo_runspec.field import SAME_NAME, Field, key, keys_of
 from nemo_runspec.profiles.common import adopt
 
-_SUBMISSION = (
-    Field("account", "str", "Account the job is billed to. Sites without accounts need none.", nemo_run="account"),
-    Field("partition", "str", "Partition; by default the cluster's.", nemo_run="partition"),
-    Field("run_partition", "str", "Partition for attached jobs (--run); by default partition.", nemo_run="partition"),
-    Field(
-        "batch_partition", "str", "Partition for detached jobs (--batch); by default partition.", nemo_run="partition"
-    ),
-    Field(
-        "time",
+if TYPE_CHECKING:
+    from nemo_runspec.planning.model import Resources
+
+STALLS = 3
+"""How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
+
+
+def text(help: str, **facts: Any) -> Any:
+    """A key whose value is text on one line."""
+    return key(Field("", **{"type": "str", "help": help, "one_line": True, **facts}))
+
+
+def option(type: str, help: str, **facts: Any) -> Any:
+    """A key that is an option of sbatch, and an argument of NeMo-Run's executor, under its own name.
+
+    With `nemo_run=None` it is an option that NeMo-Run has no argument for, and is handed over as a further one.
+    """
+    own = {"nemo_run": SAME_NAME, "sbatch": SAME_NAME, "one_line": "str" in type}
+    return key(Field("", type, help, **{**own, **facts}))
+
+
+def argument(type: str, help: str, **facts: Any) -> Any:
+    """A key that is an argument of NeMo-Run's executor under its own name, and no option of sbatch."""
+    return key(Field("", type, help, **{"nemo_run": SAME_NAME, **facts}))
+
+
+def plain(type: str, help: str, **facts: Any) -> Any:
+    """A key that nemotron itself uses."""
+    return key(Field("", type, help, **facts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmTarget(Target):
+    """A Slurm job beyond what every plan says. Empty strings are None here; `time` and `partition` are the final ones.
+
+    What is declared for the class alone are keys that decide about others, or that stand elsewhere in a plan.
+
+    Args:
+        mounts: `source:target[:flags]` for the container, `remote_job_dir` among them.
+        store: the folder of artifacts where it is one of them only because the job needs it; None where it is not.
+        resume: requeue the job after its time limit or a preemption; at most `max_restarts` times.
+        signal: as sbatch gets it, always with `B:`; there is one with `resume`.
+        exclusive: True, a word, or None; never False, which NeMo-Run would hand to Slurm as a word.
+        additional_parameters: in snake case; True for an option without a value.
+        stall_timeout: seconds.
+        tunnel: `local` or `ssh`.
+        remote_job_dir: absolute, or below `HOME`.
+        build_cache_dir, build_registries: only for container builds.
+        host: None without ssh, and where the profile must still name it.
+        warnings: what is odd but not wrong.
+        unfilled: what must be mended before a submission.
+    """
+
+    account: str | None = option("str", "Account the job is billed to. Sites without accounts need none.")
+    partition: str | None = option("str", "Partition; by default the cluster's.")
+    run_partition: ClassVar[Field] = Field(
+        "run_partition",
+        "str",
+        "Partition for attached jobs (--run); by default partition.",
+        nemo_run="partition",
+        one_line=True,
+    )
+    batch_partition: ClassVar[Field] = Field(
+        "batch_partition",
+        "str",
+        "Partition for detached jobs (--batch); by default partition.",
+        nemo_run="partition",
+        one_line=True,
+    )
+    time: str = option(
         "int|str",
         "Time limit as sbatch takes it: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S; 0 means no limit.",
         default="04:00:00",
-        nemo_run="time",
-    ),
-    Field("qos", "str", "Quality of service.", nemo_run="qos"),
-    Field(
-        "job_name_prefix",
-        "str",
-        "Put before nemotron's own job name, such as myaccount-team.",
-        nemo_run="job_name_prefix",
-    ),
-    Field(
-        "retries",
+        one_line=False,
+    )
+    qos: str | None = option("str", "Quality of service.")
+    job_name_prefix: str | None = argument(
+        "str", "Put before nemotron's own job name, such as myaccount-team.", one_line=True
+    )
+    retries: int = argument(
         "count",
         "How often the job is requeued after its command failed. A cancelled job, and one that its time limit or a "
         "preemption ended, is not: see resume.",
         default=0,
-        nemo_run="retries",
-    ),
-    Field(
-        "resume",
+    )
+    resume: bool = plain(
         "bool",
         "Requeue the job each time its time limit or a preemption ends it, until it ends by itself: it is done when "
         "its command ends with 0 before the signal. Without a signal of yours it gets TERM two minutes before the "
         "time limit, to write its checkpoint. NEMOTRON_ATTEMPT counts, from 0.",
         default=False,
-    ),
-    Field("max_restarts", "count", "How often resume requeues the job at most.", default=10),
-    Field("dependencies", "list[str]", "Slurm job ids that this job waits for.", default=[], nemo_run="dependencies"),
-    Field(
-        "dependency_type",
+        of_builds=False,
+    )
+    max_restarts: int = plain("count", "How often resume requeues the job at most.", default=10, of_builds=False)
+    dependencies: tuple[str, ...] = argument(
+        "list[str]", "Slurm job ids that this job waits for.", default=[], of_builds=False
+    )
+    dependency_type: str = argument(
         "str",
         "How it waits for dependencies.",
         default="afterok",
         choices=("after", "afterany", "afterburstbuffer", "aftercorr", "afternotok", "afterok"),
-        nemo_run="dependency_type",
-    ),
-    Field(
-        "additional_parameters",
+        of_builds=False,
+    )
+    additional_parameters: dict[str, Any] = argument(  # noqa: RUF009 (it is a dataclass field)
         "table[scalar]",
         'Further sbatch options, such as { mail_type = "END", reservation = "name" }; true for one without a value.',
-        nemo_run="additional_parameters",
-    ),
-)
+        one_line=True,
+    )
 
-_RESOURCES = (
-    adopt("nodes", nemo_run="nodes"),
-    adopt("gpus_per_node", nemo_run="gpus_per_node"),
-    adopt(
+    nodes: ClassVar[Field] = adopt("nodes", nemo_run="nodes", sbatch="nodes")
+    gpus_per_node: ClassVar[Field] = adopt("gpus_per_node", nemo_run="gpus_per_node", sbatch="gpus_per_node")
+    nproc_per_node: ClassVar[Field] = adopt(
         "nproc_per_node",
         help="Processes per node; by default gpus_per_node, else 1. Under torchrun and ray they share one Slurm task "
         "per node; under direct each is a task.",
         nemo_run="ntasks_per_node",
-    ),
-    Field(
-        "cpus_per_task",
+        sbatch="ntasks_per_node",
+    )
+    cpus_per_task: int | None = option(
         "positive",
         "CPU cores per task. Under torchrun and ray a node has one task, so this counts a whole node's cores.",
-        nemo_run="cpus_per_task",
-    ),
-    Field("cpus_per_gpu", "positive", "CPU cores per GPU; Slurm wants gpus_per_task with it.", nemo_run="cpus_per_gpu"),
-    Field("gpus_per_task", "positive", "GPUs per task.", nemo_run="gpus_per_task"),
-    Field("mem", "int|str", 'Memory per node, such as "200G"; "0" for all of it.', nemo_run="mem"),
-    Field("mem_per_gpu", "int|str", "Memory per GPU.", nemo_run="mem_per_gpu"),
-    Field("mem_per_cpu", "int|str", "Memory per CPU core.", nemo_run="mem_per_cpu"),
-    Field("exclusive", "bool|str", 'Have nodes to yourself: true, "user", "mcs" or "topo".', nemo_run="exclusive"),
-    Field("gres", "str", "Generic resources, such as gpu:h100:8.", nemo_run="gres"),
-    Field("constraint", "str", "Node features the job needs.", nemo_run="constraint"),
-    Field("exclude", "str", "Nodes to stay away from.", nemo_run="exclude"),
-    Field("segment", "positive", "Nodes per block of a block topology (Slurm 23.11 or later).", nemo_run="segment"),
-    Field("network", "str", "Network or switch options.", nemo_run="network"),
-    Field("array", "int|str", "Job array, such as 0-7%2.", nemo_run="array"),
-    Field(
-        "signal",
+    )
+    cpus_per_gpu: int | None = option(
+        "positive", "CPU cores per GPU; Slurm wants gpus_per_task with it.", of_builds=False
+    )
+    gpus_per_task: int | None = option("positive", "GPUs per task.", of_builds=False)
+    mem: str | None = option("int|str", 'Memory per node, such as "200G"; "0" for all of it.')
+    mem_per_gpu: str | None = option("int|str", "Memory per GPU.", of_builds=False)
+    mem_per_cpu: str | None = option("int|str", "Memory per CPU core.")
+    exclusive: bool | str | None = option(
+        "bool|str", 'Have nodes to yourself: true, "user", "mcs" or "topo".', one_line=False, of_builds=False
+    )
+    gres: str | None = option("str", "Generic resources, such as gpu:h100:8.", of_builds=False)
+    constraint: str | None = option("str", "Node features the job needs.", of_builds=False)
+    exclude: str | None = option("str", "Nodes to stay away from.")
+    segment: int | None = option(
+        "positive", "Nodes per block of a block topology (Slurm 23.11 or later).", of_builds=False
+    )
+    network: str | None = option("str", "Network or switch options.", of_builds=False)
+    array: str | None = option("int|str", "Job array, such as 0-7%2.", of_builds=False)
+    signal: str | None = option(
         "str",
         "What the command is sent before the time limit, such as TERM@300 or USR1@300 (seconds; Slurm may send it a "
         "minute early): HUP, INT, TERM, USR1 or USR2, on every rank, once. With or without B: it goes by the batch "
         "shell, not to torchrun.",
-        nemo_run="signal",
-    ),
-    Field("comment", "str", "Comment on the job.", nemo_run="comment"),
-    Field(
-        "open_mode",
+        of_builds=False,
+    )
+    comment: str | None = option("str", "Comment on the job.")
+    open_mode: str = option(
         "str",
         "What a requeued job does with its log.",
         default="append",
         choices=("append", "truncate"),
-        nemo_run="open_mode",
-    ),
-)
+        one_line=False,
+    )
 
-_TASKS = (
-    adopt("container_image", nemo_run="container_image"),
-    adopt(
-        "mounts",
-        help='What the container sees: "source:target[:flags]", the source a path on the cluster. $NAME is filled in '
-        "there; a source that begins with /$nemo_run lies in the job's own directory. Joined with the recipe's own.",
-        nemo_run="container_mounts",
-    ),
-    Field(
-        "container_env",
+    container_image: str | None = key(adopt("container_image", nemo_run="container_image", one_line=True))
+    mounts: tuple[str, ...] = key(
+        adopt(
+            "mounts",
+            help='What the container sees: "source:target[:flags]", the source a path on the cluster. $NAME is filled '
+            "in there; a source that begins with /$nemo_run lies in the job's own directory. Joined with the recipe's "
+            "own.",
+            nemo_run="container_mounts",
+            one_line=True,
+        )
+    )
+    container_env: tuple[str, ...] = argument(
         "list[str]",
         "Variables of setup_lines or the cluster that win over the image's own. The job's variables always do.",
         default=[],
-        nemo_run="container_env",
-    ),
-    Field(
-        "srun_args",
+        one_line=True,
+        of_builds=False,
+    )
+    srun_args: tuple[str, ...] = argument(
         "list[str]",
         "Further srun options, such as --mpi=pmix, as the batch script's shell should read them.",
         default=[],
-        nemo_run="srun_args",
-    ),
-    Field("setup_lines", "str", "Shell lines of the batch script, run once before srun.", nemo_run="setup_lines"),
-    Field(
-        "memory_measure",
-        "bool",
-        "Run nvidia-smi on the job before it starts.",
-        default=False,
-        nemo_run="memory_measure",
-    ),
-    adopt("packager", nemo_run="packager"),
-)
+        one_line=True,
+        of_builds=False,
+    )
+    setup_lines: str | None = argument("str", "Shell lines of the batch script, run once before srun.")
+    memory_measure: bool = argument(
+        "bool", "Run nvidia-smi on the job before it starts.", default=False, of_builds=False
+    )
+    packager: ClassVar[Field] = adopt("packager", nemo_run="packager")
 
-_CARE = (
-    Field(
-        "health_check",
+    health_check: bool = plain(
         "bool",
         "Before the command, ask every node whether it is fit: the job's directory and the mounts, python (torch under "
         "torchrun), GPUs, connections to the other nodes and an all-reduce. The job is requeued without a bad node, at "
         "most three times. Takes some 20 s, and starts the container once more.",
         default=False,
-    ),
-    STALL_TIMEOUT,
-    Field(
-        "stall_action",
+        of_builds=False,
+    )
+    stall_timeout: int | None = key(STALL_TIMEOUT)
+    stall_action: str = plain(
         "str",
         "What becomes of a job that stall_timeout has ended: stop, or requeue (at most three times).",
         default="stop",
         choices=("stop", "requeue"),
-    ),
-)
+        of_builds=False,
+    )
 
-_TUNNEL = (
-    Field(
-        "tunnel",
-        "str",
-        "How sbatch is reached: local (this machine is a login node; the default) or ssh.",
-        choices=("local", "ssh"),
-        nemo_run="tunnel",
-    ),
-    Field("host", "str", "ssh: login node, or an alias of ~/.ssh/config."),
-    Field("user", "str", "ssh: user name there; by default what ssh itself would use."),
-    Field("port", "positive", "ssh: port."),
-    Field("identity", "str", "ssh: private key file on this machine; ~ is your home."),
-    Field(
-        "accept_new_host_key",
+    tunnel: str = key(
+        Field(
+            "tunnel",
+            "str",
+            "How sbatch is reached: local (this machine is a login node; the default) or ssh.",
+            choices=("local", "ssh"),
+            nemo_run="tunnel",
+        ),
+        unset="local",
+    )
+    host: str | None = text("ssh: login node, or an alias of ~/.ssh/config.")
+    user: str | None = text("ssh: user name there; by default what ssh itself would use.")
+    port: int | None = plain("positive", "ssh: port.")
+    identity: str | None = text("ssh: private key file on this machine; ~ is your home.")
+    accept_new_host_key: bool = plain(
         "bool",
         "ssh: accept and remember the key of a host that no known_hosts file names. A key that has changed never is.",
         default=False,
-    ),
-    Field(
-        "remote_job_dir",
-        "str",
+    )
+    remote_job_dir: str = text(
         "Directory for jobs, outputs and caches, as the cluster names it; ~ is your home there. By default "
         "$NEMOTRON_HOME/run, else ~/.nemotron/run, without ssh, and ~/.nemotron/run there with it.",
-    ),
-)
+    )
 
-_BUILD = (
-    Field("build_partition", "str", "Partition of container builds; by default the job's partition."),
-    Field("build_time", "int|str", "Time limit of container builds; by default time."),
-    Field(
+    build_partition: ClassVar[Field] = Field(
+        "build_partition", "str", "Partition of container builds; by default the job's partition.", one_line=True
+    )
+    build_time: ClassVar[Field] = Field("build_time", "int|str", "Time limit of container builds; by default time.")
+    build_image: ClassVar[Field] = Field(
         "build_image",
         "str",
         "Image that container builds run in, with podman; by default the one that the recipe of the build names.",
-    ),
-    Field(
-        "build_cache_dir",
+    )
+    build_cache_dir: str | None = plain(
         "str",
         "Directory on the cluster where container builds and squash files are left, which every node sees; ~ is your "
         "home there. By default cache in the directory for jobs.",
-    ),
-    Field(
-        "build_registries",
+    )
+    build_registries: tuple[str, ...] = plain(
         "list[str]",
         "Registries besides nvcr.io whose logins, of enroot's credentials on the cluster, a container build gets.",
         default=[],
-    ),
-)
+    )
 
-FIELDS: tuple[Field, ...] = (*_SUBMISSION, *_RESOURCES, *_TASKS, *_CARE, *_TUNNEL, *_BUILD)
+    store: str | None = None
+    warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
 
-EXCLUDED: Mapping[str, str] = {
-    "env_vars": "the job script exports them: NeMo-Run writes all names in capitals and quotes no value",
-    "launcher": "the job script holds the launcher's command line",
-    "torchrun_nproc_per_node": "the job script's own torchrun line carries nproc_per_node",
-    "experiment_id": "NeMo-Run's experiments set it",
-    "job_dir": "NeMo-Run's experiments set it; a plan's job has its directory from remote_job_dir",
-    "job_details": "set from the job's name",
-    "heterogeneous": "for several tasks in one job; a plan is one task",
-    "het_group_indices": "as heterogeneous",
-    "wait_time_for_group_job": "as heterogeneous",
-    "monitor_group_job": "as heterogeneous",
-    "monitor_group_job_wait_time": "as heterogeneous",
-    "ray_template": "the job script starts Ray",
-    "poll_estimated_start_time": "a thread that prints in the middle of other output; always off",
-}
-"""Arguments of NeMo-Run's executor that no profile key fills, and why."""
+    def gpus(self, resources: Resources) -> int | None:
+        """GPUs of the whole job, whichever option asks for them; None for an option this does not read."""
+        return gpus_of_job(self, resources)
+
+    def attempts(self) -> int:
+        """How often a job may be started: retries after failures, and continuations of what was cut short."""
+        return 1 + self.retries + (self.max_restarts if self.resume else 0)
+
+    def storage(self, job_dir: str) -> Storage:
+        """As `Target.storage`: without a container, the file systems that login and compute nodes share."""
+        if not self.container_image:
+            return Storage(whole=True)
+        words = [word.replace(JOB_DIR, job_dir, 1) if word.startswith(JOB_DIR) else word for word in self.mounts]
+        given = [word.partition("=")[2] for word in self.srun_args if word.startswith("--container-mounts=")]
+        more = (word for text in given for word in text.split(","))
+        return Storage(mounts_of_words((*words, *more, f"{job_dir}:{MOUNTED}")), homes=(HOME,))
+
+    def runs(self) -> int:
+        """Tasks of the array, each once more per retry and restart."""
+        stalls = STALLS if self.stall_timeout and self.stall_action == "requeue" else 0
+        return array_size(self.array) * (self.attempts() + stalls)
+
+
+FIELDS: tuple[Field, ...] = keys_of(SlurmTarget)

@@ -17,6 +17,9 @@ It has no character a shell or Slurm reads specially, so that filling it changes
 HOST = "@HOST@"
 """Stands for a login node that the profile does not name yet: a named hole."""
 
+JOB_DIR = "/$nemo_run"
+"""What NeMo-Run replaces by the job's directory at the front of a mount's source."""
+
 HOST_REMEDY = 'host = "login.cluster.example.com"'
 
 

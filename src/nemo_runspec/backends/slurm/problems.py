@@ -12,13 +12,12 @@ from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
 from nemo_runspec.backends.slurm.shape import array_problem
 from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_little, signal_option, signal_problem
 from nemo_runspec.backends.slurm.time import is_placeholder
-from nemo_runspec.backends.slurm.words import ONE_LINE, exclusive, job_id, snake
+from nemo_runspec.backends.slurm.words import exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_problem
 from nemo_runspec.errors import UserError
 
 _OWN_OPTIONS: Mapping[str, str] = {
-    **{f.nemo_run: f.name for f in FIELDS if f.nemo_run and f.name not in ("run_partition", "batch_partition")},
-    "ntasks_per_node": "nproc_per_node",
+    **{name: f.name for f in reversed(FIELDS) for name in (f.nemo_run, f.sbatch) if name},
     "job_name": "job_name_prefix",
     "output": "remote_job_dir",
     "error": "remote_job_dir",
@@ -51,7 +50,7 @@ def problems_of(env: Mapping[str, Any]) -> list[UserError]:
 
 
 def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
-    problems = [*control_characters(env, ONE_LINE), *signal_problem(env.get("signal"))]
+    problems = [*control_characters(env, (f.name for f in FIELDS if f.one_line)), *signal_problem(env.get("signal"))]
     problems += stall_problem(env.get("stall_timeout"))
     problems += array_problem(as_text(env.get("array")))
     prefix = str(env.get("job_name_prefix") or "")

@@ -22,8 +22,8 @@ from nemo_runspec.backends.slurm.arguments import (
     sbatch_script,
 )
 from nemo_runspec.backends.slurm.batch import batch_files
-from nemo_runspec.backends.slurm.places import HOME, HOST
-from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
+from nemo_runspec.backends.slurm.places import HOME, HOST, JOB_DIR
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -34,11 +34,7 @@ _SUBMIT = ("sbatch", "--requeue", "--parsable")
 """NeMo-Run's own words."""
 
 _TEMPLATES = "core/execution/templates"
-_OPTIONS = frozenset({
-    "account", "array", "comment", "constraint", "cpus_per_gpu", "cpus_per_task", "exclude", "exclusive",
-    "gpus_per_node", "gpus_per_task", "gres", "mem", "mem_per_cpu", "mem_per_gpu", "network", "nodes",
-    "ntasks_per_node", "open_mode", "partition", "qos", "segment", "signal", "time",
-})  # fmt: skip
+_OPTIONS = {declared.nemo_run: declared.sbatch for declared in FIELDS if declared.nemo_run and declared.sbatch}
 """Arguments of the executor that become `#SBATCH` lines."""
 
 
@@ -109,7 +105,7 @@ def _holes(plan: Plan) -> tuple[str, ...]:
 
 
 def _flags(plan: Plan, arguments: dict[str, Any]) -> list[str]:
-    options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
+    options = {_OPTIONS[name]: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
     options["job_name"] = job_name(plan)
     number = "%A_%a" if arguments["array"] is not None else "%j"
     options["output"] = f"{plan.job_dir}/sbatch_{job_name(plan)}_{number}.out"
@@ -140,10 +136,8 @@ def _srun_log(plan: Plan) -> str:
 def _where(plan: Plan, arguments: dict[str, Any]) -> list[str]:
     if arguments["container_image"] is None:
         return ["--chdir", f"{plan.job_dir}/code"]
-    special = "/$nemo_run"
-    mounts = [
-        m.replace(special, plan.job_dir, 1) if m.startswith(special) else m for m in arguments["container_mounts"]
-    ]
+    given = arguments["container_mounts"]
+    mounts = [m.replace(JOB_DIR, plan.job_dir, 1) if m.startswith(JOB_DIR) else m for m in given]
     words = [
         "--container-image", arguments["container_image"],
         "--container-mounts", ",".join([*mounts, f"{plan.job_dir}:{MOUNTED}"]),

@@ -9,7 +9,7 @@ from nemo_runspec.backends.checks import short
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
-    from nemo_runspec.backends.slurm.target import SlurmTarget
+    from nemo_runspec.backends.slurm.fields import SlurmTarget
     from nemo_runspec.planning.model import Resources
 
 # `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, a suffix `(S:0-1)` left aside: sbatch's manual page, --gres.

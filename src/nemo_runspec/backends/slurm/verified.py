@@ -23,6 +23,7 @@ from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.arguments import executor_arguments
+from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.render import render_sbatch
 from nemo_runspec.planning.model import Plan
 
@@ -83,7 +84,8 @@ def renderings() -> dict[str, str]:
     spec = find_spec("nemo_run")
     places = spec.submodule_search_locations if spec else None
     theirs = [Path(places[0], name) for name in _THEIRS] if places else []
-    return {"nemo_run": version("nemo-run"), "theirs": _digest(theirs), "ours": _digest(ours)}
+    declared = str([(field.name, field.nemo_run, field.sbatch) for field in FIELDS])
+    return {"nemo_run": version("nemo-run"), "theirs": _digest(theirs), "ours": _digest(ours, declared)}
 
 
 @lru_cache(maxsize=1)
@@ -103,8 +105,8 @@ def _within(name: str, value: Any) -> bool:
     return name in _MANY_LINES or not isinstance(value, str) or value.isprintable()
 
 
-def _digest(files: Iterable[Path]) -> str:
-    digest = sha256()
+def _digest(files: Iterable[Path], text: str = "") -> str:
+    digest = sha256(text.encode())
     for file in files:
         digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_IN_JOB_DIR = "/$nemo_run"
+from nemo_runspec.backends.slurm.places import JOB_DIR
+
 _VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"
 _PLAIN = re.compile(rf"(?!#)(?:[A-Za-z0-9_@%+=:,./#-]|{_VARIABLE})+", re.ASCII)
 _SPECIAL = re.compile(rf'["`\\]|(?!{_VARIABLE})\$', re.ASCII)
@@ -37,18 +38,5 @@ def shell_word(text: str) -> str:
         text = "$HOME" + text[1:]
     if _PLAIN.fullmatch(text):
         return text
-    lead = _IN_JOB_DIR if text.startswith(_IN_JOB_DIR) else ""
+    lead = JOB_DIR if text.startswith(JOB_DIR) else ""
     return lead + '"' + _SPECIAL.sub(r"\\\g<0>", text[len(lead) :]) + '"'
-
-
-TEXTS = (
-    "account", "qos", "job_name_prefix", "mem", "mem_per_gpu", "mem_per_cpu", "gres", "constraint", "exclude",
-    "network", "array", "signal", "comment", "container_image", "setup_lines", "host", "user", "identity",
-)  # fmt: skip
-"""Keys whose values are text."""
-
-ONE_LINE = (
-    *(key for key in TEXTS if key != "setup_lines"), "partition", "run_partition", "batch_partition",
-    "build_partition", "remote_job_dir", "mounts", "container_env", "srun_args", "additional_parameters",
-)  # fmt: skip
-"""Keys whose values, lists and tables included, stand on one line of a script."""

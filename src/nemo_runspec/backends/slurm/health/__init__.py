@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec.backends.base import RenderedFile
-from nemo_runspec.backends.slurm.target import SlurmTarget
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.planning.model import Plan
 
 _SECONDS, _WITH_TORCH = 60, 180

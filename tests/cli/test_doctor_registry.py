@@ -15,7 +15,7 @@ import pytest
 
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here, image_of
-from nemo_runspec.doctor.registry import Answer, Login, ask, reference_of
+from nemo_runspec.doctor.registry import RegistryAnswer, RegistryLogin, ask, reference_of
 from nemo_runspec.transport.local import LocalHost
 
 TOKEN = "a-token-for-anyone"
@@ -119,21 +119,21 @@ def test_what_the_registry_says(registry: str, ask, name: str, status: str):
 @pytest.mark.parametrize(
     ("name", "key", "answer"),
     [
-        ("secret/image:1", "a-key", Answer("200", login=True)),
-        ("secret/image:2", "a-key", Answer("404", login=True)),
-        ("secret/image:1", "stale", Answer("401", login=True, accepted=False)),
-        ("secret/image:1", "", Answer("401")),
-        ("open/image:1", "stale", Answer("200")),
-        ("basic/image:1", "a-key", Answer("200", login=True)),
-        ("basic/image:1", "stale", Answer("401", login=True, accepted=False)),
-        ("basic/image:1", "", Answer("401")),
-        ("odd/image:1", "", Answer("401")),
-        ("away/image:1", "a-key", Answer("307", login=True)),
+        ("secret/image:1", "a-key", RegistryAnswer("200", login=True)),
+        ("secret/image:2", "a-key", RegistryAnswer("404", login=True)),
+        ("secret/image:1", "stale", RegistryAnswer("401", login=True, accepted=False)),
+        ("secret/image:1", "", RegistryAnswer("401")),
+        ("open/image:1", "stale", RegistryAnswer("200")),
+        ("basic/image:1", "a-key", RegistryAnswer("200", login=True)),
+        ("basic/image:1", "stale", RegistryAnswer("401", login=True, accepted=False)),
+        ("basic/image:1", "", RegistryAnswer("401")),
+        ("odd/image:1", "", RegistryAnswer("401")),
+        ("away/image:1", "a-key", RegistryAnswer("307", login=True)),
     ],
 )
-def test_with_credentials(registry: str, name: str, key: str, answer: Answer):
+def test_with_credentials(registry: str, name: str, key: str, answer: RegistryAnswer):
     """A key opens what is private, one that is not accepted is told apart, and it follows no redirect."""
-    login = Login("$oauthtoken", key, "NGC_KEY") if key else None
+    login = RegistryLogin("$oauthtoken", key, "NGC_KEY") if key else None
     assert ask(reference_of(f"{registry}/{name}"), login) == answer
     assert key not in repr(login) or not key
 

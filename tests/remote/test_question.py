@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from waiting import LONG, until
 
-from nemo_runspec.remote.prompt import Answer, answer_of
+from nemo_runspec.remote.prompt import Choice, answer_of
 
 PROGRAM = "from nemo_runspec.remote.prompt import ask; print(ask('job-1').value, flush=True)"
 QUESTION = b"detach (d), cancel (c) or go on (Enter)? "
@@ -71,17 +71,17 @@ def terminal() -> Iterator[Terminal]:
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
-        ("d", Answer.DETACH),
-        (" Detach \n", Answer.DETACH),
-        ("C", Answer.CANCEL),
-        ("cancel", Answer.CANCEL),
-        ("\n", Answer.GO_ON),
-        ("g", Answer.GO_ON),
+        ("d", Choice.DETACH),
+        (" Detach \n", Choice.DETACH),
+        ("C", Choice.CANCEL),
+        ("cancel", Choice.CANCEL),
+        ("\n", Choice.GO_ON),
+        ("g", Choice.GO_ON),
         ("y", None),
         ("cd", None),
     ],
 )
-def test_what_a_line_means(line: str, meant: Answer | None):
+def test_what_a_line_means(line: str, meant: Choice | None):
     assert answer_of(line) is meant
 
 

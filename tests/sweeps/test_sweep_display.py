@@ -11,7 +11,7 @@ from rich.console import Console
 from sweep_records import member, sweep_of
 
 from nemotron.cli import sweep_display
-from nemotron.cli.sweep_display import Display, LiveDisplay
+from nemotron.cli.sweep_display import LiveDisplay, SweepDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_nobody_knows_how_many_there_will_be(tmp_path):
 
 def test_plain_lines(tmp_path, capsys):
     first, second = running(tmp_path, 2)
-    with Display(sweep_of(first, second, max_parallel=2), ["optimizer.lr"], 2) as display:
+    with SweepDisplay(sweep_of(first, second, max_parallel=2), ["optimizer.lr"], 2) as display:
         display.started(first)
         display.said(first, f"{first.name}: running mine/train; log: …")
         display.said(first, "3 uncommitted files are not sent\x1b[2J")

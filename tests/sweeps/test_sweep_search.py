@@ -8,7 +8,7 @@ import pytest
 
 from nemo_runspec.config.compose import YamlChoice
 from nemo_runspec.errors import UserError
-from nemo_runspec.sweeps.plugin import Stopped, Trial, run_search
+from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.search import compose_search, first_value
 
 OPTUNA = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=5", "hydra.sweeper.n_jobs=2", "hydra.sweeper.sampler.seed=1")
@@ -22,7 +22,7 @@ def search(tmp_path, *overrides):
     return compose_search(overrides, None, tmp_path)
 
 
-def batches_of(asked, tmp_path, trial=lambda job: Trial((lr_of(job) - 3) ** 2)):
+def batches_of(asked, tmp_path, trial=lambda job: TrialResult((lr_of(job) - 3) ** 2)):
     batches = []
 
     def launch(jobs):
@@ -54,14 +54,14 @@ def test_optuna_chooses_in_batches(tmp_path, asked):
 def test_keys_with_dots_stay_keys(tmp_path):
     made = search(tmp_path, *OPTUNA, "hydra.sweeper.params.train.lr=choice(1,2)", "a.b=choice(x,y)")
     assert made.space == {"train.lr": "choice(1,2)", "a.b": "choice(x,y)"}
-    jobs = [job for batch in batches_of(made, tmp_path, lambda _: Trial(1.0)) for job in batch]
+    jobs = [job for batch in batches_of(made, tmp_path, lambda _: TrialResult(1.0)) for job in batch]
     assert all({text.partition("=")[0] for text in job} == {"train.lr", "a.b"} for job in jobs)
 
 
 def test_the_direction_arrives(tmp_path):
     made = search(tmp_path, *OPTUNA, "lr=interval(0,10)", "hydra.sweeper.direction=maximize")
     assert made.maximize
-    jobs = [job for batch in batches_of(made, tmp_path, lambda job: Trial(lr_of(job))) for job in batch]
+    jobs = [job for batch in batches_of(made, tmp_path, lambda job: TrialResult(lr_of(job))) for job in batch]
     assert str(max(map(lr_of, jobs))) in (tmp_path / "optimization_results.yaml").read_text()
 
 
@@ -71,7 +71,7 @@ def test_a_failed_trial_does_not_end_the_search(tmp_path):
 
     def trial(job):
         seen.append(job)
-        return Trial(problem="out of memory") if len(seen) == 2 else Trial(1.0)
+        return TrialResult(problem="out of memory") if len(seen) == 2 else TrialResult(1.0)
 
     assert [len(batch) for batch in batches_of(made, tmp_path, trial)] == [2, 2, 1]
 
@@ -79,7 +79,7 @@ def test_a_failed_trial_does_not_end_the_search(tmp_path):
 def test_unless_the_plugin_was_told_so(tmp_path):
     made = search(tmp_path, *OPTUNA, "lr=interval(0,10)", "hydra.sweeper.max_failure_rate=0")
     with pytest.raises(UserError, match="the sweeper 'optuna' has failed: out of memory"):
-        batches_of(made, tmp_path, lambda _: Trial(problem="out of memory"))
+        batches_of(made, tmp_path, lambda _: TrialResult(problem="out of memory"))
 
 
 def test_what_is_fixed_wins_over_the_plugins_own_parameters(tmp_path):
@@ -91,7 +91,7 @@ def test_hydras_own_sweeper_in_batches(tmp_path):
     made = search(
         tmp_path, "hydra/sweeper=basic", "hydra.sweeper.max_batch_size=2", "hydra.sweeper.params.lr=1,2", "x=a,b,c"
     )
-    batches = batches_of(made, tmp_path, lambda _: Trial())
+    batches = batches_of(made, tmp_path, lambda _: TrialResult())
     assert [len(batch) for batch in batches] == [2, 2, 2]
     assert batches[0] == [["lr=1", "x=a"], ["lr=1", "x=b"]]
 
@@ -159,6 +159,6 @@ def test_config_groups_of_the_recipe_can_be_swept(tmp_path):
         (tmp_path / "model" / f"{name}.yaml").write_text("x: 1\n")
     (tmp_path / "default.yaml").write_text("defaults:\n  - model: small\n")
     made = compose_search(["hydra/sweeper=basic", "model=glob(*)"], YamlChoice("default", tmp_path), tmp_path)
-    assert [job for batch in batches_of(made, tmp_path, lambda _: Trial()) for job in batch] == [
+    assert [job for batch in batches_of(made, tmp_path, lambda _: TrialResult()) for job in batch] == [
         ["model=large"], ["model=small"],
     ]  # fmt: skip

@@ -50,7 +50,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class RegistryLogin:
     """Credentials of a registry. `variable`: where the password was found, for a person."""
 
     user: str
@@ -59,7 +59,7 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RegistryAnswer:
     """What a registry said.
 
     Args:
@@ -89,7 +89,7 @@ def reference_of(given: str) -> Image:
     return Image(given, "", registry, url, f"repository:{name}:pull")
 
 
-def ask(image: Image, login: Login | None = None) -> Answer:
+def ask(image: Image, login: RegistryLogin | None = None) -> RegistryAnswer:
     """What the image's registry says of it. At most three requests, each of ten seconds.
 
     Args:
@@ -98,26 +98,26 @@ def ask(image: Image, login: Login | None = None) -> Answer:
     try:
         return _ask(image, login)
     except (URLError, OSError, HTTPException, ValueError) as error:
-        return Answer(str(getattr(error, "reason", error)))
+        return RegistryAnswer(str(getattr(error, "reason", error)))
 
 
-def _ask(image: Image, login: Login | None) -> Answer:
+def _ask(image: Image, login: RegistryLogin | None) -> RegistryAnswer:
     status, challenge = _head(image.url, {})
     if status != "401" or not challenge:
-        return Answer(status)
+        return RegistryAnswer(status)
     words = _Challenge.of(challenge)
     login = login if login and words.safe(image.url) else None
     if words.basic:
         if login is None:
-            return Answer(status)
+            return RegistryAnswer(status)
         status, _ = _head(image.url, _basic(login), follow=False)
-        return Answer(status, True, status != "401")
+        return RegistryAnswer(status, True, status != "401")
     token, code = words.token(image.scope, login)
     if not token:
         refused = login is not None and code in ("401", "403")
-        return Answer(code if refused else status, login is not None, not refused)
+        return RegistryAnswer(code if refused else status, login is not None, not refused)
     status, _ = _head(image.url, {"Authorization": f"Bearer {token}"}, follow=login is None)
-    return Answer(status, login is not None)
+    return RegistryAnswer(status, login is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class _Challenge:
         """Whether nobody between could read credentials that are sent there."""
         return not is_in_clear(url if self.basic else self.realm)
 
-    def token(self, scope: str, login: Login | None) -> tuple[str, str]:
+    def token(self, scope: str, login: RegistryLogin | None) -> tuple[str, str]:
         """A token, an anonymous one without a login, and the status of the answer; '' for no token."""
         if self.scheme != "bearer" or not self.realm.startswith(("https://", "http://")):
             return "", ""
@@ -182,7 +182,7 @@ def opener(*, follow: bool) -> OpenerDirector:
     return build_opener() if follow else build_opener(_NoRedirect)
 
 
-def _basic(login: Login) -> Mapping[str, str]:
+def _basic(login: RegistryLogin) -> Mapping[str, str]:
     pair = b64encode(f"{login.user}:{login.password}".encode()).decode("ascii")
     return {"Authorization": f"Basic {pair}"}
 

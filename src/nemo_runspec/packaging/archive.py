@@ -15,7 +15,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.compress import GzipWriter
 from nemo_runspec.packaging.git import said
 from nemo_runspec.packaging.git_scratch import Workbench
-from nemo_runspec.packaging.model import LINK, Contents, Entry, Tree
+from nemo_runspec.packaging.model import LINK, Contents, PackageEntry, Tree
 from nemo_runspec.packaging.patterns import blob_id, unreadable
 
 _UNIT = tarfile.BLOCKSIZE
@@ -110,7 +110,7 @@ def _size(number: bytes) -> int:
     return int(number.rstrip(b" \0") or b"0", 8)
 
 
-def _write_file(path: str, entry: Entry, sink: _Sink, algorithm: str) -> Entry:
+def _write_file(path: str, entry: PackageEntry, sink: _Sink, algorithm: str) -> PackageEntry:
     """One file or link; returns its entry with the id of what was written."""
     assert isinstance(entry.source, Path)
     try:
@@ -132,7 +132,7 @@ def _write_file(path: str, entry: Entry, sink: _Sink, algorithm: str) -> Entry:
     return entry._replace(mode=mode, id=identity, size=status.st_size)
 
 
-def _write_link(path: str, entry: Entry, source: Path, sink: _Sink, algorithm: str) -> Entry:
+def _write_link(path: str, entry: PackageEntry, source: Path, sink: _Sink, algorithm: str) -> PackageEntry:
     header = _header(path, tarfile.SYMTYPE, source.lstat())
     header.linkname = os.readlink(source)  # noqa: PTH115 (a Path would tidy its text)
     sink.write(_bytes(header))

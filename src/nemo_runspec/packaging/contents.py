@@ -8,12 +8,12 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.gitpart import git_contents
-from nemo_runspec.packaging.model import FOLDER, Contents, Entry, Tree
-from nemo_runspec.packaging.options import Part, parts_of
+from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
+from nemo_runspec.packaging.options import PackagePart, parts_of
 from nemo_runspec.packaging.patterns import entry_of, matched_files, with_id
 from nemo_runspec.planning.model import Package
 
-Clash = Callable[[str, Entry, Entry], None]
+Clash = Callable[[str, PackageEntry, PackageEntry], None]
 """Called with a path that two parts bring with different contents; raises unless the second may win."""
 
 
@@ -46,7 +46,7 @@ def algorithm_of(commit: str | None) -> str:
     return "sha1" if commit and len(commit) == 40 else "sha256"
 
 
-def _part_contents(part: Part, root: Path, commit: str | None, bench: Workbench, sizes: bool) -> Contents:
+def _part_contents(part: PackagePart, root: Path, commit: str | None, bench: Workbench, sizes: bool) -> Contents:
     files = matched_files(root, part.patterns) if part.patterns else {}
     added = Contents({part.prefix + path: entry_of(file) for path, file in files.items()})
     if part.kind != "git":
@@ -82,7 +82,7 @@ def _join(whole: Contents, more: Contents, commit: str | None, clash: Clash) -> 
     whole.tree = whole.tree if not more.entries else ""
 
 
-def _same(old: Entry, new: Entry) -> bool:
+def _same(old: PackageEntry, new: PackageEntry) -> bool:
     """The same content, and both links, both programs or neither."""
     return (old.id, _nature(old.mode)) == (new.id, _nature(new.mode))
 
@@ -91,13 +91,13 @@ def _nature(mode: str) -> str:
     return f"{mode[:3]}{int(mode[3:], 8) & 0o100}"
 
 
-def _drop(contents: Contents, path: str, entry: Entry) -> None:
+def _drop(contents: Contents, path: str, entry: PackageEntry) -> None:
     if isinstance(entry.source, Tree) and entry.source in contents.trees:
         contents.trees[entry.source].add(path.removeprefix(entry.source.prefix))
 
 
 def _refusal(owner: dict[str, str], label: str) -> Clash:
-    def refuse(path: str, old: Entry, new: Entry) -> None:
+    def refuse(path: str, old: PackageEntry, new: PackageEntry) -> None:
         if owner[path] == label:
             return
         raise UserError(

@@ -10,14 +10,14 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.attributes import special_paths
 from nemo_runspec.packaging.git import GitError, Repository
 from nemo_runspec.packaging.git_scratch import Workbench
-from nemo_runspec.packaging.model import FOLDER, Contents, Entry, Tree
-from nemo_runspec.packaging.options import Part
+from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
+from nemo_runspec.packaging.options import PackagePart
 from nemo_runspec.packaging.submodules import checked_out, submodule
 
 _GITLINK = "160000"
 
 
-def git_contents(part: Part, root: Path, commit: str, bench: Workbench, *, sizes: bool) -> Contents:
+def git_contents(part: PackagePart, root: Path, commit: str, bench: Workbench, *, sizes: bool) -> Contents:
     """What the part brings of the repository at `root`.
 
     Args:
@@ -65,7 +65,7 @@ def _chosen_tree(repository: Repository, commit: str, bench: Workbench, *, inclu
 class _Listing:
     """Goes through a tree and the submodules in it."""
 
-    def __init__(self, part: Part, bench: Workbench, sizes: bool) -> None:
+    def __init__(self, part: PackagePart, bench: Workbench, sizes: bool) -> None:
         self.part = part
         self.bench = bench
         self.sizes = ("-l",) if sizes else ()
@@ -75,7 +75,7 @@ class _Listing:
     def add(self, tree: Tree, whole: str) -> None:
         """Adds a tree: a repository's `whole` one, or at the top the folder of it that the part names."""
         links: dict[str, str] = {}
-        entries: dict[str, Entry] = {}
+        entries: dict[str, PackageEntry] = {}
         rows = tree.repository.run("ls-tree", "-r", "-z", *self.sizes, tree.treeish).split(b"\0")
         for row in filter(None, rows):
             facts, _, name = row.partition(b"\t")
@@ -85,12 +85,12 @@ class _Listing:
                 links[path] = identity
             else:
                 # Of a partial clone's file that was never fetched git says BAD instead of its size.
-                entries[path] = Entry(mode, identity, int(size[0]) if size and size[0].isdecimal() else 0, tree)
+                entries[path] = PackageEntry(mode, identity, int(size[0]) if size and size[0].isdecimal() else 0, tree)
         self._put(tree, entries, links)
         for path, commit in links.items():
             self._add_submodule(tree, whole, path, commit)
 
-    def _put(self, tree: Tree, entries: dict[str, Entry], links: dict[str, str]) -> None:
+    def _put(self, tree: Tree, entries: dict[str, PackageEntry], links: dict[str, str]) -> None:
         special = special_paths(tree, entries, self.bench)
         for path in special.left_out:
             del entries[path]
@@ -104,7 +104,7 @@ class _Listing:
     def _add_submodule(self, tree: Tree, whole: str, path: str, commit: str) -> None:
         place = f"{tree.prefix}{path}"
         if not self.part.submodules:
-            self.contents.entries[place] = Entry(FOLDER, "", 0, tree)
+            self.contents.entries[place] = PackageEntry(FOLDER, "", 0, tree)
             return
         inside = path if tree.treeish == whole or not self.part.subpath else f"{self.part.subpath}/{path}"
         here = checked_out(tree.repository, inside)

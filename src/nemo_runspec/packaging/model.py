@@ -27,7 +27,7 @@ class Tree:
     prefix: str = ""
 
 
-class Entry(NamedTuple):
+class PackageEntry(NamedTuple):
     """One path of the package.
 
     `mode` is git's, with the permissions a file really has; `id` is git's id of the content, '' while it has not
@@ -51,7 +51,7 @@ class Contents:
         pointers: files of Git LFS of which only the pointer travels.
     """
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, PackageEntry] = field(default_factory=dict)
     trees: dict[Tree, set[str]] = field(default_factory=dict)
     tree: str = ""
     pointers: list[str] = field(default_factory=list)

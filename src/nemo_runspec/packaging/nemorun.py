@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.options import Part, parts_of, without_prefix
+from nemo_runspec.packaging.options import PackagePart, parts_of, without_prefix
 from nemo_runspec.packaging.pack import pack
 from nemo_runspec.planning.model import Package
 
@@ -105,7 +105,7 @@ def _place(archive: Path, target: Path) -> None:
     Path(name).replace(target)
 
 
-def _is_right_for(part: Part, root: Path) -> bool:
+def _is_right_for(part: PackagePart, root: Path) -> bool:
     """True where NeMo-Run packs what we would: files with plain names that plain patterns match, and no links."""
     if part.kind != "pattern" or not _all_plain([str(root), *(folder for _, folder in part.patterns)]):
         return False
@@ -125,12 +125,12 @@ def _all_plain(names: Iterable[str]) -> bool:
     return all(name == "." or _PLAIN.fullmatch(name) for name in names)
 
 
-def _can_be_joined(parts: tuple[Part, ...]) -> bool:
+def _can_be_joined(parts: tuple[PackagePart, ...]) -> bool:
     """NeMo-Run's hybrid puts each part into a folder of its name, or all at the root, where the last file wins."""
     return len(parts) == 1 or all(part.prefix == f"{part.name}/" and _all_plain([part.name]) for part in parts)
 
 
-def _pattern_packager(part: Part, root: Path) -> Any:
+def _pattern_packager(part: PackagePart, root: Path) -> Any:
     from nemo_run import PatternPackager
 
     folders = [os.path.normpath(root / folder) for _, folder in part.patterns]

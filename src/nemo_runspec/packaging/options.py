@@ -26,7 +26,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {"packager": ("git", "pattern"), DIRTY
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PackagePart:
     """One source of a package.
 
     Args:
@@ -50,7 +50,7 @@ class Part:
         return f"part '{self.name}'" if self.name else "the package"
 
 
-def parts_of(kind: str, options: Mapping[str, Any]) -> tuple[Part, ...]:
+def parts_of(kind: str, options: Mapping[str, Any]) -> tuple[PackagePart, ...]:
     """The parts of a package.
 
     Args:
@@ -102,7 +102,7 @@ def _is_git(table: Any) -> bool:
     return isinstance(table, Mapping) and without_prefix(table).get("packager") == "git"
 
 
-def _sub_part(name: str, table: Mapping[str, Any], at_root: bool, dirty: Any) -> Part:
+def _sub_part(name: str, table: Mapping[str, Any], at_root: bool, dirty: Any) -> PackagePart:
     options = without_prefix(table)
     for key, value in options.items():
         _check_key(f"packager_sub_packagers.{name}", key, value)
@@ -126,7 +126,7 @@ def _check_key(at: str, key: str, value: Any) -> None:
         raise UserError(f"{at}: {key} must be {' or '.join(_CHOICES[key])}, not {value!r}")
 
 
-def _part(name: str, kind: str, prefix: str, options: Mapping[str, Any]) -> Part:
+def _part(name: str, kind: str, prefix: str, options: Mapping[str, Any]) -> PackagePart:
     patterns = _patterns(options)
     if kind == "pattern" and not patterns:
         whose = f" ({name})" if name else ""
@@ -137,7 +137,7 @@ def _part(name: str, kind: str, prefix: str, options: Mapping[str, Any]) -> Part
     subpath = _inside(str(options.get("subpath") or ""), "packager_subpath").rstrip("/")
     submodules = options.get("include_submodules")
     dirty = str(options.get(DIRTY) or "warn")
-    return Part(name, kind, prefix, subpath, submodules is None or bool(submodules), patterns, dirty)
+    return PackagePart(name, kind, prefix, subpath, submodules is None or bool(submodules), patterns, dirty)
 
 
 def _patterns(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nemo_runspec.packaging.model import Unready
-from nemo_runspec.packaging.options import Part, parts_of
+from nemo_runspec.packaging.options import PackagePart, parts_of
 from nemo_runspec.planning.model import Package
 
 
@@ -39,7 +39,7 @@ def _bases(package: Package) -> Iterator[tuple[int, Path, str]]:
             yield rank, Path(os.path.realpath(Path(package.root or ".", name))), part.prefix
 
 
-def _folders(part: Part) -> Iterator[tuple[int, str]]:
+def _folders(part: PackagePart) -> Iterator[tuple[int, str]]:
     if part.kind == "git":
         yield 0, part.subpath or "."
     yield from ((1, folder) for _, folder in part.patterns)

@@ -15,7 +15,7 @@ from fnmatch import translate
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.model import LINK, Entry, Unready
+from nemo_runspec.packaging.model import LINK, PackageEntry, Unready
 
 _WILD = re.compile(r"[*?\[]")
 _BLOCK = 1 << 20
@@ -51,7 +51,7 @@ def matched_files(root: Path, patterns: Iterable[tuple[str, str]]) -> dict[str, 
     return dict(sorted(found.items()))
 
 
-def entry_of(file: Path) -> Entry:
+def entry_of(file: Path) -> PackageEntry:
     """The entry of a file whose content has not been read.
 
     Raises:
@@ -62,10 +62,10 @@ def entry_of(file: Path) -> Entry:
     except OSError as error:
         raise unreadable(error) from None
     mode = LINK if stat.S_ISLNK(status.st_mode) else f"100{stat.S_IMODE(status.st_mode) & 0o777:03o}"
-    return Entry(mode, "", status.st_size, file)
+    return PackageEntry(mode, "", status.st_size, file)
 
 
-def with_id(entry: Entry, algorithm: str) -> Entry:
+def with_id(entry: PackageEntry, algorithm: str) -> PackageEntry:
     """The entry with git's id of its content, read now if it was not before.
 
     Args:

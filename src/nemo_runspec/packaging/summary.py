@@ -17,8 +17,8 @@ from nemo_runspec.packaging.git import GitError, inert
 from nemo_runspec.packaging.git_scratch import workbench
 from nemo_runspec.packaging.gitpart import commit_of, repository_around
 from nemo_runspec.packaging.messages import names_in_words
-from nemo_runspec.packaging.model import LINK, Contents, Entry, Unready
-from nemo_runspec.packaging.options import Part, has_git, parts_of, set_options
+from nemo_runspec.packaging.model import LINK, Contents, PackageEntry, Unready
+from nemo_runspec.packaging.options import PackagePart, has_git, parts_of, set_options
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
 from nemo_runspec.planning.model import Package, PackageProblem
@@ -101,11 +101,11 @@ def _read(contents: Contents, commit: str | None) -> Contents:
     if sum(entry.size for entry in files.values() if entry.mode != LINK) > _HASHED:
         return contents
     algorithm = algorithm_of(commit)
-    known: dict[str, Entry] = {path: with_id(entry, algorithm) for path, entry in files.items()}
+    known: dict[str, PackageEntry] = {path: with_id(entry, algorithm) for path, entry in files.items()}
     return replace(contents, entries={**contents.entries, **known})
 
 
-def _with_changes(package: Package, parts: tuple[Part, ...], origin: Origin, contents: Contents) -> Package:
+def _with_changes(package: Package, parts: tuple[PackagePart, ...], origin: Origin, contents: Contents) -> Package:
     """The package with what is not committed: what stays behind, what travels, and what is refused for it."""
     uncommitted: dict[str, None] = {}
     untracked: dict[str, None] = {}
@@ -146,12 +146,12 @@ class _Counting:
         self.sent = {str(entry.source) for entry in entries if isinstance(entry.source, Path)}
         self.apart = {*package.bundled, *_inside(self.root, origin.env_file, origin.config)}
 
-    def changes(self, part: Part, *, every_file: bool = False) -> Changes:
+    def changes(self, part: PackagePart, *, every_file: bool = False) -> Changes:
         """Everything that is not committed below the part's folder."""
         every_file = every_file or bool(self.sent)
         return changes_of(self.root, part.subpath, submodules=part.submodules, every_file=every_file)
 
-    def left_behind(self, part: Part) -> Changes:
+    def left_behind(self, part: PackagePart) -> Changes:
         """The same without what travels all the same, or has no need to."""
         found = self.changes(part)
         folders = tuple(name for name in found.untracked if name.endswith("/"))

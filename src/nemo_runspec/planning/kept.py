@@ -16,7 +16,7 @@ from nemo_runspec.source import Layer
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NamedPath:
     """A path that a job is told. `what`: in words; `key`: the value of the plan that says it, for its place."""
 
     what: str
@@ -45,23 +45,23 @@ def problem_lines(plan: Plan) -> list[str]:
     return [f"{each.what}; fix: {each.remedy}" for each in problems_of(plan)]
 
 
-def written_by(plan: Plan) -> Iterator[Told]:
+def written_by(plan: Plan) -> Iterator[NamedPath]:
     """The paths that a job is told to write: what its recipe makes, `run.output_dir` where something names it, and a
     `NEMO_RUN_DIR` of the user's own."""
     made = [artifact for artifact in plan.produces if artifact.path]
-    yield from (Told(f"output '{a.name}'", str(a.path), _key(plan, a)) for a in made)
+    yield from (NamedPath(f"output '{a.name}'", str(a.path), _key(plan, a)) for a in made)
     folder = plan.run.get("output_dir")
     if isinstance(folder, str) and all(folder != artifact.path for artifact in made) and _is_told(plan, folder):
-        yield Told("run.output_dir", folder, "run.output_dir")
+        yield NamedPath("run.output_dir", folder, "run.output_dir")
     own = ((plan.run.get("env") or {}).get("env_vars") or {}).get("NEMO_RUN_DIR")
     if own:
-        yield Told("NEMO_RUN_DIR", str(own), "run.env.env_vars.NEMO_RUN_DIR")
+        yield NamedPath("NEMO_RUN_DIR", str(own), "run.env.env_vars.NEMO_RUN_DIR")
 
 
-def _read_by(plan: Plan) -> Iterator[Told]:
+def _read_by(plan: Plan) -> Iterator[NamedPath]:
     """The versions of artifacts that it reads. What lies at a path that somebody named may be the image's own."""
     stored = (artifact for artifact in plan.consumes if artifact.artifact and artifact.path)
-    yield from (Told(f"input '{a.name}'", str(a.path), _key(plan, a)) for a in stored)
+    yield from (NamedPath(f"input '{a.name}'", str(a.path), _key(plan, a)) for a in stored)
 
 
 def _is_told(plan: Plan, folder: str) -> bool:
@@ -85,17 +85,17 @@ def _key(plan: Plan, artifact: Artifact) -> str:
     return "run.artifacts.root" if root and below(str(artifact.path), str(root)) else f"run.{artifact.name}.path"
 
 
-def _lost(plan: Plan, told: Told, why: str, storage: Storage) -> UserError:
+def _lost(plan: Plan, told: NamedPath, why: str, storage: Storage) -> UserError:
     what = f"{told.what} would be lost when the job ends: {told.path} {why}"
     return UserError(what, where=_place(plan, told.key), remedy=_mend(told, storage))
 
 
-def _absent(plan: Plan, told: Told, why: str, storage: Storage) -> UserError:
+def _absent(plan: Plan, told: NamedPath, why: str, storage: Storage) -> UserError:
     what = f"{told.what} cannot be read: {told.path} {why}"
     return UserError(what, where=_place(plan, told.key), remedy=_mend(told, storage))
 
 
-def _mend(told: Told, storage: Storage) -> str:
+def _mend(told: NamedPath, storage: Storage) -> str:
     place = f"/{told.path.strip('/').split('/')[0]}" if told.path.startswith("/") else "/data"
     item = storage.example.replace("{path}", place)
     below_a_mount = next((mount.target for mount in storage.mounts if not mount.lost), "")

@@ -14,7 +14,7 @@ from nemo_runspec.toml import KeyPath, key_lines, read_toml
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedProfile:
     """One profile with what it inherits, for one executor: by canonical key, references to the environment as written.
 
     Args:
@@ -43,7 +43,7 @@ class EnvFile:
     sections: Mapping[str, dict[str, Any]]
     strays: tuple[str, ...]
     lines: Mapping[KeyPath, int]
-    merged: dict[tuple[str, str], Merged] = field(default_factory=dict, compare=False, repr=False)
+    merged: dict[tuple[str, str], MergedProfile] = field(default_factory=dict, compare=False, repr=False)
     _chains: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

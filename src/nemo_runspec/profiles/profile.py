@@ -11,7 +11,7 @@ from typing import Any
 
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
-from nemo_runspec.profiles.envfile import EnvFile, Merged
+from nemo_runspec.profiles.envfile import EnvFile, MergedProfile
 from nemo_runspec.profiles.executor import executor_of
 from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
@@ -80,22 +80,22 @@ def resolve_profile(env: EnvFile, name: str) -> Profile:
     return Profile(name, env.path, env.shown, chain, executor, values, sources, tuple(warnings))
 
 
-def _joined(env: EnvFile, chain: tuple[str, ...], fields: FieldSet) -> Merged:
+def _joined(env: EnvFile, chain: tuple[str, ...], fields: FieldSet) -> MergedProfile:
     """The first section of a chain with what it inherits. Each section is read once, however many extend it."""
     known = next((at for at, section in enumerate(chain) if (fields.executor, section) in env.merged), len(chain))
-    above = env.merged[fields.executor, chain[known]] if known < len(chain) else Merged({}, {})
+    above = env.merged[fields.executor, chain[known]] if known < len(chain) else MergedProfile({}, {})
     for section in reversed(chain[:known]):
         above = env.merged[fields.executor, section] = _extended(env, section, above, fields)
     return above
 
 
-def _extended(env: EnvFile, section: str, parent: Merged, fields: FieldSet) -> Merged:
+def _extended(env: EnvFile, section: str, parent: MergedProfile, fields: FieldSet) -> MergedProfile:
     layer, problems, warnings = read_section(env, section, fields)
     sources = {path: replace(source, inherited=True) for path, source in parent.sources.items()}
     for key in layer:
         _drop_sources(sources, key, keep=isinstance(parent.values.get(key), dict) and isinstance(layer[key], dict))
     sources.update(_sources(env, section, layer, fields))
-    return Merged(extend(parent.values, layer), sources, tuple(problems), tuple(warnings))
+    return MergedProfile(extend(parent.values, layer), sources, tuple(problems), tuple(warnings))
 
 
 def system_section(env: EnvFile, name: str) -> dict[str, Any]:

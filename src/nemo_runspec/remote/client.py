@@ -18,7 +18,7 @@ from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.job import RemoteJob
-from nemo_runspec.remote.prompt import Answer, ask
+from nemo_runspec.remote.prompt import Choice, ask
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.interrupts import EXIT_CODES
 from nemo_runspec.supervise.job import first_line
@@ -150,17 +150,17 @@ class _Attached:
                 answer = self._asked()
             except UserError as error:
                 raise self._with_job(error) from None
-            if answer is Answer.DETACH:
+            if answer is Choice.DETACH:
                 return self._detach(INTERRUPTED)
-            if answer is Answer.CANCEL:
+            if answer is Choice.CANCEL:
                 self._cancel()
 
-    def _asked(self) -> Answer:
+    def _asked(self) -> Choice:
         try:
             self.display.clear()
             return ask(self.job.plan.name)
         except KeyboardInterrupt:  # before the question stood there
-            return Answer.DETACH
+            return Choice.DETACH
 
     def _with_job(self, error: UserError) -> UserError:
         """What keeps it from being followed, with how to go on."""

@@ -11,7 +11,7 @@ _TERMINAL = "/dev/tty"
 _LINE = 1024
 
 
-class Answer(Enum):
+class Choice(Enum):
     """What is to become of the job."""
 
     DETACH = "detach"
@@ -19,18 +19,18 @@ class Answer(Enum):
     GO_ON = "go on"
 
 
-_ANSWERS: Mapping[str, Answer] = {
-    "": Answer.GO_ON,
-    "g": Answer.GO_ON,
-    "go on": Answer.GO_ON,
-    "d": Answer.DETACH,
-    "detach": Answer.DETACH,
-    "c": Answer.CANCEL,
-    "cancel": Answer.CANCEL,
+_ANSWERS: Mapping[str, Choice] = {
+    "": Choice.GO_ON,
+    "g": Choice.GO_ON,
+    "go on": Choice.GO_ON,
+    "d": Choice.DETACH,
+    "detach": Choice.DETACH,
+    "c": Choice.CANCEL,
+    "cancel": Choice.CANCEL,
 }
 
 
-def ask(name: str) -> Answer:
+def ask(name: str) -> Choice:
     """Asks on the terminal what is to become of a job, until the answer is one.
 
     Without a terminal that this process may read, with Ctrl-C once more, or at the end of input, the job goes on alone:
@@ -44,20 +44,20 @@ def ask(name: str) -> Answer:
         terminal = os.open(_TERMINAL, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
         return _asked(terminal, name)
     except (KeyboardInterrupt, OSError, termios.error):
-        return Answer.DETACH
+        return Choice.DETACH
     finally:
         if terminal is not None:
             os.close(terminal)
 
 
-def answer_of(line: str) -> Answer | None:
+def answer_of(line: str) -> Choice | None:
     """What a typed line means, None where it means nothing. Letter case and spaces around it do not matter."""
     return _ANSWERS.get(line.strip().lower())
 
 
-def _asked(terminal: int, name: str) -> Answer:
+def _asked(terminal: int, name: str) -> Choice:
     if os.tcgetpgrp(terminal) != os.getpgrp():  # in the background, reading would stop this process
-        return Answer.DETACH
+        return Choice.DETACH
     termios.tcflush(terminal, termios.TCIFLUSH)  # what was typed before it was asked is no answer
     question = f"\n{name}: detach (d), cancel (c) or go on (Enter)? "
     while True:
@@ -65,7 +65,7 @@ def _asked(terminal: int, name: str) -> Answer:
         typed = os.read(terminal, _LINE)
         if not typed.endswith(b"\n"):  # the end of input, on a line of its own or after some letters
             os.write(terminal, b"\n")
-            return Answer.DETACH
+            return Choice.DETACH
         found = answer_of(typed.decode("utf-8", "replace"))
         if found is not None:
             return found

@@ -13,7 +13,7 @@ from nemo_runspec.source import display_path
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StopRequest:
     """Why a job was asked to stop. `words`: as in "cancelled by Ctrl-C"; `exit_code`: what nemotron exits with."""
 
     words: str
@@ -30,7 +30,7 @@ class Outcome:
     cause: str = ""
 
 
-def outcome_of(status: int, marker: NodeMarker | None, asked: Asked | None = None, known: str = "") -> Outcome:
+def outcome_of(status: int, marker: NodeMarker | None, asked: StopRequest | None = None, known: str = "") -> Outcome:
     """How the job ended.
 
     Args:

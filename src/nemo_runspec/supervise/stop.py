@@ -9,23 +9,23 @@ from pathlib import Path
 
 from nemo_runspec.jobs.cancel_request import read_request
 from nemo_runspec.supervise.interrupts import EXIT_CODES, WORDS, Interrupts
-from nemo_runspec.supervise.outcome import Asked
+from nemo_runspec.supervise.outcome import StopRequest
 from nemo_runspec.supervise.worker import Work
 
 GRACE = 10.0
 """Seconds between TERM and KILL."""
 
 
-def why_stopped(interrupts: Interrupts, folder: Path) -> Asked | None:
+def why_stopped(interrupts: Interrupts, folder: Path) -> StopRequest | None:
     """Who wants the job to end, None for nobody. A written wish says more than the signal that announces it."""
     if _is_gone(folder):
-        return Asked("the removal of its folder", EXIT_CODES[signal.SIGTERM])
+        return StopRequest("the removal of its folder", EXIT_CODES[signal.SIGTERM])
     request = read_request(folder)
     if request is not None:
-        return Asked(request.by, EXIT_CODES[signal.SIGTERM])
+        return StopRequest(request.by, EXIT_CODES[signal.SIGTERM])
     if interrupts.seen:
         number = signal.Signals(interrupts.seen[0])
-        return Asked(WORDS[number], EXIT_CODES[number])
+        return StopRequest(WORDS[number], EXIT_CODES[number])
     return None
 
 

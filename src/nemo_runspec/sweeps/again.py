@@ -11,7 +11,7 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.sweeps.model import Member, Sweep, options_of, overrides_of
-from nemo_runspec.sweeps.run import Watcher
+from nemo_runspec.sweeps.run import SweepWatcher
 from nemo_runspec.sweeps.store import SweepStore
 
 
@@ -59,7 +59,7 @@ class Placing:
     """
 
     place: Callable[[Member], None]
-    other: Watcher
+    other: SweepWatcher
 
     def started(self, member: Member) -> None:
         """A member is started now."""

@@ -19,7 +19,7 @@ from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.model import Member
-from nemo_runspec.sweeps.run import Watcher
+from nemo_runspec.sweeps.run import SweepWatcher
 
 _FIRST, _LONGEST, _GROWTH = 1.0, 20.0, 1.4
 """Seconds between two looks: after something has changed, at most, and what they grow by."""
@@ -44,7 +44,7 @@ class ArrayFollower:
         self,
         store: JobStore,
         members: Iterable[Member],
-        watcher: Watcher,
+        watcher: SweepWatcher,
         *,
         ends_all: bool = False,
         trouble: Callable[[str], None] = lambda text: None,

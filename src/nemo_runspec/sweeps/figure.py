@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.sweeps.model import Member
 from nemo_runspec.sweeps.series import Series, read_series
-from nemo_runspec.sweeps.table import PREFERRED, Row, Table, as_number, label, number, short_names
+from nemo_runspec.sweeps.table import PREFERRED, Table, TableRow, as_number, label, number, short_names
 from nemo_runspec.text import shorten
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _STYLE: Mapping[str, Any] = {
 class _Point:
     """A member that has the metric. `x`: the swept number, None where there is no such axis."""
 
-    row: Row
+    row: TableRow
     y: float
     x: float | None = None
     group: str = ""

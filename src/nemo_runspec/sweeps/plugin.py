@@ -20,7 +20,7 @@ from nemo_runspec.sweeps.search import Search, first_line
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialResult:
     """What a sweeper is told of one job: the metric, or why there is none."""
 
     value: float | None = None
@@ -31,7 +31,7 @@ class Stopped(BaseException):
     """No more jobs are to be started. Not an `Exception`: no sweeper may take it for a failed trial."""
 
 
-Launch = Callable[[Sequence[Sequence[str]]], Sequence[Trial]]
+Launch = Callable[[Sequence[Sequence[str]]], Sequence[TrialResult]]
 """Runs a batch of jobs, each with these overrides beside those of the command line."""
 
 
@@ -44,7 +44,7 @@ def run_search(search: Search, launch: Launch, log: Path) -> None:
     """
     raised: list[BaseException] = []
 
-    def guarded(jobs: Sequence[Sequence[str]]) -> Sequence[Trial]:
+    def guarded(jobs: Sequence[Sequence[str]]) -> Sequence[TrialResult]:
         try:
             return launch(jobs)
         except BaseException as error:
@@ -99,7 +99,7 @@ def _make_launcher(launch: Launch) -> Any:
             jobs = [list(job) for job in job_overrides]
             return [returned(job, trial) for job, trial in zip(jobs, launch(jobs), strict=True)]
 
-    def returned(job: list[str], trial: Trial) -> Any:
+    def returned(job: list[str], trial: TrialResult) -> Any:
         status = JobStatus.FAILED if trial.problem else JobStatus.COMPLETED
         value = RuntimeError(trial.problem) if trial.problem else trial.value
         return Returned(overrides=job, status=status, _return_value=value)

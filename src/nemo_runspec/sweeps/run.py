@@ -32,7 +32,7 @@ class RunMember(Protocol):
         """Returns the record of the ended job. Raises `UserError` where the job could not be made ready."""
 
 
-class Watcher(Protocol):
+class SweepWatcher(Protocol):
     """Is told how the sweep goes, always in the main thread."""
 
     def started(self, member: Member) -> None:
@@ -55,7 +55,7 @@ class Crew:
     group: str
     argv: Sequence[str]
     interrupts: Interrupts
-    watcher: Watcher
+    watcher: SweepWatcher
     run_member: RunMember
 
 

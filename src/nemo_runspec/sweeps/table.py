@@ -18,7 +18,7 @@ _COUNTERS = frozenset({"step", "total_steps", "time", "epoch", "rank"})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One member. `values`: in the order of the table's keys; `best`: the one to look at first."""
 
     member: Member
@@ -43,11 +43,11 @@ class Table:
     metric: str | None
     maximize: bool
     metrics: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     untold: str | None = None
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> TableRow | None:
         """The best member, None where none can be compared."""
         return next((row for row in self.rows if row.best), None)
 
@@ -68,7 +68,7 @@ def make_table(sweep: Sweep, sort: str | None = None) -> Table:
     maximize = options.maximize
     best = None if untold else _best(sweep.members, metric, maximize)
     members = sorted(sweep.members, key=_order(replace(sweep, options=options), keys, metric, sort))
-    rows = tuple(Row(m, tuple(m.overrides.get(key, "") for key in keys), m is best) for m in members)
+    rows = tuple(TableRow(m, tuple(m.overrides.get(key, "") for key in keys), m is best) for m in members)
     fixed = {k: v for m in sweep.members[:1] for k, v in m.overrides.items() if k not in keys}
     return Table(keys, fixed, metric, maximize, shown_metrics(sweep.members, metric), rows, untold)
 

@@ -19,7 +19,7 @@ _TRY_LATER = "check the network and try again"
 _REFUSED = re.compile(r"session request failed|Session open refused|open failed: administratively prohibited")
 
 
-class Busy(Unreachable):
+class TooManySessions(Unreachable):
     """The server allows no further session over this connection now."""
 
 
@@ -51,7 +51,9 @@ class Session:
         words = self.exchange.end()
         said = self.said()
         if _REFUSED.search(said):
-            return Busy(f"{name} allows no further session over one connection now; nothing was run", remedy=_TRY_LATER)
+            return TooManySessions(
+                f"{name} allows no further session over one connection now; nothing was run", remedy=_TRY_LATER
+            )
         if self._process.returncode == _SSH_FAILED:
             return Unreachable(f"no connection to {name}; nothing was run there: {said}", remedy=_TRY_LATER)
         words += self._errors.read()

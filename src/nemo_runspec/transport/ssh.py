@@ -18,7 +18,7 @@ from nemo_runspec.transport.base import Data, Done, Unreachable
 from nemo_runspec.transport.connection import Address, Connection, interactive
 from nemo_runspec.transport.local import took_too_long
 from nemo_runspec.transport.remote import Wrapping
-from nemo_runspec.transport.session import Busy, Session
+from nemo_runspec.transport.session import Session, TooManySessions
 from nemo_runspec.transport.subprocess_io import Late, blocks
 
 AT_ONCE = 8
@@ -135,9 +135,11 @@ class SshHost:
             session.close()
             pause = pauses.pause()
             in_time = time.monotonic() + pause < deadline
-            if isinstance(trouble, Busy) and in_time:
+            if isinstance(trouble, TooManySessions) and in_time:
                 time.sleep(pause)
-            elif last_try or not in_time or isinstance(trouble, Busy) or not isinstance(trouble, Unreachable):
+            elif (
+                last_try or not in_time or isinstance(trouble, TooManySessions) or not isinstance(trouble, Unreachable)
+            ):
                 raise trouble
             else:
                 self._connection.drop(socket)

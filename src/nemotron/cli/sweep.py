@@ -20,7 +20,7 @@ from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
-from nemo_runspec.sweeps.plugin import Stopped, Trial, run_search
+from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.search import BASIC, Search, compose_search
 from nemo_runspec.sweeps.status import exit_code
@@ -157,7 +157,7 @@ class _Session(SweepLife):
         self.note([*before, *ended])
         return ended
 
-    def _batch(self, runner: Runner, search: Search, jobs: Sequence[Sequence[str]]) -> list[Trial]:
+    def _batch(self, runner: Runner, search: Search, jobs: Sequence[Sequence[str]]) -> list[TrialResult]:
         """One batch of a sweeper's. Raises `Stopped` where the sweep is not to go on."""
         from nemo_runspec.runner.inputs import require_inputs
 
@@ -169,18 +169,20 @@ class _Session(SweepLife):
             raise Stopped
         return [self._trial(search, member) for member in ended]
 
-    def _trial(self, search: Search, member: Member) -> Trial:
+    def _trial(self, search: Search, member: Member) -> TrialResult:
         """What a sweeper is told of a member. The first metric chosen is the one that counts until the end."""
         if search.name == BASIC:
-            return Trial()
+            return TrialResult()
         if member.state != "succeeded":
-            return Trial(problem=f"{member.name}: {member.state}: {member.cause}")
+            return TrialResult(problem=f"{member.name}: {member.state}: {member.cause}")
         metric = metric_of(self.sweep.options, [member])
         value = member.metrics.get(metric or "")
         if metric is None or value is None:
             raise _no_metric(search, member, metric)
         self.sweep = replace(self.sweep, options=replace(self.sweep.options, metric=metric))
-        return Trial(value) if math.isfinite(value) else Trial(problem=f"{member.name}: {metric} is {value}")
+        return (
+            TrialResult(value) if math.isfinite(value) else TrialResult(problem=f"{member.name}: {metric} is {value}")
+        )
 
     def _provide_inputs(self, planned: Sequence[Planned]) -> None:
         """Makes what the runs read and is not there yet, once for all of them; their request then says which it is.

@@ -29,14 +29,14 @@ _ABOVE_AND_BELOW = 4
 """Lines of a terminal that are kept free of members."""
 
 
-def make_display(sweep: Sweep, keys: Sequence[str], total: int | None) -> Display:
+def make_display(sweep: Sweep, keys: Sequence[str], total: int | None) -> SweepDisplay:
     """A display for standard error.
 
     Args:
         keys: the overrides that differ. `total`: how many runs there will be, None where nobody knows.
     """
     on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return (LiveDisplay if on_terminal else Display)(sweep, keys, total)
+    return (LiveDisplay if on_terminal else SweepDisplay)(sweep, keys, total)
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Running:
     latest: dict[str, Any] = field(default_factory=dict)
 
 
-class Display(AbstractContextManager["Display"]):
+class SweepDisplay(AbstractContextManager["SweepDisplay"]):
     """One line where a member starts and one where it has ended."""
 
     def __init__(self, sweep: Sweep, keys: Sequence[str], total: int | None) -> None:
@@ -59,7 +59,7 @@ class Display(AbstractContextManager["Display"]):
         self._names = short_names(keys)
         self._said: set[str] = set()
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> SweepDisplay:
         runs = "runs" if self.total is None else count(self.total, "run")
         parallel = self.sweep.options.max_parallel
         by = f", chosen by {self.sweep.sweeper}" if self.sweep.sweeper else ""
@@ -126,7 +126,7 @@ class Display(AbstractContextManager["Display"]):
         return clean(label(member, self._names))
 
 
-class LiveDisplay(Display):
+class LiveDisplay(SweepDisplay):
     """The members that run, each with a bar, and how many are left; lines about the others above them."""
 
     def __init__(self, sweep: Sweep, keys: Sequence[str], total: int | None, console: Console | None = None) -> None:
@@ -146,7 +146,7 @@ class LiveDisplay(Display):
             redirect_stderr=False,
         )
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> SweepDisplay:
         super().__enter__()
         self._live.start()
         return self

@@ -16,7 +16,7 @@ from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.remote.cancel import end_makers, stop_all
 from nemo_runspec.remote.input_jobs import only_for
-from nemo_runspec.remote.prompt import Answer, ask
+from nemo_runspec.remote.prompt import Choice, ask
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, options_of
@@ -137,11 +137,11 @@ class Stay:
                 return self._conclude(follower)
             except KeyboardInterrupt:
                 answer = ask(self.sweep.group)
-            if answer is Answer.DETACH:
+            if answer is Choice.DETACH:
                 _say(f"{self.sweep.group}: goes on without this terminal")
                 say_how_to_go_on(self.sweep.group)
                 return _INTERRUPTED
-            if answer is Answer.CANCEL:
+            if answer is Choice.CANCEL:
                 self._cancel(follower)
 
     def _cancel(self, follower: ArrayFollower) -> None:

@@ -15,7 +15,7 @@ from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import CSV, PNG, write_results
 from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
-from nemo_runspec.sweeps.table import Row, Table, make_table, number, short_names, short_value, why_no_picture
+from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short_names, short_value, why_no_picture
 from nemo_runspec.text import clean, count, one_line
 from nemotron.cli.commands.jobs.looks import coloured, print_json, took
 from nemotron.cli.sweep_display import COLOURS, first_line
@@ -109,7 +109,7 @@ def _table(compared: Table) -> list[str]:
     return [paint(lines[0], "bold"), *painted]
 
 
-def _row(row: Row, metrics: Sequence[str]) -> list[str]:
+def _row(row: TableRow, metrics: Sequence[str]) -> list[str]:
     member = row.member
     values = [_cell(short_value(value)) for value in row.values]
     figures = [number(member.metrics.get(name)) for name in metrics]
@@ -124,7 +124,7 @@ def _cell(text: str) -> str:
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
-def _painted(line: str, row: Row) -> str:
+def _painted(line: str, row: TableRow) -> str:
     if row.best:
         return paint(line, "green")
     state = row.member.state
@@ -187,7 +187,7 @@ def _as_json(sweep: Sweep, status: Status, compared: Table) -> dict[str, Any]:
     }
 
 
-def _row_as_json(row: Row) -> dict[str, Any]:
+def _row_as_json(row: TableRow) -> dict[str, Any]:
     member = row.member
     return {
         "index": member.index,

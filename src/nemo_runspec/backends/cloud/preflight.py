@@ -12,7 +12,7 @@ from typing import Any
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
-from nemo_runspec.doctor.registry import NGC, NGC_USER, Answer, Image, Login, ask, reference_of
+from nemo_runspec.doctor.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, reference_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.s3_names import PAIRS
 from nemo_runspec.secrets import NGC_KEYS, find
@@ -83,7 +83,7 @@ def image_check(text: str, kept: str) -> Check:
     return _of_registry(image, ask(image, login), login, kept)
 
 
-def _of_registry(image: Image, answer: Answer, login: Login | None, kept: str) -> Check:
+def _of_registry(image: Image, answer: RegistryAnswer, login: RegistryLogin | None, kept: str) -> Check:
     key = login.variable if login else ""
     if not answer.accepted:
         return failed("image", f"{image.registry} does not accept {key}", f"make a new key there, and export {key}=…")
@@ -103,9 +103,9 @@ def _of_registry(image: Image, answer: Answer, login: Login | None, kept: str) -
     return warning("image", seen, "see that the registry's name is right; this machine may not reach it")
 
 
-def _ngc_login() -> Login | None:
+def _ngc_login() -> RegistryLogin | None:
     found, key = find(NGC_KEYS[0])
-    return Login(NGC_USER, key, found.detail) if key else None
+    return RegistryLogin(NGC_USER, key, found.detail) if key else None
 
 
 def address_checks(config: Mapping[str, Any]) -> Iterator[Check]:

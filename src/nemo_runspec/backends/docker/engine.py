@@ -23,7 +23,7 @@ _SECONDS_TO_ANSWER = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class EngineRefusal:
     """A refusal of the engine that is known: what its message holds, what that means, and how to mend it."""
 
     sign: str
@@ -31,23 +31,25 @@ class Refusal:
     remedy: str
 
 
-REFUSALS: tuple[Refusal, ...] = (
-    Refusal(
+REFUSALS: tuple[EngineRefusal, ...] = (
+    EngineRefusal(
         'exec: "bash"', "the image needs bash: it runs the job script", "use an image with bash and coreutils in it"
     ),
-    Refusal(
+    EngineRefusal(
         "could not select device driver",
         "the engine has no driver for GPUs",
         "install the NVIDIA Container Toolkit on this machine and restart Docker; or set gpus_per_node = 0",
     ),
-    Refusal("nknown runtime", "the engine has no such runtime", "leave runtime out, or install what brings it"),
-    Refusal("unknown or invalid runtime name", "the engine has no such runtime", "leave runtime out, or install it"),
-    Refusal("docker-init", "the engine has no docker-init", "additional_kwargs = { init = false }"),
-    Refusal("invalid reference format", "that is no name of an image", "correct container_image"),
-    Refusal("setting rlimit", "the limit is higher than this machine allows", "lower it in ulimits"),
-    Refusal("No space left on device", "the disk of the engine is full", "docker system prune frees some"),
-    Refusal("no space left on device", "the disk of the engine is full", "docker system prune frees some"),
-    Refusal("permission denied", "something may not be read or mounted", "look at the mounts, and at user"),
+    EngineRefusal("nknown runtime", "the engine has no such runtime", "leave runtime out, or install what brings it"),
+    EngineRefusal(
+        "unknown or invalid runtime name", "the engine has no such runtime", "leave runtime out, or install it"
+    ),
+    EngineRefusal("docker-init", "the engine has no docker-init", "additional_kwargs = { init = false }"),
+    EngineRefusal("invalid reference format", "that is no name of an image", "correct container_image"),
+    EngineRefusal("setting rlimit", "the limit is higher than this machine allows", "lower it in ulimits"),
+    EngineRefusal("No space left on device", "the disk of the engine is full", "docker system prune frees some"),
+    EngineRefusal("no space left on device", "the disk of the engine is full", "docker system prune frees some"),
+    EngineRefusal("permission denied", "something may not be read or mounted", "look at the mounts, and at user"),
 )
 """Words in which Docker 20.10 to 28 refuses to make or start a container; the first that fits is taken."""
 

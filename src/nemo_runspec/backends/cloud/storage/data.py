@@ -40,7 +40,7 @@ LOCK_SECONDS = 60
 """After so long without a sign of life another node, or another job, counts as dead."""
 
 
-class Job(NamedTuple):
+class DataRequest(NamedTuple):
     """What data.json says.
 
     Args:
@@ -60,7 +60,7 @@ class Job(NamedTuple):
     staged: "tuple[Path, ...]" = ()
 
 
-class Found(NamedTuple):
+class Outgoing(NamedTuple):
     """What this node copies away, each by its key below `output_url`. `own`: those that would go with its pod."""
 
     files: "list[Upload]"
@@ -85,7 +85,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         return _failed(f"{error.filename or options.file}: {error.strerror or error}")
 
 
-def get(s3: S3, job: Job) -> None:
+def get(s3: S3, job: DataRequest) -> None:
     """Brings every input to its path: a link to the copy in the cache, or files of its own. Says what was done.
 
     Raises:
@@ -105,7 +105,7 @@ def get(s3: S3, job: Job) -> None:
         _say(f"input {path}: {_files(brought.files)}, {_size(brought.size)}, of {url} in {seconds:.0f} s{cached}")
 
 
-def put(connect: "Callable[[], S3]", job: Job, *, failed: bool = False) -> int:
+def put(connect: "Callable[[], S3]", job: DataRequest, *, failed: bool = False) -> int:
     """Copies every output to the mount, where it is on none, then to S3, as many as can be. Says what was done.
 
     Args:
@@ -124,9 +124,9 @@ def put(connect: "Callable[[], S3]", job: Job, *, failed: bool = False) -> int:
     return _judged(found.problems + problems, found.missing, kept, failed=failed)
 
 
-def _found(job: Job) -> Found:
+def _found(job: DataRequest) -> Outgoing:
     """All outputs that are there, but for those that node 0 copies for every node."""
-    found = Found([], [], [], [])
+    found = Outgoing([], [], [], [])
     for output, name in zip(job.outputs, output_names(job.outputs)):  # noqa: B905  (`strict` came with Python 3.10)
         try:
             if not Path(output).exists():
@@ -144,7 +144,7 @@ def _found(job: Job) -> Found:
     return found
 
 
-def _kept(job: Job, own: "list[Upload]") -> str:
+def _kept(job: DataRequest, own: "list[Upload]") -> str:
     """Copies to the mount what would go with the pod; says in words what is there then, '' for nothing."""
     if job.kept is None or not own:
         return ""
@@ -155,7 +155,7 @@ def _kept(job: Job, own: "list[Upload]") -> str:
     return f"{_files(done.copied)} {'is' if done.copied == 1 else 'are'} kept in {place}" if done.copied else ""
 
 
-def _upload(s3: S3, job: Job, found: Found) -> "list[str]":
+def _upload(s3: S3, job: DataRequest, found: Outgoing) -> "list[str]":
     """Sends files, and says how many; what is wrong with the others. What was sent, other jobs find on the mount.
 
     Raises:
@@ -176,7 +176,7 @@ def _upload(s3: S3, job: Job, found: Found) -> "list[str]":
     return [each.problem for each in sent if each.problem]
 
 
-def _places(job: Job, found: Found, bucket: str) -> "dict[Path, tuple[Path, Spot]]":
+def _places(job: DataRequest, found: Outgoing, bucket: str) -> "dict[Path, tuple[Path, Spot]]":
     """Where files of outputs stay on the mount, and the cache that is told so; of those that stay nowhere nothing."""
     if job.cache is None:
         return {}
@@ -187,7 +187,7 @@ def _places(job: Job, found: Found, bucket: str) -> "dict[Path, tuple[Path, Spot
     return {file: (place, spot) for file, place in [*kept.items(), *shared.items()]}
 
 
-def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str) -> Brought:
+def _bring_link(s3: S3, job: DataRequest, cache: Path, path: Path, bucket: str, key: str) -> Brought:
     spot = in_cache(cache, bucket, key)
     _make_free(path)
     brought = bring(s3, spot, job.lock_seconds, job.staged)
@@ -199,7 +199,7 @@ def _bring_link(s3: S3, job: Job, cache: Path, path: Path, bucket: str, key: str
     return brought
 
 
-def _bring_own(s3: S3, job: Job, path: Path, bucket: str, key: str) -> Brought:
+def _bring_own(s3: S3, job: DataRequest, path: Path, bucket: str, key: str) -> Brought:
     """Files of its own; a note in the job's directory tells them from what was there before."""
     state = job.folder / ".s3" / hashlib.sha256(os.fsencode(str(path))).hexdigest()[:16]
     note = state / "path"
@@ -257,8 +257,8 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
-def _job(said: "dict[str, Any]", options: argparse.Namespace) -> Job:
-    return Job(
+def _job(said: "dict[str, Any]", options: argparse.Namespace) -> DataRequest:
+    return DataRequest(
         said.get("inputs") or {},
         said.get("outputs") or [],
         said.get("output_url") or "",

@@ -15,7 +15,7 @@ from waiting import LONG, until
 from nemo_runspec.backends.dgxcloud import exit_status
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_words
+from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_messages
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, JobStatus
@@ -268,7 +268,7 @@ def test_words_of_kubernetes():
         {"type": "DisruptionTarget", "status": "False", "reason": "PreemptionByScheduler"},
     ]
     status = {"containerStatuses": [waiting, killed, fine], "conditions": conditions, "reason": "Evicted"}
-    words = [word.text for word in pod_words([{"spec": {"nodeName": "n1"}, "status": status}], now=True)]
+    words = [word.text for word in pod_messages([{"spec": {"nodeName": "n1"}, "status": status}], now=True)]
     assert words == [
         "Evicted",
         "PodScheduled: Unschedulable: 0/8 nodes are available",

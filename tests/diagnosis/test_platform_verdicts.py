@@ -7,20 +7,19 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.diagnosis.display import rows_of
-from nemo_runspec.diagnosis.engine import Analysis, Case, Word, diagnose
-from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.diagnosis.patterns import PATTERNS
-from nemo_runspec.diagnosis.platform_messages import (
-    LOG_KINDS,
-    MEANINGS,
-    TELLING,
-    Advice,
-    meaning_of,
+from nemo_runspec.diagnosis.causes import (
+    MESSAGES,
+    POD_KINDS,
+    PRECEDENCE,
+    cause_of,
     says_killed_for_memory,
 )
+from nemo_runspec.diagnosis.display import rows_of
+from nemo_runspec.diagnosis.engine import diagnose
+from nemo_runspec.diagnosis.model import Analysis, Case, Deadline, Diagnosis, Message, Platform
+from nemo_runspec.diagnosis.patterns import PATTERNS
 from nemo_runspec.diagnosis.pulls import may_pass
-from nemo_runspec.script.pod_marker import End
+from nemo_runspec.script.pod_marker import End, to_marker
 
 NO_DNS = (
     'Failed to pull image "nvcr.io/nvidia/nemo:25.11": rpc error: code = Unavailable desc = failed to do request: '
@@ -28,7 +27,8 @@ NO_DNS = (
 )
 DENIED = 'Failed to pull image "nvcr.io/x:1": failed to authorize: unexpected status: 401 Unauthorized'
 KINDS = {"user code", "out of memory", "image", "capacity", "credentials", "node", "eviction", "storage", ""}
-ADVICE = Advice("the platform", {kind: f"mend {kind}" for kind in KINDS if kind} | {"image login": "see NGC_KEY"})
+REMEDIES = {kind: f"mend {kind}" for kind in KINDS if kind} | {"image login": "see NGC_KEY"}
+PLATFORM = Platform("the platform", REMEDIES, POD_KINDS, {"bad GPU": "mend node"})
 
 TRACEBACK = b"""step 1
 Traceback (most recent call last):
@@ -53,11 +53,12 @@ def unstarted(reason: str) -> dict[str, Any]:
 
 
 def verdict(state: str = "failed", **known: Any) -> Diagnosis | None:
-    return diagnose(Case(state, ADVICE, **known))
+    ends = known.pop("ends", ())
+    return diagnose(Case(state, PLATFORM, markers=[*map(to_marker, ends)], **known))
 
 
-def words(*texts: str, now: bool = False, node: str = "") -> list[Word]:
-    return [Word(text, node, now) for text in texts]
+def words(*texts: str, now: bool = False, node: str = "") -> list[Message]:
+    return [Message(text, node, now) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def words(*texts: str, now: bool = False, node: str = "") -> list[Word]:
 def test_words(kind: str, text: str):
     """What one line means, in whatever case it is written; a word that nobody knows means nothing."""
     for said in (text, text.lower()):
-        found = meaning_of(said)
+        found = cause_of(said)
         assert (found.kind if found else "") == kind
 
 
@@ -127,14 +128,14 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "kernel": ("out of memory", "kernel", {"ends": [end(exit_code=137, signal=9, oom=True)]}),
     "platform's OOM": (
-        "out of memory", "OOM: victim", {"analysis": Analysis("ERR_PROGRAM", "", (Word("OOM: victim process"),))}
+        "out of memory", "OOM: victim", {"analysis": Analysis("ERR_PROGRAM", "", (Message("OOM: victim process"),))}
     ),
     "GPU memory goes first": (
         "out of memory", "CUDA out of memory",
-        {"tail": CUDA, "ends": [end()], "analysis": Analysis("", "", (Word("OOM: victim process"),))},
+        {"tail": CUDA, "ends": [end()], "analysis": Analysis("", "", (Message("OOM: victim process"),))},
     ),
     "the node that was killed": ("out of memory", "kernel", LOST_NODE),
-    "evicted": ("eviction", "SystemError: Evicted", {"replicas": words("SystemError: Evicted", now=True)}),
+    "evicted": ("eviction", "SystemError: Evicted", {"messages": words("SystemError: Evicted", now=True)}),
     "evicted, its program complains": (
         "eviction", "Preempted: taken", {
             "events": words("Preempted: taken"), "tail": TRACEBACK, "ends": [end(exit_code=1, received="TERM")],
@@ -146,7 +147,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "the platform's word for a full GPU": (
         "out of memory", "CUDA error: out of memory",
-        {"analysis": Analysis("ERR_PROGRAM", "", (Word("OOM: CUDA error: out of memory"),)), "exit_code": 1},
+        {"analysis": Analysis("ERR_PROGRAM", "", (Message("OOM: CUDA error: out of memory"),)), "exit_code": 1},
     ),
     "a full GPU in a suggestion": (
         "out of memory", "CUDA out of memory",
@@ -210,13 +211,13 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "stalled": ("stall", "no progress for 4 s", {
         "tail": NCCL, "ends": [end(exit_code=124, reason="no progress for 4 s (stall_timeout)")]}),
     "killed by somebody": ("", "signal 9", {"ends": [end(exit_code=137, signal=9)]}),
-    "queue": ("capacity", "Queueing", {"reason": "queue_timeout: 15 min", "replicas": words("Queueing", now=True)}),
+    "queue": ("capacity", "Queueing", {"deadline": Deadline("queue"), "messages": words("Queueing", now=True)}),
     "pull": ("image", "Pulling image", {
-        "reason": "pull_timeout: 30 min", "replicas": words("InProgress: Pulling image", now=True)}),
-    "start": ("", "start_timeout", {"reason": "start_timeout: 15 min"}),
+        "deadline": Deadline("pull"), "messages": words("InProgress: Pulling image", now=True)}),
+    "start": ("", "start_timeout", {"reason": "start_timeout: 15 min", "deadline": Deadline("start")}),
     "deadline, and why": (
         "node", "Mount point",
-        {"reason": "start_timeout: 15 min", "replicas": words("ConfigError: Mount point not found", now=True)},
+        {"deadline": Deadline("start"), "messages": words("ConfigError: Mount point not found", now=True)},
     ),
     "nothing": ("", "", {}),
 }  # fmt: skip
@@ -275,13 +276,13 @@ def test_what_the_platform_makes_of_it_stands_beside():
 def test_which_of_several_lines_about_a_pull_is_told():
     """What names the cause, older or newer; of those that do, what is so now, then the newest."""
     vague = words("Waiting: ImagePullBackOff: Back-off pulling image x", now=True)
-    found = verdict("starting", replicas=vague, events=words(f"Failed: {DENIED}", "Failed: Error: ErrImagePull"))
+    found = verdict("starting", messages=vague, events=words(f"Failed: {DENIED}", "Failed: Error: ErrImagePull"))
     assert found is not None
     assert found.evidence == f"Failed: {DENIED}"
-    later = verdict("starting", replicas=vague, events=words(f"Failed: {DENIED}", "Failed: pull of image x: not found"))
+    later = verdict("starting", messages=vague, events=words(f"Failed: {DENIED}", "Failed: pull of image x: not found"))
     assert later is not None
     assert later.what == "there is no such image in the registry"
-    alone = verdict("starting", replicas=vague)
+    alone = verdict("starting", messages=vague)
     assert alone is not None
     assert alone.kind == "image"
 
@@ -309,13 +310,13 @@ def test_which_pulls_may_succeed_the_next_time(passing: bool, text: str):
 
 def test_a_job_that_waits():
     pulling = words("InProgress: Pulling image", now=True)
-    assert verdict("starting", replicas=pulling, events=words("Scheduled: to node-1")) is None
-    assert verdict("queued", replicas=words("Queueing", now=True)) is None
-    found = verdict("queued", replicas=words("Queueing: Insufficient nvidia.com/gpu", now=True))
+    assert verdict("starting", messages=pulling, events=words("Scheduled: to node-1")) is None
+    assert verdict("queued", messages=words("Queueing", now=True)) is None
+    found = verdict("queued", messages=words("Queueing: Insufficient nvidia.com/gpu", now=True))
     assert found == Diagnosis(
         "capacity", "there is no room for it", "Queueing: Insufficient nvidia.com/gpu", "mend capacity"
     )
-    stuck = verdict("starting", replicas=words("Failed: 401 Unauthorized nvcr.io", now=True))
+    stuck = verdict("starting", messages=words("Failed: 401 Unauthorized nvcr.io", now=True))
     assert stuck is not None
     assert (stuck.kind, stuck.remedy) == ("image", "see NGC_KEY")
 
@@ -323,7 +324,7 @@ def test_a_job_that_waits():
 def test_a_registry_that_a_node_does_not_reach():
     """The node is to blame, whatever the kubelet says of the image afterwards; once it has run that is history."""
     backoff = 'BackOff: Back-off pulling image "nvcr.io/nvidia/nemo:25.11"'
-    found = verdict("starting", replicas=words(NO_DNS, backoff, now=True, node="n7"))
+    found = verdict("starting", messages=words(NO_DNS, backoff, now=True, node="n7"))
     assert found == Diagnosis(
         "node", "its node (n7) does not reach the registry that its image names", NO_DNS, "mend node"
     )
@@ -333,7 +334,7 @@ def test_a_registry_that_a_node_does_not_reach():
 def test_a_job_that_runs():
     """Of one that runs only what is so now counts: how it came to run is history."""
     assert verdict("running", events=words(SCHEDULER, "BackOff: Back-off pulling image x")) is None
-    partly = verdict("running", replicas=words("ConfigError: Mount point not found", now=True, node="n7"))
+    partly = verdict("running", messages=words("ConfigError: Mount point not found", now=True, node="n7"))
     assert partly is not None
     assert partly.kind == "node"
     assert "n7" in partly.what
@@ -345,7 +346,7 @@ def test_a_job_that_needs_none(state: str):
 
 
 def test_a_deadline_that_stopped_it():
-    found = verdict("cancelled", reason="queue_timeout: no nodes within 15 min", events=words(SCHEDULER))
+    found = verdict("cancelled", deadline=Deadline("queue"), events=words(SCHEDULER))
     assert found is not None
     assert found.kind == "capacity"
     assert "queue_timeout" in found.what
@@ -370,13 +371,13 @@ def test_a_failure_that_no_node_knows_of():
 
 def test_an_ordinary_wait_is_no_want_of_room():
     for text in ("Queueing: Waiting for resources", "Queueing: waiting until 2 nodes are available"):
-        assert meaning_of(text) is None
+        assert cause_of(text) is None
 
 
 def test_a_pull_that_failed_for_some_minutes():
     """Its own time was up, not that of pull_timeout."""
-    reason = "the image cannot be pulled with a failed pull for longer than 5 min (pull_timeout)"
-    found = verdict("starting", reason=reason, replicas=words("Failed: 401 Unauthorized nvcr.io", now=True))
+    passed = Deadline("pull", "5 min")
+    found = verdict("starting", deadline=passed, messages=words("Failed: 401 Unauthorized nvcr.io", now=True))
     assert found is not None
     assert found.what.endswith("let the platform have the image (tried for longer than 5 min)")
 
@@ -389,7 +390,9 @@ def test_what_was_not_answered():
 
 def test_the_machine_is_named():
     """Of a node's failure: whoever submits it again without that node finds the name there."""
-    by_event = verdict(analysis=Analysis("", "", (Word("XID: XID 79"),)), replicas=words("Node not ready", node="n1"))
+    by_event = verdict(
+        analysis=Analysis("", "", (Message("XID: XID 79"),)), messages=words("Node not ready", node="n1")
+    )
     by_log = verdict(tail=b"RuntimeError: CUDA error: uncorrectable ECC error\n", ends=[end(node_name="n3")])
     for found, name in ((by_event, "n1"), (by_log, "n3")):
         assert found is not None
@@ -399,7 +402,7 @@ def test_the_machine_is_named():
 
 def test_the_tables():
     """Nothing leaves them but the kinds that are promised, and each of a log's kinds was thought about."""
-    assert {meaning.kind for meaning in MEANINGS} | set(LOG_KINDS.values()) <= KINDS
-    assert {meaning.kind for meaning in MEANINGS} == set(TELLING)
+    assert {meaning.kind for meaning in MESSAGES} | set(POD_KINDS.values()) <= KINDS
+    assert {meaning.kind for meaning in MESSAGES} == set(PRECEDENCE)
     undecided = {"killed", "communication", "network", "interrupted", "port in use", "rate limit"}
-    assert {pattern.kind for pattern in PATTERNS} - set(LOG_KINDS) <= undecided
+    assert {pattern.kind for pattern in PATTERNS} - set(POD_KINDS) <= undecided

@@ -16,7 +16,7 @@ from waiting import LONG, until
 
 from nemo_runspec.backends.lepton import status as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
-from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_words, replica_words
+from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_messages, replica_messages
 from nemo_runspec.backends.lepton.logs import newest
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.jobs.record import is_over
@@ -208,10 +208,10 @@ def test_answers_of_another_shape():
     issue = {"reason": "NoCapacity", "message": "none"}
     replicas = [{"status": {"readiness_issue": each}} for each in (issue, [issue, {"reason": "x"}], "y", None, [], 3)]
     replicas += [{}, {"status": None}, {"status": {"node": "n", "readiness_issue": {"reason": None}}}]
-    said = [word.text for word in replica_words(replicas, now=True)]
+    said = [word.text for word in replica_messages(replicas, now=True)]
     assert said == ["NoCapacity: none", "NoCapacity: none", "x", "y", "3"]
     dated = [{"reason": "b", "last_observed_time": 2}, {"reason": "a", "last_observed_time": "2026"}]
-    assert [word.text for word in event_words([*dated, {}, {"note": "c"}])] == ["a", "c", "b"]
+    assert [word.text for word in event_messages([*dated, {}, {"note": "c"}])] == ["a", "c", "b"]
     odd = {"err_class": None, "job_failure_by_node_event": [None, "x", {"message": "m", "node": {"name": "n"}}]}
     assert analysis_of(odd).words[0].text == "m"
     assert analysis_of({"job_failure_by_node_event": 3}).words == ()

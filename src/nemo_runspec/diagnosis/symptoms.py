@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.diagnosis.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
 from nemo_runspec.diagnosis.tracebacks import Frame, Traceback, frames_of, read_tracebacks
 from nemo_runspec.transport.chatter import is_chatter, without_chatter
@@ -43,7 +42,7 @@ class Symptom:
     """What a log says about a failure.
 
     Args:
-        kind, what, evidence, remedy: as those of `provider.Diagnosis`.
+        kind, what, evidence, remedy: as those of `Diagnosis`.
         where: `file:line` of the user's own code, '' where none is known.
         rank: whose line it is, None where the log does not say.
         level: how much it says; an echo or a hint is not the cause itself.
@@ -112,20 +111,6 @@ def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list
     lines = by_rank.get(rank) if rank is not None else None
     lines = lines or sorted(line for lines in by_rank.values() for line in lines)
     return [_shown(text) for text in without_chatter([text for _, text in lines])][-count:]
-
-
-def stalled(reason: str, log_tail: bytes) -> Diagnosis | None:
-    """The verdict on a job that was ended because it hung; None for another one.
-
-    Args:
-        reason: why its node failed, as its end marker says (script/stall.sh).
-    """
-    if not reason.startswith("no progress for"):
-        return None
-    place = stack_of(log_tail)
-    what = f"it made {reason}" + (f"; it was at {place}" if place else "")
-    remedy = "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout"
-    return Diagnosis("stall", what, reason, remedy)
 
 
 def stack_of(log_tail: bytes) -> str:

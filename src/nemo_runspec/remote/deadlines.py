@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.model import Deadline, Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
@@ -86,8 +86,14 @@ def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     elif limit and _is_failing(seen):
         facts["failing_since"] = failing = _moment(record.facts.get("failing_since"), now)
         if now - failing > min(limit, FAILED_PULL):
-            facts["overdue"] = f"with a failed pull for longer than {span(min(limit, FAILED_PULL))} (pull_timeout)"
+            facts["failed_for"] = span(min(limit, FAILED_PULL))
+            facts["overdue"] = f"with a failed pull for longer than {facts['failed_for']} (pull_timeout)"
     return replace(seen, facts=facts)
+
+
+def passed(seen: JobStatus) -> Deadline | None:
+    """The limit on waiting that has passed, as `timed` has noted it; None for none."""
+    return Deadline(_phase_of(seen), str(seen.facts.get("failed_for") or "")) if seen.facts.get("overdue") else None
 
 
 def enforce(

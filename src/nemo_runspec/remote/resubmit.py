@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
+from nemo_runspec.diagnosis.kinds import Fault, kind_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
@@ -29,10 +30,6 @@ from nemo_runspec.remote.unconfirmed import id_in, look
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
-
-KINDS = ("eviction", "node")
-"""Kinds of a diagnosis after which a job is submitted again. What a job did itself it would do again."""
-
 
 AGAIN = "again"
 """Of a handle: the attempt that is being sent. Whoever is cut off then leaves the rest to the next one that asks, who
@@ -50,7 +47,7 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: J
     if not isinstance(provider, Resubmits) or not _is_left(record, seen):
         return None
     diagnosis = timed_out(record) or provider.diagnose(record.handle, seen)
-    if diagnosis is None or diagnosis.kind not in KINDS:
+    if diagnosis is None or not diagnosis.retry:
         return None
     try:
         with _alone(store, record):
@@ -114,7 +111,12 @@ def _submit(
     while its log was fetched."""
     _keep_log(provider, record, store.folder(record.name))
     avoid = list(_nodes_to_avoid(provider, record, seen, diagnosis))
-    note = {"avoid": avoid, "tried": _told(record, seen, diagnosis), "after": _words(diagnosis), "sent": time.time()}
+    note = {
+        "avoid": avoid,
+        "tried": _told(record, seen, diagnosis),
+        "after": kind_of(diagnosis.kind).event or diagnosis.kind,
+        "sent": time.time(),
+    }
     now = store.note(record, handle={AGAIN: note})
     if now.ended:
         return now, None
@@ -188,7 +190,7 @@ def _keep_log(provider: Resubmits, record: JobRecord, folder: Path) -> None:
 def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> Sequence[str]:
     """Nodes that were at fault in any attempt, where the profile wants to do without them."""
     before = [str(node) for node in record.handle.get("avoid") or ()]
-    if not record.handle.get("avoid_failed_nodes") or diagnosis.kind != "node":
+    if not record.handle.get("avoid_failed_nodes") or diagnosis.fault is not Fault.NODE:
         return before
     replicas: Sequence[Replica] = ()
     if isinstance(provider, ListsReplicas):
@@ -217,7 +219,3 @@ def _tried(record: JobRecord) -> Sequence[Any]:
 
 def _attempt(record: JobRecord) -> int:
     return int(record.handle.get("attempt") or 0)
-
-
-def _words(diagnosis: Diagnosis) -> str:
-    return "eviction" if diagnosis.kind == "eviction" else f"a bad {diagnosis.kind}"

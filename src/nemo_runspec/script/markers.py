@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -14,7 +14,20 @@ from nemo_runspec.regular import read_regular
 
 _STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
-"""How the reason begins of a node that ended because of another one (nemotron_heed_failures in functions.sh)."""
+"""How the reason begins of a node that ended because of another one, in markers without `blames`."""
+
+REASONS: Mapping[str, str] = {
+    "stall": r"no progress for ",
+    "health": r"health check: bad node ",
+    "restarts": r".*max_restarts = \d+ is reached",
+    "setup_lines": r"setup_lines ",
+    "pre_launch": r"a command of pre_launch_commands",
+    "image": r"(?:inputs: |outputs: )?the image has no ",
+    "outputs": r"outputs: ",
+    "inputs": r"inputs: ",
+    "files": r".*(?:arrive whole|downloaded|package|unpack|digest|all nodes see it|\b(?:mkdir|mv|tar) failed)",
+}
+"""The codes with which our scripts say why they failed; and how the reason begins in markers that have no code."""
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 _MOST = 10**15
@@ -34,7 +47,9 @@ class NodeMarker:
         oom: True where the kernel killed a process of this control group for want of memory meanwhile.
         received: the signal the script itself was sent, such as `TERM`; empty for none.
         attempt: how often the platform had started the job before, from `0`; empty in markers of older scripts.
-        reason: in words, where the script knows more than an exit code.
+        reason: in words, where the script knows more than an exit code. `reason_code`: the same as a code (`REASONS`),
+            '' for none. `blames`: the node whose failure ended this one, None where it ended by itself, or says so in
+            words alone.
         started, ended: seconds since 1970.
         lines, size: how many lines and bytes its ranks have given to the log, which may have had no room for them.
     """
@@ -53,6 +68,13 @@ class NodeMarker:
     ended: float = 0.0
     lines: int = 0
     size: int = 0
+    reason_code: str = ""
+    blames: int | None = None
+
+    def __post_init__(self) -> None:
+        """Markers of earlier releases say it in words alone."""
+        if not self.reason_code:
+            object.__setattr__(self, "reason_code", reason_code_in(self.reason))
 
 
 def parse_marker(text: str) -> NodeMarker | None:
@@ -74,6 +96,8 @@ def parse_marker(text: str) -> NodeMarker | None:
             ended=finite(values["ended"]),
             lines=whole_number(values.get("lines") or "0", _MOST),
             size=whole_number(values.get("size") or "0", _MOST),
+            reason_code=values.get("reason_code", ""),
+            blames=_number(values.get("blames", "")),
         )
     except (KeyError, ValueError):
         return None
@@ -109,6 +133,10 @@ class NodeEnd(Protocol):
         """In words, where more is known than an exit code."""
 
     @property
+    def blames(self) -> int | None:
+        """The node whose failure ended this one."""
+
+    @property
     def ended(self) -> float:
         """Seconds since 1970."""
 
@@ -127,9 +155,21 @@ def decisive(ends: Iterable[E]) -> E | None:
     return min((end for end in found if int(end.attempt or 0) == last), key=_rank, default=None)
 
 
+def first_failure(ends: Iterable[E]) -> E | None:
+    """The node's end that a failed job failed by; None where none has failed."""
+    first = decisive(ends)
+    return first if first is not None and first.exit_code else None
+
+
+def reason_code_in(reason: str) -> str:
+    """The code of a reason that has none beside it, '' for none."""
+    return next((code for code, words in REASONS.items() if re.match(words, reason)), "")
+
+
 def _rank(end: NodeEnd) -> tuple[bool, bool, bool, float, int, int]:
-    elsewhere = _ELSEWHERE.match(end.reason)
-    follows = elsewhere is not None and int(elsewhere[1]) != end.node
+    in_words = _ELSEWHERE.match(end.reason)
+    blamed = int(in_words[1]) if end.blames is None and in_words else end.blames
+    follows = blamed not in (None, end.node)
     was_stopped = bool(end.received) and end.exit_code in _STOPPED
     return (end.exit_code == 0, was_stopped, follows, end.ended, end.node, end.exit_code)
 

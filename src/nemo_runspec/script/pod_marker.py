@@ -27,7 +27,8 @@ class End:
 
     Args:
         attempt: how often the job had been submitted before.
-        exit_code: the job's, as the node saw it. `signal`, `rank`, `oom`, `phase`, `reason`: as in a `NodeMarker`.
+        exit_code: the job's, as the node saw it. `signal`, `rank`, `oom`, `phase`, `reason`, `reason_code`,
+            `blames`: as in a `NodeMarker`.
         received: the signal that the pod itself was sent, such as `TERM`; '' for none.
         lines: how many lines the pod wrote before this one, None where it could not count them.
         node_name: the machine's name, or the pod's where the platform does not tell it.
@@ -46,6 +47,8 @@ class End:
     received: str = ""
     reason: str = ""
     ended: float = 0.0
+    reason_code: str = ""
+    blames: int | None = None
 
 
 def read_ends(text: bytes) -> Mapping[int, End]:
@@ -68,6 +71,8 @@ def to_marker(end: End) -> NodeMarker:
         attempt=str(end.attempt),
         reason=end.reason,
         ended=end.ended,
+        reason_code=end.reason_code,
+        blames=end.blames,
     )
 
 
@@ -116,6 +121,8 @@ def _end(rest: bytes) -> End | None:
             received=values.get("received", ""),
             reason=reason.strip(),
             ended=finite(values.get("ended") or "0"),
+            reason_code=values.get("reason_code", ""),
+            blames=_number(values.get("blames")),
         )
     except (KeyError, ValueError):
         return None

@@ -11,15 +11,20 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.exit_status import NO_CODE
 from nemo_runspec.backends.dgxcloud.facts import containers, exit_code_of, gather, is_ailing, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
-from nemo_runspec.diagnosis.engine import Case, Word
-from nemo_runspec.diagnosis.engine import diagnose as verdict_on
-from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.diagnosis.platform_messages import STARTED, Advice
+from nemo_runspec.diagnosis import engine
+from nemo_runspec.diagnosis.causes import POD_KINDS, STARTED
+from nemo_runspec.diagnosis.model import Case, Diagnosis, Message, Platform
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.deadlines import passed
 from nemo_runspec.remote.provider import Handle, JobStatus
-from nemo_runspec.script.pod_marker import read_ends
+from nemo_runspec.script.pod_marker import read_ends, to_marker
 
-ADVICE = Advice(
+_NODE = (
+    "nemotron jobs retry starts it again; retries and avoid_failed_nodes in the profile do so by "
+    "themselves; where it comes back, tell those who run the cluster"
+)
+
+PLATFORM = Platform(
     "run:ai",
     {
         "image": "see container_image in the profile: its name and tag",
@@ -29,11 +34,12 @@ ADVICE = Advice(
         'dgxcloud projects; on_timeout = "stop" ends a job that waits for longer than queue_timeout',
         "eviction": "nemotron jobs retry starts it again, retries in the profile does so by itself; within its quota "
         "a project's workloads are not taken",
-        "node": "nemotron jobs retry starts it again; retries and avoid_failed_nodes in the profile do so by "
-        "themselves; where it comes back, tell those who run the cluster",
+        "node": _NODE,
         "storage": "see pvcs in the profile: nemotron dgxcloud pvcs",
         "credentials": "see secret_vars in the profile: the credential must be in run:ai, and for this project",
     },
+    POD_KINDS,
+    {"bad GPU": _NODE},
 )
 
 _MEANINGLESS = frozenset({"", "completed", "error", "containercreating", "podinitializing", "running"})
@@ -49,7 +55,7 @@ def diagnose(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) ->
     Args:
         log_tail: the end of the logs of all its nodes, end markers included; empty where there is no way to them.
     """
-    found = verdict_on(case_of(api, handle, seen, log_tail))
+    found = engine.diagnose(case_of(api, handle, seen, log_tail))
     if found is None or found.kind or log_tail or NO_CODE not in seen.reason or not ways(handle):
         return found
     evidence = "" if STARTED.search(found.evidence) else found.evidence
@@ -61,14 +67,15 @@ def diagnose(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) ->
 def case_of(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> Case:
     """All that run:ai and its cluster say of a job, joined with what is known already."""
     over, found = is_over(seen.state), gather(api, handle, seen)
-    words = (*workload_words(found.workload, now=not over), *pod_words(found.pods, now=not over))
+    words = (*workload_messages(found.workload, now=not over), *pod_messages(found.pods, now=not over))
     return Case(
         state=seen.state,
-        advice=ADVICE,
-        reason=" ".join(filter(None, (seen.reason, str(seen.facts.get("overdue") or "")))),
-        replicas=tuple(dict.fromkeys(words)),
-        events=tuple(event_words(found.events)),
-        ends=tuple(read_ends(log_tail).values()),
+        platform=PLATFORM,
+        reason=seen.reason,
+        deadline=passed(seen),
+        messages=tuple(dict.fromkeys(words)),
+        events=tuple(event_messages(found.events)),
+        markers=tuple(map(to_marker, read_ends(log_tail).values())),
         tail=log_tail,
         exit_code=exit_code_of(found),
         unasked=found.unasked,
@@ -76,38 +83,38 @@ def case_of(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> 
     )
 
 
-def workload_words(workload: Mapping[str, Any], *, now: bool) -> Iterator[Word]:
+def workload_messages(workload: Mapping[str, Any], *, now: bool) -> Iterator[Message]:
     """What a workload says of itself: why it is not scheduled, `phaseMessage`, and `conditions` with a reason."""
     pending = workload.get("pendingSchedulingMessages")
     for message in pending if isinstance(pending, list) else ():
         if said := _said(table(message), "reason", "userMessage"):
-            yield Word(said, now=now)
+            yield Message(said, now=now)
     for key in ("phaseMessage", "k8sPhaseMessage"):
         if said := _said(workload, key):
-            yield Word(said, now=now)
+            yield Message(said, now=now)
     yield from _conditions(workload, now=now)
 
 
-def pod_words(pods: Iterable[Mapping[str, Any]], *, now: bool) -> Iterator[Word]:
+def pod_messages(pods: Iterable[Mapping[str, Any]], *, now: bool) -> Iterator[Message]:
     """What is wrong with pods, in the form of run:ai's API as in that of Kubernetes."""
     for pod in pods:
         status = table(pod.get("status")) or pod
         node = node_of(pod)
         for said in (_said(status, "reason", "message"), _said(pod, "k8sPhaseMessage"), _said(pod, "phaseMessage")):
             if said:
-                yield Word(said, node, now)
+                yield Message(said, node, now)
         yield from _conditions(status, now=now, node=node)
         for container in containers(pod):
-            yield from _container_words(container, node, now=now)
+            yield from _container_messages(container, node, now=now)
 
 
-def event_words(events: Sequence[Mapping[str, Any]]) -> Iterator[Word]:
+def event_messages(events: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
     """What was written down, the oldest first."""
     for event in sorted(events, key=lambda each: str(each.get("createdAt") or each.get("lastTimestamp") or "")):
         about = table(event.get("involvedObject"))
         said = _said(event, "reason", "message")
         if said:
-            yield Word(said, str(about.get("name") or "") if about.get("kind") == "Node" else "")
+            yield Message(said, str(about.get("name") or "") if about.get("kind") == "Node" else "")
 
 
 def node_of(pod: Mapping[str, Any]) -> str:
@@ -115,16 +122,16 @@ def node_of(pod: Mapping[str, Any]) -> str:
     return str(pod.get("nodeName") or table(pod.get("spec")).get("nodeName") or "")
 
 
-def _container_words(container: Mapping[str, Any], node: str, *, now: bool) -> Iterator[Word]:
+def _container_messages(container: Mapping[str, Any], node: str, *, now: bool) -> Iterator[Message]:
     for state in states_of(container):
         reason = str(state.get("reason") or "")
         said = _said(state, "reason", "message")
         if said and (reason.casefold() not in _MEANINGLESS or state.get("message")):
             code = state.get("exitCode")
-            yield Word(f"{said} (exit code {code})" if isinstance(code, int) and code else said, node, now)
+            yield Message(f"{said} (exit code {code})" if isinstance(code, int) and code else said, node, now)
 
 
-def _conditions(thing: Mapping[str, Any], *, now: bool, node: str = "") -> Iterator[Word]:
+def _conditions(thing: Mapping[str, Any], *, now: bool, node: str = "") -> Iterator[Message]:
     """Conditions with a reason or a message that hold; of those one wishes for (`Ready`), that do not hold."""
     found = thing.get("conditions")
     for condition in found if isinstance(found, list) else ():
@@ -132,7 +139,7 @@ def _conditions(thing: Mapping[str, Any], *, now: bool, node: str = "") -> Itera
             continue
         wished = _WISHED.search(str(condition.get("type"))) is not None
         if str(condition.get("status")) != str(wished):
-            yield Word(_said(condition, "type", "reason", "message"), node, now)
+            yield Message(_said(condition, "type", "reason", "message"), node, now)
 
 
 def _said(thing: Mapping[str, Any], *keys: str) -> str:

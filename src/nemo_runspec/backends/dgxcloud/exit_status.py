@@ -106,13 +106,13 @@ def _as_told(seen: JobStatus, end: End) -> JobStatus:
 
 
 def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: JobStatus, unread: str) -> JobStatus:
-    from nemo_runspec.backends.dgxcloud.diagnose import event_words, pod_words
-    from nemo_runspec.diagnosis.platform_messages import says_killed_for_memory
+    from nemo_runspec.backends.dgxcloud.diagnose import event_messages, pod_messages
+    from nemo_runspec.diagnosis.causes import says_killed_for_memory
 
     with api.web.within(SECONDS):
         found = gather(api, handle, seen)
     seen = _keeping(seen, **{KEY: found})
-    said = (*pod_words(found.pods, now=False), *event_words(found.events))
+    said = (*pod_messages(found.pods, now=False), *event_messages(found.events))
     words = [*(word.text for word in said), seen.reason]
     oom = next(filter(says_killed_for_memory, words), "")
     if oom:

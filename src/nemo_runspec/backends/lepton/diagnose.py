@@ -9,19 +9,24 @@ from typing import Any
 from nemo_runspec.backends.cloud.asking import Asking
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.replicas import read_event
+from nemo_runspec.diagnosis import engine
+from nemo_runspec.diagnosis.causes import POD_KINDS
 from nemo_runspec.diagnosis.display import lines_of
-from nemo_runspec.diagnosis.engine import Analysis, Case, Word
-from nemo_runspec.diagnosis.engine import diagnose as verdict_on
-from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.diagnosis.platform_messages import Advice
+from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, Platform
 from nemo_runspec.jobs.record import is_over
+from nemo_runspec.remote.deadlines import passed
 from nemo_runspec.remote.provider import Handle, JobStatus
-from nemo_runspec.script.pod_marker import read_ends
+from nemo_runspec.script.pod_marker import read_ends, to_marker
 
 _SNIPPETS = 64 << 10
 """Bytes of log snippets that are kept as they came."""
 
-ADVICE = Advice(
+_NODE = (
+    "nemotron jobs retry starts it again; retries and avoid_failed_nodes in the profile do so by "
+    "themselves; where it comes back, take another node_group, and see mounts"
+)
+
+PLATFORM = Platform(
     "Lepton",
     {
         "image": "see container_image in the profile: its name and tag",
@@ -31,11 +36,12 @@ ADVICE = Advice(
         "node-groups; on_timeout = \"stop\" ends a job that waits for longer than queue_timeout",
         "eviction": "nemotron jobs retry starts it again, retries in the profile does so by itself; a node_group of "
         "one's own is shared with nobody",
-        "node": "nemotron jobs retry starts it again; retries and avoid_failed_nodes in the profile do so by "
-        "themselves; where it comes back, take another node_group, and see mounts",
+        "node": _NODE,
         "storage": "see mounts in the profile: nemotron lepton volumes, nemotron lepton permissions VOLUME",
         "credentials": "see secret_vars and secrets in the profile: nemotron lepton secrets",
     },
+    POD_KINDS,
+    {"bad GPU": _NODE},
 )  # fmt: skip
 
 
@@ -45,7 +51,7 @@ def diagnose(api: LeptonApi, handle: Handle, seen: JobStatus, log_tail: bytes) -
     Args:
         log_tail: the end of the logs of all its nodes, end markers included.
     """
-    return verdict_on(case_of(api, handle, seen, log_tail))
+    return engine.diagnose(case_of(api, handle, seen, log_tail))
 
 
 def case_of(api: LeptonApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> Case:
@@ -57,19 +63,20 @@ def case_of(api: LeptonApi, handle: Handle, seen: JobStatus, log_tail: bytes) ->
     analysis = asking.of("failure analysis", api.failure_analysis, id) if id and over else {}
     return Case(
         state=seen.state,
-        advice=ADVICE,
-        reason=" ".join(filter(None, (seen.reason, str(seen.facts.get("overdue") or "")))),
-        replicas=tuple(replica_words(replicas or (), now=not over)),
-        events=tuple(event_words(events or ())),
+        platform=PLATFORM,
+        reason=seen.reason,
+        deadline=passed(seen),
+        messages=tuple(replica_messages(replicas or (), now=not over)),
+        events=tuple(event_messages(events or ())),
         analysis=analysis_of(analysis or {}),
-        ends=tuple(read_ends(log_tail).values()),
+        markers=tuple(map(to_marker, read_ends(log_tail).values())),
         tail=log_tail or "\n".join(lines_of((analysis or {}).get("log_streams"))).encode(),
         nodes=int(handle.get("nodes") or 0),
         unasked=tuple(asking.unanswered),
     )
 
 
-def replica_words(replicas: Iterable[Mapping[str, Any]], *, now: bool) -> Iterator[Word]:
+def replica_messages(replicas: Iterable[Mapping[str, Any]], *, now: bool) -> Iterator[Message]:
     """What is wrong with replicas: `status.readiness_issue`, one or several."""
     for replica in replicas:
         status = section(replica, "status")
@@ -78,24 +85,24 @@ def replica_words(replicas: Iterable[Mapping[str, Any]], *, now: bool) -> Iterat
         for issue in issues if isinstance(issues, list) else [issues]:
             said = _said(issue, "reason", "message")
             if said:
-                yield Word(said, str(node.get("name") or node.get("id") or ""), now)
+                yield Message(said, str(node.get("name") or node.get("id") or ""), now)
 
 
-def event_words(events: Sequence[Mapping[str, Any]]) -> Iterator[Word]:
+def event_messages(events: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
     """What was written down, the oldest first."""
     for event in sorted(events, key=lambda each: read_event(each).time or 0.0):
         about = event.get("regarding")
         node = str(about.get("name") or "") if isinstance(about, Mapping) and about.get("kind") == "Node" else ""
         said = _said(event, "reason", "message", "note")
         if said:
-            yield Word(said, node)
+            yield Message(said, node)
 
 
 def analysis_of(found: Mapping[str, Any]) -> Analysis:
     """Lepton's failure analysis: a class such as ERR_PROGRAM, what to do, and events of the nodes."""
     events = found.get("job_failure_by_node_event")
     words = tuple(
-        Word(_said(event, "node_event_name", "message"), _node_of(event))
+        Message(_said(event, "node_event_name", "message"), _node_of(event))
         for event in (events if isinstance(events, list) else ())
         if isinstance(event, Mapping)
     )

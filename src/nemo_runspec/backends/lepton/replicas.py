@@ -110,7 +110,7 @@ def is_failing(replicas: Sequence[Replica]) -> bool:
 
 def out_of_memory(replicas: Sequence[Replica]) -> bool:
     """Whether the platform says that the kernel has killed something of a pod for want of memory."""
-    from nemo_runspec.diagnosis.platform_messages import says_killed_for_memory
+    from nemo_runspec.diagnosis.causes import says_killed_for_memory
 
     return any(says_killed_for_memory(f"{each.state}: {each.message}") for each in replicas)
 

@@ -8,27 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from nemo_runspec.diagnosis.causes import MEMORY
+from nemo_runspec.diagnosis.model import Cause, Platform
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What it means.
-
-    Args:
-        kind: as in `Diagnosis`. `what`, `remedy`: `{after}` is how long it ran, ` after 4 h`; `{on}` a node,
-            ` on n3`; `{0}` what the line's first group holds.
-        lines: find the evidence in the logs of Slurm's daemons, the most telling first.
-    """
-
-    kind: str
-    what: str
-    remedy: str
-    lines: tuple[re.Pattern[str], ...] = ()
-
-
-def _verdict(kind: str, what: str, remedy: str, *lines: str) -> Verdict:
-    return Verdict(kind, what, remedy, tuple(map(re.compile, lines)))
+def _cause(kind: str, what: str, remedy: str, *lines: str) -> Cause:
+    return Cause(kind, what, remedy, tuple(map(re.compile, lines)))
 
 
 _MEMORY = (
@@ -38,37 +24,32 @@ _TIME = "raise time in the profile; or resume = true, with a recipe that writes 
 _AGAIN = "nemotron jobs retry starts it again; retries in the profile lets Slurm do so"
 _ELSEWHERE = "see what the profile asks for: partition, account, qos, constraint, gpus_per_node, nodes"
 
-STATES: Mapping[str, Verdict] = {
-    "OUT_OF_MEMORY": _verdict(
-        "out of memory",
-        "it used more memory{on} than it had asked for, and the kernel killed it",
-        _MEMORY,
-        r"oom[-_]kill|Out Of Memory|OOM Killed|exceeded memory limit",
-    ),
-    "TIMEOUT": _verdict("time limit", "it reached its time limit{after}", _TIME, r"DUE TO TIME LIMIT"),
-    "DEADLINE": _verdict(
+STATES: Mapping[str, Cause] = {
+    "OUT_OF_MEMORY": MEMORY,
+    "TIMEOUT": _cause("time limit", "it reached its time limit{after}", _TIME, r"DUE TO TIME LIMIT"),
+    "DEADLINE": _cause(
         "time limit",
         "it reached its deadline{after}",
         "give it a later deadline, or a shorter time",
         r"DUE TO DEADLINE",
     ),
-    "NODE_FAIL": _verdict(
+    "NODE_FAIL": _cause(
         "node failure",
         "a node failed under it{after}",
         _AGAIN,
         r"Node failure on (\S+)",
         r"DUE TO NODE FAILURE",
     ),
-    "BOOT_FAIL": _verdict("node failure", "a node could not be started for it", _AGAIN),
-    "LAUNCH_FAILED": _verdict("launch", "Slurm could not start it on its nodes", _AGAIN),
-    "RECONFIG_FAIL": _verdict("node failure", "a node could not be reconfigured for it", _AGAIN),
-    "PREEMPTED": _verdict(
+    "BOOT_FAIL": _cause("node failure", "a node could not be started for it", _AGAIN),
+    "LAUNCH_FAILED": _cause("launch", "Slurm could not start it on its nodes", _AGAIN),
+    "RECONFIG_FAIL": _cause("node failure", "a node could not be reconfigured for it", _AGAIN),
+    "PREEMPTED": _cause(
         "preemption",
         "a job of higher priority took its nodes{after}",
         "resume = true in the profile goes on after a preemption; or another partition or qos",
         r"DUE TO PREEMPTION",
     ),
-    "CANCELLED": _verdict(
+    "CANCELLED": _cause(
         "cancelled",
         "it was cancelled{after}",
         "nemotron jobs retry starts it again",
@@ -77,28 +58,28 @@ STATES: Mapping[str, Verdict] = {
 }
 """By Slurm's state."""
 
-REASONS: tuple[tuple[re.Pattern[str], Verdict], ...] = tuple(
+REASONS: tuple[tuple[re.Pattern[str], Cause], ...] = tuple(
     (re.compile(pattern), verdict)
     for pattern, verdict in (
         (
             r"launch failed requeued held|JobLaunchFailure|Prolog",
-            _verdict(
+            _cause(
                 "launch",
                 "Slurm could not start it on its nodes",
                 "look at the node with those who run the cluster; scontrol release lets a held job go on",
             ),
         ),
-        (r"InvalidAccount|Assoc\w*", _verdict("account", "its account does not allow it", _ELSEWHERE)),
-        (r"InvalidQOS|QOS\w*", _verdict("QoS", "its QoS does not allow it", _ELSEWHERE)),
-        (r"BadConstraints", _verdict("constraint", "no node can do what it asks for", _ELSEWHERE)),
-        (r"Partition\w+", _verdict("partition", "its partition does not allow it", _ELSEWHERE)),
+        (r"InvalidAccount|Assoc\w*", _cause("account", "its account does not allow it", _ELSEWHERE)),
+        (r"InvalidQOS|QOS\w*", _cause("QoS", "its QoS does not allow it", _ELSEWHERE)),
+        (r"BadConstraints", _cause("constraint", "no node can do what it asks for", _ELSEWHERE)),
+        (r"Partition\w+", _cause("partition", "its partition does not allow it", _ELSEWHERE)),
         (
             r"Reservation\w*",
-            _verdict("reservation", "its reservation is gone", "see additional_parameters: reservation"),
+            _cause("reservation", "its reservation is gone", "see additional_parameters: reservation"),
         ),
         (
             r"DependencyNeverSatisfied",
-            _verdict("dependency", "a job that it waited for ended otherwise", "see dependencies and dependency_type"),
+            _cause("dependency", "a job that it waited for ended otherwise", "see dependencies and dependency_type"),
         ),
         (r"NodeDown", STATES["NODE_FAIL"]),
         (r"TimeLimit", STATES["TIMEOUT"]),
@@ -112,44 +93,44 @@ CLOSING: tuple[str, ...] = ("OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "PREEMPTED"
 
 _IMAGE = "see container_image in the profile"
 
-IMAGE: tuple[Verdict, ...] = (
-    _verdict(
+IMAGE: tuple[Cause, ...] = (
+    _cause(
         "image",
         "this cluster does not know container images: it has no Pyxis",
         "leave container_image out of the profile, or ask those who run the cluster",
         r"unrecognized option '--container",
     ),
-    _verdict(
+    _cause(
         "image",
         "the registry does not let this user have the image",
         "put credentials into ~/.config/enroot/.credentials on the cluster (for nvcr.io: $oauthtoken and an API key)",
         r"(?:code|error): 40[13]\b|Unauthorized|Forbidden|[Aa]uthentication (?:failed|required)",
     ),
-    _verdict(
+    _cause(
         "image",
         "there is no such image in the registry",
         f"{_IMAGE}: its name and tag",
         r"(?:code|error): 404\b|Not Found|manifest unknown",
     ),
-    _verdict(
+    _cause(
         "mounts",
         "a mount of the container cannot be made",
         "see mounts in the profile: the source must be there on every compute node",
         r"(?:failed to mount|couldn't mount|mount source|container-mounts).*",
     ),
-    _verdict(
+    _cause(
         "image",
         "there is no such image file",
         f"{_IMAGE}: the path as compute nodes see it; nemotron kit slurm squash makes one",
         r"No such file or directory: \S+\.sqsh|\[ERROR\] No such file",
     ),
-    _verdict(
+    _cause(
         "storage",
         "there is no room for the container's image",
         "remove images from enroot's cache on the cluster, or squash the image: nemotron kit slurm squash",
         r"No space left|Disk quota exceeded",
     ),
-    _verdict(
+    _cause(
         "image",
         "its container could not be started",
         f"{_IMAGE}, and mounts",
@@ -158,43 +139,57 @@ IMAGE: tuple[Verdict, ...] = (
 )
 """By lines of Pyxis and of enroot, the most telling first."""
 
-LAUNCH: tuple[Verdict, ...] = (
-    _verdict(
+LAUNCH: tuple[Cause, ...] = (
+    _cause(
         "launch",
         "Slurm could not start its tasks: {0}",
         "a node was away, or its slurmd: nemotron jobs retry starts it again, and exclude in the profile keeps away "
         "from a node; health_check = true finds such a node and goes on without it",
         r"Task launch for \S+ failed (on node \S+: .+)",
     ),
-    _verdict("launch", "Slurm could not start its tasks: {0}", _ELSEWHERE, r"Unable to create step for job \d+: (.+)"),
-    _verdict("launch", "Slurm could not start its tasks: {0}", _AGAIN, r"task \S+ launch failed: (.+)"),
-    _verdict(
+    _cause("launch", "Slurm could not start its tasks: {0}", _ELSEWHERE, r"Unable to create step for job \d+: (.+)"),
+    _cause("launch", "Slurm could not start its tasks: {0}", _AGAIN, r"task \S+ launch failed: (.+)"),
+    _cause(
         "storage",
         "its log cannot be written on a compute node",
         "remote_job_dir must lie on a file system that all nodes share and may write to",
         r"(?:Could not|Unable to) open (?:std\w+|output|error) file",
     ),
-    _verdict(
+    _cause(
         "launch", "a program it needs is not on the compute node: {0}", _ELSEWHERE, r"execve\(\): (.+): No such file"
     ),
-    _verdict(
+    _cause(
         "launch",
         "srun does not take an option: {0}",
         "see srun_args in the profile",
         r"srun: (?:unrecognized|invalid) option (.+)",
     ),
-    _verdict(
+    _cause(
         "launch", "its tasks were not started: {0}", _ELSEWHERE, r"srun: (?:error|fatal): (Unable to .+|Invalid .+)"
     ),
 )
 """By lines of srun and slurmstepd, of a job whose script did not run on all its nodes."""
 
-REMEDIES: Mapping[str, str] = {
-    "out of memory": _MEMORY,
-    "bad GPU": 'nemotron jobs retry, with exclude = "{node}" in the profile; and tell those who run the cluster',
-    "GPU driver": "another image; or nodes of another kind: constraint or partition in the profile",
-    "no GPU": "gpus_per_node (or gres) in the profile; and nproc_per_node, which must not be above it",
-    "communication": "another rank or node ended or hangs: look for the first that failed; health_check = true in the "
-    'profile finds bad nodes, env_vars = { NCCL_DEBUG = "INFO" } says more',
-}
-"""What to do on Slurm about what a log says, by its kind, where the profile has a key for it."""
+_DAEMONS = re.compile(r"^slurmstepd\S*: |^srun: |pyxis: |\benroot\b|\[ERROR\]")
+"""Lines that a user's program does not write. Slurm 22.05 writes `slurmstepd-n1: ` where a host has several nodes."""
+
+PLATFORM = Platform(
+    "Slurm",
+    {
+        "killed for memory": _MEMORY,
+        "health check": 'exclude = "{node}" in the profile keeps away from it; tell those who run the cluster',
+        "restarts": "raise max_restarts or time in the profile; nemotron jobs retry starts it again",
+        "setup_lines": "see setup_lines in the profile",
+        **dict.fromkeys(("user code", "unknown", "start"), "see the whole log, and --platform for Slurm's own"),
+    },
+    {"exit code": ""},
+    {
+        "out of memory": _MEMORY,
+        "bad GPU": 'nemotron jobs retry, with exclude = "{node}" in the profile; and tell those who run the cluster',
+        "GPU driver": "another image; or nodes of another kind: constraint or partition in the profile",
+        "no GPU": "gpus_per_node (or gres) in the profile; and nproc_per_node, which must not be above it",
+        "communication": "another rank or node ended or hangs: look for the first that failed; health_check = true in "
+        'the profile finds bad nodes, env_vars = { NCCL_DEBUG = "INFO" } says more',
+    },
+    daemon_lines=_DAEMONS,
+)

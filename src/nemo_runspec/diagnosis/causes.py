@@ -1,4 +1,4 @@
-"""What the words of platforms of pods mean for a job, as tables: of Kubernetes, of registries, of Lepton, of run:ai.
+"""Ways in which jobs fail, as tables: what lines of Kubernetes, of registries and of clouds mean, and what to do.
 
 Reasons and messages are Kubernetes' (kubelet, scheduler, taint manager: their sources' event reasons), containerd's and
 registries' as reports of users show them, Lepton's as its own client and its users name them. Patterns, never whole
@@ -8,142 +8,123 @@ texts: none of these words is promised by anybody.
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from nemo_runspec.diagnosis.model import Cause, Platform
 from nemo_runspec.diagnosis.patterns import GPU_MEMORY
 from nemo_runspec.diagnosis.pulls import UNREACHED
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What a line of a platform's means.
-
-    Args:
-        kind: as in `Diagnosis`. `regex`: found in the line.
-        what: `{on}` is ` on NODE` and `{at}` ` (NODE)` where one is known. `advice`: which of the platform's remedies.
-        start: it is about starting: of a job whose command has run it is history.
-        vague: it says that something failed, and not of what: any other line of its kind says more, older ones too.
-    """
-
-    kind: str
-    regex: re.Pattern[str]
-    what: str
-    advice: str
-    start: bool = False
-    vague: bool = False
-
-
-def _meaning(
-    kind: str, regex: str, what: str, advice: str = "", *, start: bool = False, vague: bool = False
-) -> Meaning:
-    return Meaning(kind, re.compile(regex, re.IGNORECASE), what, advice or kind, start, vague)
+def _cause(kind: str, regex: str, what: str, remedy: str = "", *, starting: bool = False, vague: bool = False) -> Cause:
+    return Cause(kind, what, remedy, (re.compile(regex, re.IGNORECASE),), starting, vague)
 
 
 _PULL = r"pull|image|registry|manifest|nvcr|docker"
 
-MEANINGS: tuple[Meaning, ...] = (
-    _meaning(
+MESSAGES: tuple[Cause, ...] = (
+    _cause(
         "out of memory",
         rf"{GPU_MEMORY}|cuda[^:]{{0,20}}out of memory|gpu memory.*(?:exceed|exhaust)|out of gpu memory",
         "it ran out of GPU memory{on}",
         "gpu memory",
     ),
-    _meaning(
+    _cause(
         "storage",
         r"ephemeral[- ](?:local )?storage|no space left|disk quota|disk ?pressure|"
         r"read-only file system|input/output error",
         "its disk is full, or has failed{on}",
         "disk",
     ),
-    _meaning(
+    _cause(
         "out of memory",
-        r"\boom|out[ _-]?of[ _-]?memory",
-        "it used more memory than its pods may have{on}, and the kernel killed it",
+        r"\boom|out[ _-]?of[ _-]?memory|exceeded memory limit",
+        "it used more memory{on} than it may have, and the kernel killed it",
+        "killed for memory",
     ),
-    _meaning(
+    _cause(
         "storage",
         r"persistentvolumeclaim.{0,60}(?:not found|not bound|being deleted)|unbound.{0,20}persistentvolumeclaim|"
         r"(?:volume|claim|pvc) \S+ (?:was |is )?(?:not found|does not exist|not exist)|"
         r"(?:mount|volume|path).{0,60}(?:permission denied|not permitted|access denied|forbidden)",
         "its storage cannot be mounted{on}",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "credentials",
         r"secret.{0,80}(?:not found|does not exist|missing)|couldn't find key .{0,60} in secret|"
         r"(?:not found|missing).{0,20}\bsecret",
         "a secret that it names is not there",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "capacity",
         r"failedscheduling|unschedulable|\b0/\d+ nodes? (?:are|is) available|\binsufficient\b|no ?capacity|"
         r"out of capacity|quota|not enough|no (?:free|idle|available) (?:node|gpu|resource)|"
         r"resources? (?:are |is )?unavailable|nonpreemptibleoverquota|overlimit",
         "there is no room for it",
-        start=True,
+        starting=True,
     ),
     # Before the next two: a registry that was not reached has refused nothing, and `no such host` is no missing image.
     # `image` and `docker` are too little to go by here: a container runtime's own socket refuses connections too.
-    _meaning(
+    _cause(
         "node",
         rf"(?=.*(?:pull|registry|manifest|nvcr|/v2/))(?=.*(?:{UNREACHED})).*",
         "its node{at} does not reach the registry that its image names",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "image",
         rf"(?=.*(?:{_PULL}))(?=.*(?:unauthori[sz]ed|forbidden|\b40[13]\b|authenticat|authori[sz]ation|"
         r"access (?:is )?denied|no basic auth|access to the resource)).*",
         "the registry does not let the platform have the image",
         "image login",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "image",
         rf"(?=.*(?:{_PULL}))(?=.*(?:manifest.{{0,20}}unknown|\bnot found|\b404\b|no such|does not exist|"
         r"invalidimagename|invalid reference|name.{0,20}invalid|couldn't parse image)).*",
         "there is no such image in the registry",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "image",
         rf"(?=.*(?:{_PULL}))(?=.*(?:toomanyrequests|rate limit|\b429\b)).*",
         "the registry answers no more: too many pulls",
         "image login",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "image",
         r"errimage|imagepull|image ?pull\w* ?(?:fail|err|back)|fail\w* to pull|pull\w* (?:the )?image.{0,40}fail|"
         r"back-?off pulling|exec format error|no match for platform|"
         r"(?:executable file|no such file).{0,60}(?:not found|unknown)|unable to start container process",
         "its image cannot be pulled, or cannot be started",
         "image login",
-        start=True,
+        starting=True,
         vague=True,
     ),
-    _meaning(
+    _cause(
         "eviction",
         r"\bevict(?:ed|ion|ing)\b|\bpreempt(?:ed|ing)\b|due to preemption|\breclaim(?:ed|ing)\b|\bdisruptiontarget\b|"
         r"spot.{0,20}interrupt",
         "the platform took its nodes away",
     ),
-    _meaning(
+    _cause(
         "node",
         r"mount point|failed ?mount|mountvolume|failed to mount|failedattachvolume|(?<!container)configerror",
         "a node is not fit for it{at}: its storage or its devices cannot be set up there",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "node",
         r"sandbox|networknotready|network plugin|unexpectedadmissionerror|allocate failed|"
         r"device plugin|nvidia-container|failedprestop",
         "a node is not fit for it{at}: its pod cannot be set up there",
-        start=True,
+        starting=True,
     ),
-    _meaning(
+    _cause(
         "node",
         r"node ?(?:is |was )?(?:not ?ready|unhealthy|lost|unreachable|gone|deleted|shut ?down|terminat\w+|fail\w*)|"
         r"unhealthy node|bad node|nodelost|taintmanager|\bxid\b|fallen off the bus|\becc\b|nvlink.{0,20}(?:err|fail)|"
@@ -156,90 +137,106 @@ MEANINGS: tuple[Meaning, ...] = (
 nodes, so `capacity` is looked for before `eviction`."""
 
 
-def meaning_of(text: str) -> Meaning | None:
-    """What a line of a platform's means, None where no table knows it."""
-    return next((meaning for meaning in MEANINGS if meaning.regex.search(text)), None)
+MEMORY, GPU = (next(each for each in MESSAGES if each.remedy == key) for key in ("killed for memory", "gpu memory"))
+
+
+def cause_of(text: str) -> Cause | None:
+    """What a message of a platform means, None where no table knows it."""
+    return next((cause for cause in MESSAGES if cause.line_in((text,))), None)
 
 
 def says_killed_for_memory(text: str) -> bool:
     """Whether a line says that the kernel killed something for want of memory; a full GPU kills nobody."""
-    meaning = meaning_of(text)
-    return meaning is not None and meaning.advice == "out of memory"
+    return cause_of(text) is MEMORY
 
 
-TELLING: tuple[str, ...] = ("out of memory", "eviction", "node", "storage", "credentials", "image", "capacity")
+PRECEDENCE: tuple[str, ...] = ("out of memory", "eviction", "node", "storage", "credentials", "image", "capacity")
 """Which of several lines is believed, by its kind: a pod that was evicted is also killed, one that is killed also
 waits to be started again."""
 
 STARTED = re.compile(r"^Started\b|\bstarted container\b", re.IGNORECASE)
 """An event after which what kept a job from starting is history."""
 
-CLASSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), kind, what)
-    for pattern, kind, what in (
-        (r"oom|memory", "out of memory", "it ran out of memory"),
-        (r"evict|preempt", "eviction", "the platform took its nodes away"),
-        (r"image", "image", "its image cannot be pulled, or cannot be started"),
-        (r"storage|mount|disk", "storage", "its storage failed"),
-        (r"program|user|application|code", "user code", "the program failed by itself"),
-        (r"infra|system|node|hardware|gpu|network", "node", "the platform's own machines failed under it"),
-    )
+CLASSES: tuple[Cause, ...] = (
+    _cause("out of memory", r"oom|memory", "it ran out of memory"),
+    _cause("eviction", r"evict|preempt", "the platform took its nodes away"),
+    _cause("image", r"image", "its image cannot be pulled, or cannot be started"),
+    _cause("storage", r"storage|mount|disk", "its storage failed"),
+    _cause("user code", r"program|user|application|code", "the program failed by itself"),
+    _cause("node", r"infra|system|node|hardware|gpu|network", "the platform's own machines failed under it"),
 )
-"""The platform's own class of a failure, such as Lepton's ERR_PROGRAM: (pattern, kind, what it means)."""
+"""The platform's own class of a failure, such as Lepton's ERR_PROGRAM."""
 
-START: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), kind)
-    for pattern, kind in (
-        (r"pre_launch_commands", "user code"),
-        (r"no space left|quota|read-only|permission denied|not writable|input/output error", "storage"),
-        (r"the image has no|command not found|is not installed", "image"),
-        (
-            r"\b40[13]\b|expired|accessdenied|access denied|forbidden|unauthori|credential|authenticat|\btoken\b|"
-            r"could not read username|signature|access ?key",
-            "credentials",
-        ),
-        (
-            r"inputs?:|arrive whole|downloaded|package|unpack|digest|all nodes see it|\bmkdir\b|\bmv\b|\btar\b",
-            "storage",
-        ),
-    )
+REASONS: Mapping[str, Cause] = {
+    "pre_launch": Cause("user code", "it did not start{on}: {0}", "user code start"),
+    "image": Cause("image", "it did not start{on}: {0}", "image start"),
+    "files": Cause("storage", "it did not start{on}: {0}", "storage start"),
+    "inputs": Cause("storage", "it did not start{on}: {0}", "inputs"),
+    "": Cause("", "it did not start{on}: {0}", "start"),
+    "outputs": Cause("storage", "the command succeeded, but its outputs could not be uploaded", "outputs"),
+    "restarts": Cause("time limit", "it is not done: {0}", "restarts"),
+    "setup_lines": Cause("setup", "{0}", "setup_lines"),
+}
+"""By the code with which the job's own scripts say why they have failed (`script.markers.REASONS`)."""
+
+SYSTEM: tuple[Cause, ...] = (
+    _cause(
+        "storage",
+        r"no space left|quota|read-only|permission denied|not writable|input/output error",
+        "{0}",
+        "storage start",
+    ),
+    _cause("image", r"command not found|is not installed", "{0}", "image start"),
+    _cause(
+        "credentials",
+        r"\b40[13]\b|expired|accessdenied|access denied|forbidden|unauthori|credential|authenticat|\btoken\b|"
+        r"could not read username|signature|access ?key",
+        "{0}",
+        "credentials start",
+    ),
 )
-"""What a job's own start says went wrong before its script ran (boot.sh, pod.sh): (pattern, kind)."""
+"""What programs and servers say, quoted in such a reason, and what it says of it."""
 
-OUTPUTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(row for row in START if row[1] == "credentials")
-"""The same for outputs that could not be uploaded; `storage` where none is found."""
-
-LOG_KINDS: Mapping[str, str] = {
+POD_KINDS: Mapping[str, str] = {
     "out of GPU memory": "out of memory",
-    "out of memory": "out of memory",
     "shared memory": "out of memory",
-    "storage": "storage",
-    "credentials": "credentials",
     "bad GPU": "node",
     "GPU driver": "image",
+    **{kind: kind for kind in ("out of memory", "storage", "credentials")},
     **dict.fromkeys(
         (
             "user code", "import error", "no GPU", "torchrun", "command not found", "missing file", "permission",
-            "crash", "arguments",
+            "crash", "arguments", "setup", "exit code",
         ),
         "user code",
     ),
+    **dict.fromkeys(("killed", "communication", "network", "interrupted", "port in use", "lost"), ""),
 }  # fmt: skip
-"""Kinds of `diagnosis.patterns`, and which of a cloud's they are; of others a log does not say whose fault it was."""
+"""`Platform.kinds` of clouds, which know fewer; '' where a log does not say whose fault it was."""
 
-DEADLINES: Mapping[str, tuple[str, str, str]] = {
-    "queue": ("capacity", "it waited for nodes for longer than queue_timeout", "capacity"),
-    "pull": ("image", "its image was pulled for longer than pull_timeout", "pull"),
-    "start": ("", "it took longer than start_timeout to start", "start"),
+DEADLINES: Mapping[str, Cause] = {
+    "queue": Cause("capacity", "it waited for nodes for longer than queue_timeout"),
+    "pull": Cause("image", "its image was pulled for longer than pull_timeout", "pull"),
+    "start": Cause("", "it took longer than start_timeout to start", "start"),
 }
-"""A phase whose deadline has passed: (kind, what, advice)."""
+"""By the phase whose deadline has passed."""
 
-_SHARED: Mapping[str, str] = {
+KILLERS: Mapping[int, str] = {
+    signal.SIGKILL: "something other than this job killed it: the node's out-of-memory killer, an administrator, or "
+    "the platform",
+    signal.SIGTERM: "it was told to stop from outside",
+}
+"""By the signal that ended a command from nobody knows where."""
+
+REMEDIES: Mapping[str, str] = {
     "gpu memory": "a smaller micro batch or sequence length, activation checkpointing, or more GPUs to shard over",
-    "out of memory": "hold less in memory (smaller batches, fewer workers), or a larger node",
+    "killed for memory": "hold less in memory (smaller batches, fewer workers), or a larger node",
     "disk": "write to a mounted volume instead of the pod's own disk (HF_HOME and TMPDIR count too), or remove what is "
     "no longer needed",
     "user code": "the whole log says more: nemotron jobs logs",
+    "unknown": "see nemotron jobs logs, events and replicas",
+    "setup": "see startup_commands and workdir in the profile",
+    "stall": "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",
     "contradiction": "see that what it made is whole, then take it as done; else nemotron jobs retry. What the "
     "platform saw: nemotron jobs events, nemotron jobs replicas",
     "pull": "a smaller image, or a longer pull_timeout; an image that cannot be pulled at all can look like this too",
@@ -254,14 +251,12 @@ _SHARED: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """What to do on one platform. `name`: its own. `words`: by kind, or by an entry's `advice`."""
+def remedy_of(platform: Platform, *keys: str) -> str:
+    """The remedy of the first key that is known; '' for none."""
+    tables = (platform.remedies, REMEDIES)
+    return next((table[key] for key in keys for table in tables if key in table), "")
 
-    name: str
-    words: Mapping[str, str]
 
-    def of(self, *keys: str) -> str:
-        """The remedy of the first key that is known; '' for none."""
-        tables = (self.words, _SHARED)
-        return next((table[key] for key in keys for table in tables if key in table), "")
+def remedy_for(platform: Platform, cause: Cause) -> str:
+    """What to do about a cause: its own words where no table has more."""
+    return remedy_of(platform, cause.remedy or cause.kind) or cause.remedy

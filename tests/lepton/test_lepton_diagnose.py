@@ -213,8 +213,8 @@ def test_answers_of_another_shape():
     dated = [{"reason": "b", "last_observed_time": 2}, {"reason": "a", "last_observed_time": "2026"}]
     assert [word.text for word in event_messages([*dated, {}, {"note": "c"}])] == ["a", "c", "b"]
     odd = {"err_class": None, "job_failure_by_node_event": [None, "x", {"message": "m", "node": {"name": "n"}}]}
-    assert analysis_of(odd).words[0].text == "m"
-    assert analysis_of({"job_failure_by_node_event": 3}).words == ()
+    assert analysis_of(odd).messages[0].text == "m"
+    assert analysis_of({"job_failure_by_node_event": 3}).messages == ()
 
 
 def test_how_much_is_asked(api: LeptonApi, lepton_lab: LeptonLab):

@@ -7,8 +7,9 @@ import io
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.sweeps.console import SweepConsole
 from nemo_runspec.sweeps.model import Sweep
-from nemo_runspec.sweeps.table import Table
+from nemo_runspec.sweeps.table import Table, make_table
 
 CSV, PNG = "results.csv", "results.png"
 _COLUMNS = ("index", "job", "state", "exit_code", "seconds", "best")
@@ -25,6 +26,17 @@ def write_results(sweep: Sweep, table: Table, folder: Path) -> None:
     paths.private_dir(folder)
     paths.write_private(folder / CSV, as_csv(table))
     draw(table, folder / PNG, title=f"{sweep.recipe}   {sweep.group}")
+
+
+def conclude(sweep: Sweep, folder: Path, console: SweepConsole) -> None:
+    """Compares the members of a sweep that has ended: shows that, leaves a CSV and a picture."""
+    compared = make_table(sweep)
+    console.show_results(sweep, compared)
+    try:
+        write_results(sweep, compared, folder)
+    except OSError as error:
+        console.say(f"the results cannot be written: {error.strerror}: {error.filename}")
+    console.show_files(sweep, compared, folder)
 
 
 def discard_results(folder: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
@@ -16,9 +14,6 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
-
-if TYPE_CHECKING:
-    from nemotron.cli.sweep_life import Recorded
 
 
 def execute(recipe: Recipe, invocation: Invocation) -> int:
@@ -106,43 +101,26 @@ def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
-    from nemotron.cli.sweep import goes_alone, preview_sweep, run_sweep
+    from nemo_runspec.sweeps.lead import goes_alone, run_sweep
+    from nemotron.cli.sweep_console import sweep_caller
+    from nemotron.cli.sweep_preview import preview_sweep
 
     if invocation.dry_run:
         return preview_sweep(request, as_json=invocation.json)
     _check_single(invocation)
     if invocation.mode == "batch" and not goes_alone(request):
-        return _detached_sweep(request, invocation)
-    return run_sweep(request, invocation, sys.argv)
+        return _detached_sweep(request)
+    return run_sweep(request, sweep_caller())
 
 
-def _detached_sweep(request: PlanRequest, invocation: Invocation) -> int:
+def _detached_sweep(request: PlanRequest) -> int:
     """Starts a process that runs the sweep without this terminal; returns once the sweep is written down."""
-    from nemotron.cli.sweep import run_sweep
+    from nemo_runspec.sweeps.detached import detached_sweep
+    from nemo_runspec.sweeps.lead import run_sweep
+    from nemotron.cli.sweep_console import sweep_caller
 
-    return detached_sweep(lambda recorded: run_sweep(request, invocation, sys.argv, recorded=recorded))
-
-
-def detached_sweep(lead: Callable[[Recorded], int]) -> int:
-    """Lets a process lead a sweep without this terminal; says its name once it is written down.
-
-    Args:
-        lead: does so, and calls what it is given once the sweep is written down.
-
-    Raises:
-        UserError: what `lead` raised before that.
-    """
-    from nemo_runspec.supervise.detach import Ready, detach
-    from nemo_runspec.sweeps.store import SweepStore
-
-    def work(ready: Ready) -> None:
-        lead(lambda sweep: ready(sweep.group, SweepStore().folder(sweep.group) / "sweep.log"))
-
-    group = detach(work)
-    print(group)
-    print(f"{group}: runs on without this terminal", file=sys.stderr)
-    print(f"  nemotron jobs show {group}    nemotron jobs cancel {group}", file=sys.stderr)
-    return 0
+    caller = sweep_caller()
+    return detached_sweep(lambda recorded: run_sweep(request, caller, recorded=recorded), caller)
 
 
 def _looked_at_here(planned: Planned) -> Planned:

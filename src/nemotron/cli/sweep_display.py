@@ -6,13 +6,13 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.source import display_path
 from nemo_runspec.supervise.progress import MetricsTail, describe
+from nemo_runspec.sweeps.console import SweepView
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.table import PREFERRED, label, short_names
 from nemo_runspec.text import clean, count
@@ -48,7 +48,7 @@ class _Running:
     latest: dict[str, Any] = field(default_factory=dict)
 
 
-class SweepDisplay(AbstractContextManager["SweepDisplay"]):
+class SweepDisplay(SweepView):
     """One line where a member starts and one where it has ended."""
 
     def __init__(self, sweep: Sweep, keys: Sequence[str], total: int | None) -> None:
@@ -65,11 +65,6 @@ class SweepDisplay(AbstractContextManager["SweepDisplay"]):
         by = f", chosen by {self.sweep.sweeper}" if self.sweep.sweeper else ""
         self.print(paint(f"{self.sweep.group}: {runs} of {self.sweep.recipe}{by}, {parallel} at a time", "bold"))
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to put away."""
 
     @property
     def ended_so_far(self) -> int:
@@ -94,9 +89,6 @@ class SweepDisplay(AbstractContextManager["SweepDisplay"]):
         self.tally[member.state] = self.tally.get(member.state, 0) + 1
         for line in self.closing_lines(member):
             self.print(line)
-
-    def tick(self) -> None:
-        """Nothing moves here."""
 
     def print(self, line: str) -> None:
         """Prints one line."""

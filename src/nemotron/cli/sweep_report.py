@@ -12,7 +12,7 @@ from typing import Any
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
-from nemo_runspec.sweeps.results import CSV, PNG, write_results
+from nemo_runspec.sweeps.results import CSV, PNG
 from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short_names, short_value, why_no_picture
@@ -26,14 +26,13 @@ _CELL = 40
 """Characters of a key, a value or a metric's name in the table; the CSV has all of them."""
 
 
-def conclude(sweep: Sweep, folder: Path) -> None:
-    """Compares the members of a sweep that has ended: prints the table, leaves a CSV and a picture."""
-    compared = make_table(sweep)
+def print_results(sweep: Sweep, compared: Table) -> None:
+    """Prints the table of a sweep that has ended."""
     print("\n" + "\n".join(_lines(sweep, compared)))
-    try:
-        write_results(sweep, compared, folder)
-    except OSError as error:
-        print(f"the results cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+
+
+def print_files(sweep: Sweep, compared: Table, folder: Path) -> None:
+    """Prints where the results of a sweep that has ended are."""
     print("\n".join(_files(sweep, compared, folder)), flush=True)
 
 

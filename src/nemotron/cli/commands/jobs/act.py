@@ -141,9 +141,10 @@ def retry(job: str) -> int:
         if not entry.is_sweep:
             return run_again(store, _now(store, store.by_name(entry.name)), caller())
         job = entry.name
-    from nemotron.cli.sweep_again import retry_sweep
+    from nemo_runspec.sweeps.retry import retry_sweep
+    from nemotron.cli.sweep_console import sweep_caller
 
-    return retry_sweep(store, job)
+    return retry_sweep(store, job, sweep_caller())
 
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:

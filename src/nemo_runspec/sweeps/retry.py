@@ -1,11 +1,10 @@
-"""`nemotron jobs retry SWEEP`: the failed runs of a sweep once more; those that have succeeded are left as they are.
+"""The failed runs of a sweep once more; those that have succeeded are left as they are.
 
 The new jobs take the places of the failed ones in the sweep, which is from then on what its runs are.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,10 @@ from nemo_runspec.submission.request import Again, Submission
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.sweep_run import run_member as local_member
 from nemo_runspec.sweeps.again import Placing, member_again, sweep_again
+from nemo_runspec.sweeps.console import SweepCaller
+from nemo_runspec.sweeps.detached import detached_sweep
+from nemo_runspec.sweeps.elsewhere import Stay, end_interrupted, say_how_to_go_on
+from nemo_runspec.sweeps.life import Recorded, SweepLife, is_elsewhere, is_led_there
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.overview import Overview
 from nemo_runspec.sweeps.remote import run_member as remote_member
@@ -31,9 +34,6 @@ from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
 from nemo_runspec.text import count
-from nemotron.cli.execute import detached_sweep
-from nemotron.cli.sweep_life import Recorded, SweepLife, is_elsewhere, is_led_there
-from nemotron.cli.sweep_remote import Stay, end_interrupted, say_how_to_go_on
 
 _FAILED = frozenset({"failed", "lost"})
 """States of runs that are run again. One that was cancelled was not wanted."""
@@ -42,7 +42,7 @@ Once = tuple[JobRecord, Planned, Again]
 """A job that failed, its plan under a new name, and where its package lies."""
 
 
-def retry_sweep(store: JobStore, group: str) -> int:
+def retry_sweep(store: JobStore, group: str, caller: SweepCaller) -> int:
     """Runs the failed runs of a sweep again, as the sweep itself ran them; all are planned before the first is started.
 
     Here that is `max_parallel` at a time, attached or detached as it was. On a platform they are submitted together,
@@ -60,11 +60,11 @@ def retry_sweep(store: JobStore, group: str) -> int:
     if not failed:
         raise UserError(f"no run of sweep '{group}' has failed", remedy=f"nemotron jobs show {group}")
     runs = [(record, *planned_again(store, record)) for record in failed]
-    _say(f"{group}: {count(len(runs), 'run')} of {len(records)} again")
+    caller.console.say(f"{group}: {count(len(runs), 'run')} of {len(records)} again")
     plan = runs[0][1].plan
     sweep = sweep_again(overview.sweep_store, store, group, records, plan)
     alone = is_led_there(plan) and sweep.sweeper is None
-    return _elsewhere(sweep, runs) if alone else _here(sweep, runs)
+    return _elsewhere(sweep, runs, caller) if alone else _here(sweep, runs, caller)
 
 
 def _newest(store: JobStore, overview: Overview, group: str) -> list[JobRecord]:
@@ -99,19 +99,19 @@ def _refuse_open(sweeps: SweepStore, group: str, records: Sequence[JobRecord]) -
         )
 
 
-def _here(sweep: Sweep, runs: Sequence[Once]) -> int:
+def _here(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller) -> int:
     """A process leads the sweep: this one, or one without a terminal, as before."""
     record, planned, _ = runs[0]
     enter_directory(record, planned.plan)
     if record.mode == "batch":
-        return detached_sweep(lambda recorded: _led(sweep, runs, recorded))
-    return _led(sweep, runs, lambda _: None)
+        return detached_sweep(lambda recorded: _led(sweep, runs, caller, recorded), caller)
+    return _led(sweep, runs, caller, lambda _: None)
 
 
-def _led(sweep: Sweep, runs: Sequence[Once], recorded: Recorded) -> int:
+def _led(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller, recorded: Recorded) -> int:
     planned = [each for _, each, _ in runs]
     batch = [(member_again(sweep, record, each.plan.name), each) for record, each, _ in runs]
-    life = SweepLife(sweep, sys.argv, _how_to_run(runs), recorded)
+    life = SweepLife(sweep, caller, _how_to_run(runs), recorded)
     _tidy(life.folder)
     keys = varying_keys(sweep.members)
     with life.led(planned, replace(sweep, alone=False)), life.watched(planned, keys, len(batch)) as crew:
@@ -133,10 +133,11 @@ def _how_to_run(runs: Sequence[Once]) -> RunMember:
     return run
 
 
-def _elsewhere(sweep: Sweep, runs: Sequence[Once]) -> int:
+def _elsewhere(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller) -> int:
     """The platform has the runs: all are submitted, each as a job by itself, and waited for unless they were not."""
     members = [member_again(sweep, record, planned.plan.name) for record, planned, _ in runs]
-    jobs = [RemoteJob(_submission(planned, sweep.group, again), _say) for _, planned, again in runs]
+    console = caller.console
+    jobs = [RemoteJob(_submission(planned, sweep.group, again, caller.argv), console.say) for _, planned, again in runs]
     for job in jobs:
         job.record_job()
     fresh = {member.index: member for member in members}
@@ -145,25 +146,25 @@ def _elsewhere(sweep: Sweep, runs: Sequence[Once]) -> int:
     _tidy(sweeps.folder(sweep.group))
     sweeps.write(sweep)
     try:
-        _submit(runs, jobs)
+        _submit(runs, jobs, console.say)
     except KeyboardInterrupt:
-        return end_interrupted(sweep.group, [job.plan.name for job in jobs])
-    if runs[0][0].mode != "batch":
-        return Stay(sweep, [replace(m, record=job.record) for m, job in zip(members, jobs, strict=True)]).run()
-    print(sweep.group)
-    say_how_to_go_on(sweep.group)
+        return end_interrupted(console, sweep.group, [job.plan.name for job in jobs])
+    if runs[0][0].mode != "batch" and caller.attached:
+        return Stay(console, sweep, [replace(m, record=job.record) for m, job in zip(members, jobs, strict=True)]).run()
+    console.answer(sweep.group)
+    say_how_to_go_on(console, sweep.group)
     return 0
 
 
-def _submission(planned: Planned, group: str, again: Again) -> Submission:
+def _submission(planned: Planned, group: str, again: Again, argv: Sequence[str]) -> Submission:
     text = plan_to_json(planned.plan)
-    return Submission(planned.plan, text, planned.secret_values, tuple(sys.argv), group=group, again=again)
+    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, again=again)
 
 
-def _submit(runs: Sequence[Once], jobs: Sequence[RemoteJob]) -> None:
+def _submit(runs: Sequence[Once], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:
     for (record, _, _), job in zip(runs, jobs, strict=True):
         job.submit()
-        _say(f"{record.name}: run again as {job.plan.name} ({job.record.handle.get('id')})")
+        say(f"{record.name}: run again as {job.plan.name} ({job.record.handle.get('id')})")
 
 
 def _tidy(folder: Path) -> None:
@@ -173,7 +174,3 @@ def _tidy(folder: Path) -> None:
         forget_request(folder)
     except OSError as error:
         raise UserError(f"the sweep's results cannot be replaced: {error.strerror}", where=str(folder)) from None
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -1,9 +1,8 @@
-"""What `-m` does: plans the runs of a sweep, runs them some at a time, and compares them at the end."""
+"""A sweep led to its end: its runs planned, run some at a time, and compared."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,22 +16,20 @@ from nemo_runspec.jobs.record import now
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.sweep import combinations, plan_each
-from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
+from nemo_runspec.sweeps.console import SweepCaller
+from nemo_runspec.sweeps.life import Recorded, SweepLife, is_led_there
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
 from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.search import BASIC, Search, compose_search
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.table import metric_of, varying_keys
-from nemotron.cli.options import Invocation
-from nemotron.cli.sweep_life import Recorded, SweepLife, is_led_there
 
 
 def run_sweep(
     request: PlanRequest,
-    invocation: Invocation,
-    argv: Sequence[str],
+    caller: SweepCaller,
     *,
     recorded: Recorded | None = None,
     run_member: RunMember | None = None,
@@ -50,21 +47,8 @@ def run_sweep(
         UserError: a mistake in the call, before anything is run; or an input or a sweeper that has failed.
     """
     run_member = run_member or _how_to_run(request)
-    session = _Session(request, argv, run_member, recorded or (lambda _: None))
+    session = _Session(request, caller, run_member, recorded or (lambda _: None))
     return session.search() if asks_a_sweeper(request) else session.grid()
-
-
-def preview_sweep(request: PlanRequest, *, as_json: bool) -> int:
-    """Shows the plans of a sweep, or what a sweeper would be asked. Nothing else happens."""
-    from nemotron.cli.preview import print_search, print_sweep
-
-    if asks_a_sweeper(request):
-        search = _compose(request, Path("<the sweep's folder>"))
-        example = build_plan(replace(request, overrides=search.example())).plan
-        print_search(search, example, as_json=as_json)
-    else:
-        print_sweep([planned.plan for planned in plan_each(request, combinations(request))], as_json=as_json)
-    return 0
 
 
 def asks_a_sweeper(request: PlanRequest) -> bool:
@@ -86,8 +70,9 @@ def goes_alone(request: PlanRequest) -> bool:
 class _Session(SweepLife):
     """One sweep while it runs."""
 
-    def __init__(self, request: PlanRequest, argv: Sequence[str], run_member: RunMember, recorded: Recorded) -> None:
-        super().__init__(Sweep(new_group(request.recipe.path), request.recipe.path, now()), argv, run_member, recorded)
+    def __init__(self, request: PlanRequest, caller: SweepCaller, run_member: RunMember, recorded: Recorded) -> None:
+        sweep = Sweep(new_group(request.recipe.path), request.recipe.path, now())
+        super().__init__(sweep, caller, run_member, recorded)
         self.request = request
         self.is_changed = False
         self.needs: tuple[str, ...] = ()
@@ -109,7 +94,7 @@ class _Session(SweepLife):
 
     def search(self) -> int:
         """Values that a sweeper of Hydra's chooses, batch by batch."""
-        search = _compose(self.request, self.folder)
+        search = compose(self.request, self.folder)
         request = replace(self.request, overrides=search.example())
         example = [build_plan(request)]
         with self.led(example, self._at_first(example, [], search)):
@@ -130,19 +115,19 @@ class _Session(SweepLife):
             raise
 
     def _grid_elsewhere(self, planned: list[Planned], runs: Sequence[tuple[str, ...]]) -> int:
-        from nemotron.cli.sweep_remote import run_sweep_elsewhere
+        from nemo_runspec.sweeps.elsewhere import run_sweep_elsewhere
 
         self._provide_inputs(planned)
         planned = self._planned_anew(planned, runs)
-        return run_sweep_elsewhere(self.sweep, planned, self.argv, needs=self.needs)
+        return run_sweep_elsewhere(self.sweep, planned, self.caller, needs=self.needs)
 
     def _at_first(self, planned: Sequence[Planned], members: Sequence[Member], search: Search | None = None) -> Sweep:
         """The sweep as it is written down first."""
         first = planned[0]
-        hide_command_line(self.argv, first.secret_values.values())
+        self.caller.console.hide(first.secret_values.values())
         return replace(
             self.sweep,
-            argv=tuple(redact_argv(self.argv, first.secret_values.values())),
+            argv=tuple(redact_argv(self.caller.argv, first.secret_values.values())),
             options=options_of(first.plan, maximize=search.maximize if search else False),
             members=tuple(members),
             sweeper=search.name if search else None,
@@ -190,7 +175,6 @@ class _Session(SweepLife):
         Where a platform is told to start them after that, all of them wait for all of it.
         """
         from nemo_runspec.runner.run import provide_inputs
-        from nemotron.cli.console import caller
 
         looked: set[tuple[object, ...]] = set()
         for each in planned:
@@ -198,7 +182,7 @@ class _Session(SweepLife):
             if inputs in looked:
                 continue
             looked.add(inputs)
-            provided = provide_inputs(each.plan, caller())
+            provided = provide_inputs(each.plan, self.caller)
             if provided.changed:
                 self.is_changed = True
                 self.request = provided.request(self.request)
@@ -220,17 +204,13 @@ class _Session(SweepLife):
 
         names = [member.name for member in self.sweep.members]
         try:
-            end_makers(JobStore(), self.needs, names, "the end of its sweep", _say)
+            end_makers(JobStore(), self.needs, names, "the end of its sweep", self.caller.console.say)
         except UserError as error:
-            _say(f"{self.sweep.group}: {', '.join(self.needs)}: not ended, it goes on: {error.what}")
+            self.caller.console.say(f"{self.sweep.group}: {', '.join(self.needs)}: not ended, it goes on: {error.what}")
 
     def _planned_anew(self, planned: list[Planned], runs: Sequence[tuple[str, ...]]) -> list[Planned]:
         """The same runs, with the inputs that were made."""
         return plan_each(self.request, runs) if self.is_changed else planned
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _how_to_run(request: PlanRequest) -> RunMember:
@@ -243,7 +223,8 @@ def _how_to_run(request: PlanRequest) -> RunMember:
     return run_member
 
 
-def _compose(request: PlanRequest, folder: Path) -> Search:
+def compose(request: PlanRequest, folder: Path) -> Search:
+    """The search that a sweeper of Hydra's is asked for. `folder`: for its own files."""
     return compose_search(request.overrides, choose_yaml(request.recipe, request.config), folder)
 
 

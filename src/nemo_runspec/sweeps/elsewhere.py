@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nemo_runspec.console import Console
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.missing_values import refuse_unfilled
-from nemo_runspec.processes import hide_command_line
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.remote.cancel import end_makers, stop_all
 from nemo_runspec.remote.input_jobs import only_for
-from nemo_runspec.remote.prompt import Choice, ask
+from nemo_runspec.remote.prompt import Choice
 from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
+from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, options_of
 from nemo_runspec.sweeps.remote import RemoteSweep, end_now, how_it_goes, parallel_of
+from nemo_runspec.sweeps.results import conclude
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
 from nemo_runspec.text import count
-from nemotron.cli.sweep_display import make_display
-from nemotron.cli.sweep_report import conclude
 
 _INTERRUPTED = 130
 
 
 def run_sweep_elsewhere(
-    sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str], *, needs: Sequence[str] = ()
+    sweep: Sweep, planned: Sequence[Planned], caller: SweepCaller, *, needs: Sequence[str] = ()
 ) -> int:
     """Submits the runs of a grid; attached, stays until all are over.
 
@@ -47,22 +46,23 @@ def run_sweep_elsewhere(
     for each in planned:
         refuse_unfilled(each.plan)
     for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
-        _say(f"warning: {line}")
-    return _Elsewhere(sweep, planned, argv, needs).run()
+        caller.console.say(f"warning: {line}")
+    return _Elsewhere(sweep, planned, caller, needs).run()
 
 
 class _Elsewhere:
-    def __init__(self, sweep: Sweep, planned: Sequence[Planned], argv: Sequence[str], needs: Sequence[str]) -> None:
+    def __init__(self, sweep: Sweep, planned: Sequence[Planned], caller: SweepCaller, needs: Sequence[str]) -> None:
         first = planned[0]
-        hide_command_line(argv, first.secret_values.values())
+        self.console = caller.console
+        self.console.hide(first.secret_values.values())
         options = options_of(first.plan)
-        self.detached = first.plan.mode == "batch"
+        self.detached = first.plan.mode == "batch" or not caller.attached
         self.needs = needs
         self.store = SweepStore()
-        self.runs = RemoteSweep(sweep.group, planned, argv, options, _say, needs=needs)
+        self.runs = RemoteSweep(sweep.group, planned, caller.argv, options, self.console.say, needs=needs)
         self.sweep = replace(
             sweep,
-            argv=tuple(redact_argv(argv, first.secret_values.values())),
+            argv=tuple(redact_argv(caller.argv, first.secret_values.values())),
             options=replace(options, max_parallel=parallel_of(first.plan) or len(planned)),
             members=tuple(member_of(index, each.plan) for index, each in enumerate(planned)),
             launcher=this_process(),
@@ -78,23 +78,23 @@ class _Elsewhere:
         try:
             self._submit()
         except KeyboardInterrupt:
-            return end_interrupted(self.sweep.group, self.runs.names, self.needs)
+            return end_interrupted(self.console, self.sweep.group, self.runs.names, self.needs)
         finally:
             self._leave_alone()
         if self.detached:
-            print(self.sweep.group)
-            say_how_to_go_on(self.sweep.group)
+            self.console.answer(self.sweep.group)
+            say_how_to_go_on(self.console, self.sweep.group)
             return 0
         return self._stay()
 
     def _submit(self) -> None:
         how = how_it_goes(self.runs.batches)
         if how:
-            _say(f"{self.sweep.group}: {how}")
+            self.console.say(f"{self.sweep.group}: {how}")
         self.runs.record_jobs()
         self.runs.submit()
         ids = ", ".join(f"{id} ({count(runs, 'run')})" for id, runs in self.runs.ids.items())
-        _say(f"{self.sweep.group}: submitted as {ids}")
+        self.console.say(f"{self.sweep.group}: submitted as {ids}")
 
     def _leave_alone(self) -> None:
         """From here on its state is what its members' are, whatever becomes of this process.
@@ -108,7 +108,7 @@ class _Elsewhere:
 
     def _stay(self) -> int:
         records = self.runs.records
-        return Stay(self.sweep, [replace(m, record=records[m.index]) for m in self.sweep.members]).run()
+        return Stay(self.console, self.sweep, [replace(m, record=records[m.index]) for m in self.sweep.members]).run()
 
 
 class Stay:
@@ -118,7 +118,8 @@ class Stay:
         members: those that are stayed with, with their records.
     """
 
-    def __init__(self, sweep: Sweep, members: Sequence[Member]) -> None:
+    def __init__(self, console: SweepConsole, sweep: Sweep, members: Sequence[Member]) -> None:
+        self.console = console
         self.sweep = sweep
         self.members = members
         self.store = SweepStore()
@@ -127,19 +128,19 @@ class Stay:
 
     def run(self) -> int:
         """The sweep's exit code; 130 where the terminal was given back while it goes on."""
-        display = make_display(self.sweep, varying_keys(self.sweep.members), len(self.members))
+        display = self.console.display(self.sweep, varying_keys(self.sweep.members), len(self.members))
         ends_all = self.sweep.options.stop_on_failure
-        follower = ArrayFollower(self.jobs, self.members, display, ends_all=ends_all, trouble=_Once())
+        follower = ArrayFollower(self.jobs, self.members, display, ends_all=ends_all, trouble=_Once(self.console))
         while True:
             try:
                 with display:
                     follower.run()
                 return self._conclude(follower)
             except KeyboardInterrupt:
-                answer = ask(self.sweep.group)
+                answer = self.console.ask(self.sweep.group)
             if answer is Choice.DETACH:
-                _say(f"{self.sweep.group}: goes on without this terminal")
-                say_how_to_go_on(self.sweep.group)
+                self.console.say(f"{self.sweep.group}: goes on without this terminal")
+                say_how_to_go_on(self.console, self.sweep.group)
                 return _INTERRUPTED
             if answer is Choice.CANCEL:
                 self._cancel(follower)
@@ -151,10 +152,12 @@ class Stay:
         try:
             stop_all([*left, *only_for(self.jobs, left)], "Ctrl-C", hard=hard)
         except UserError as error:
-            _say(f"{self.sweep.group}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
+            self.console.say(f"{self.sweep.group}: not cancelled, it goes on; Ctrl-C asks again: {first_line(error)}")
             return
         self.asked_to_stop = True
-        _say(f"{self.sweep.group}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}")
+        self.console.say(
+            f"{self.sweep.group}: {'ended' if hard else 'asked to stop; cancel once more to end it at once'}"
+        )
 
     def _conclude(self, follower: ArrayFollower) -> int:
         followed = {member.index: member for member in follower.members.values()}
@@ -163,42 +166,39 @@ class Stay:
         fetch_failed_logs(self.jobs, records)
         sweep = self.store.get(self.sweep.group)
         members = tuple(followed.get(member.index, member) for member in sweep.members)
-        conclude(replace(sweep, members=members), self.store.folder(sweep.group))
+        conclude(replace(sweep, members=members), self.store.folder(sweep.group), self.console)
         return exit_code(members)
 
 
-def end_interrupted(group: str, names: Sequence[str], needs: Sequence[str] = ()) -> int:
+def end_interrupted(console: Console, group: str, names: Sequence[str], needs: Sequence[str] = ()) -> int:
     """Ends what was submitted of a sweep whose submission was interrupted; the exit code of that.
 
     Args:
         names: its jobs. `needs`: those that they wait for; what was submitted for them alone is ended too.
     """
-    _say(f"{group}: interrupted; looking whether it was submitted")
+    console.say(f"{group}: interrupted; looking whether it was submitted")
     try:
         end_now(JobStore(), names, "Ctrl-C")
-        end_makers(JobStore(), needs, names, "Ctrl-C", _say)
+        end_makers(JobStore(), needs, names, "Ctrl-C", console.say)
     except (UserError, KeyboardInterrupt) as error:
         why = f" ({first_line(error)})" if isinstance(error, UserError) else ""
-        _say(f"{group}: not known{why}; nemotron jobs status {group} finds out")
+        console.say(f"{group}: not known{why}; nemotron jobs status {group} finds out")
     return _INTERRUPTED
 
 
-def say_how_to_go_on(group: str) -> None:
+def say_how_to_go_on(console: Console, group: str) -> None:
     """What can be asked of a sweep that goes on."""
-    _say(f"  nemotron jobs show {group}    nemotron jobs cancel {group}")
+    console.say(f"  nemotron jobs show {group}    nemotron jobs cancel {group}")
 
 
 class _Once:
     """Says what keeps a machine from being asked, once as long as it stays the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._said = ""
 
     def __call__(self, text: str) -> None:
         if text != self._said:
-            _say(f"{text}; trying again")
+            self._console.say(f"{text}; trying again")
         self._said = text
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,13 +17,13 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.supervise.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
+from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.model import Member, Sweep
+from nemo_runspec.sweeps.results import conclude
 from nemo_runspec.sweeps.run import Crew, RunMember
 from nemo_runspec.sweeps.search import first_line
 from nemo_runspec.sweeps.status import exit_code, state_of_all
 from nemo_runspec.sweeps.store import SweepStore
-from nemotron.cli.sweep_display import make_display
-from nemotron.cli.sweep_report import conclude
 
 Recorded = Callable[[Sweep], object]
 """Called once the sweep is written down and before anything runs: whoever waits for that may go."""
@@ -34,13 +33,14 @@ class SweepLife:
     """One sweep, from its record to its table.
 
     Args:
-        sweep: as far as it is known. `argv`: the command line, which each job's record keeps redacted.
+        sweep: as far as it is known.
+        caller: who wants it, and is told how it goes.
         run_member: runs one plan to its end.
     """
 
-    def __init__(self, sweep: Sweep, argv: Sequence[str], run_member: RunMember, recorded: Recorded) -> None:
+    def __init__(self, sweep: Sweep, caller: SweepCaller, run_member: RunMember, recorded: Recorded) -> None:
         self.sweep = sweep
-        self.argv = list(argv)
+        self.caller = caller
         self.run_member = run_member
         self.recorded = recorded
         self.store = SweepStore()
@@ -62,7 +62,7 @@ class SweepLife:
             try:
                 yield
             except Interrupted as error:
-                print("cancelled before the first run was started", file=sys.stderr)
+                self.caller.console.say("cancelled before the first run was started")
                 self._conclude(error)
             except BaseException as error:
                 self._conclude(error)
@@ -78,11 +78,11 @@ class SweepLife:
             keys: the overrides that differ. `total`: how many runs there will be, None where nobody knows.
         """
         with self.interrupts.raised():
-            _prepare_once(planned)
+            _prepare_once(planned, self.caller.console.say)
         for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
-            print(f"warning: {line}", file=sys.stderr)
-        with make_display(self.sweep, keys, total) as display:
-            yield Crew(self.sweep.group, self.argv, self.interrupts, display, self.run_member)
+            self.caller.console.say(f"warning: {line}")
+        with self.caller.console.display(self.sweep, keys, total) as display:
+            yield Crew(self.sweep.group, self.caller.argv, self.interrupts, display, self.run_member)
 
     def note(self, members: Sequence[Member]) -> None:
         """Writes the members down as they are now."""
@@ -113,7 +113,7 @@ class SweepLife:
         self.sweep = replace(self.sweep, ended=now(), verdict=verdict, exit_code=code, cause=cause)
         try:
             if any(member.record or member.problem for member in self.sweep.members):
-                conclude(self.sweep, self.folder)
+                conclude(self.sweep, self.folder, self.caller.console)
         finally:
             self.store.write(self.sweep)
 
@@ -153,9 +153,9 @@ def _check(plan: Plan) -> None:
         backend.load_worker().check(plan)
 
 
-def _prepare_once(planned: Sequence[Planned]) -> None:
+def _prepare_once(planned: Sequence[Planned], say: Callable[[str], None]) -> None:
     """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
     needed = {(each.plan.python, each.plan.target.container_image): each.plan for each in planned}
     for plan in needed.values():
         if not is_elsewhere(plan):
-            get_backend(plan.executor).load_worker().prepare(plan, lambda line: print(line, file=sys.stderr))
+            get_backend(plan.executor).load_worker().prepare(plan, say)

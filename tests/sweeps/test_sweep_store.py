@@ -20,11 +20,11 @@ from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.cancel_request import CancelRequest
 from nemo_runspec.jobs.process import process_of, this_process
 from nemo_runspec.planning.names import MAX_LENGTH
-from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.control import stop
 from nemo_runspec.sweeps.life import SweepLife
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
 from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
+from nemotron.cli.sweep_console import sweep_caller
 
 WRONG = json.dumps({**json.loads(to_json(sweep_of())), "created": 3})
 
@@ -127,7 +127,7 @@ def test_that_a_sweep_has_ended_is_written_once_its_results_are_there(project, m
     """Who waited for it reads them at once, and who removes it then removes all of it."""
     support.enter(project, monkeypatch)
     life = SweepLife(
-        sweep_of(member(0, {"lr": "1"}, {"loss": 2.0}), metric="loss"), SweepCaller(), lambda *_: None, lambda _: None
+        sweep_of(member(0, {"lr": "1"}, {"loss": 2.0}), metric="loss"), sweep_caller(), lambda *_: None, lambda _: None
     )
     life.store.write(life.sweep)
     write, there = life.store.write, []

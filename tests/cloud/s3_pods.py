@@ -85,8 +85,8 @@ class Pod:
         return self.run("get", inputs={str(path): url}, **told)
 
     def parts(self) -> list[Path]:
-        """What is not whole, and locks."""
-        left = [each for each in self.folder.rglob("*") if each.name.endswith((".partial", ".lock", ".parts"))]
+        """What is not whole."""
+        left = [each for each in self.folder.rglob("*") if each.name.endswith((".partial", ".parts"))]
         return [each for each in left if not each.is_dir() or any(each.iterdir())]
 
 

@@ -37,7 +37,7 @@ PROGRAMS = (
 """The modules beside this one that travel with jobs; `s3_names.py` does, too."""
 
 LOCK_SECONDS = 60
-"""After so long without a sign of life another node, or another job, counts as dead."""
+"""After so long without a byte another node, or another job, is not waited for any longer."""
 
 
 class DataRequest(NamedTuple):

@@ -5,12 +5,12 @@ that was cut, replaced or written to does not fit its sidecar, and is fetched ag
 lock below only saves work: that two fetch the same at once would be waste, and no harm.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +107,7 @@ def bring(s3: S3, spot: Spot, patience: float, roots: "Sequence[Path]" = ()) -> 
 
     Args:
         roots: folders below which `bucket/key` may be a copy already.
-        patience: seconds without a sign of life after which the holder of the lock counts as dead.
+        patience: seconds without a byte after which the holder of the lock is not waited for any longer.
 
     Raises:
         S3Error: there is no such object, or it cannot be fetched.
@@ -115,7 +115,7 @@ def bring(s3: S3, spot: Spot, patience: float, roots: "Sequence[Path]" = ()) -> 
     wanted = _wanted(s3, spot)
     if not _missing(spot, wanted) and not _stale(spot, wanted):
         return Brought(len(wanted), sum(each.size for each in wanted), 0)
-    with lock(spot.lock, patience):
+    with alone(spot, patience):
         wanted = _wanted(s3, spot)
         for file in _stale(spot, wanted):
             _forget(s3, spot, file)
@@ -270,74 +270,53 @@ def _write(file: Path, content: "dict[str, object]") -> None:
 
 
 @contextmanager
-def lock(file: "Path | None", patience: float) -> "Iterator[None]":
-    """Holds a lock: a file whose holder writes to it again and again. One whose holder no longer does is taken over.
+def alone(spot: Spot, patience: float) -> "Iterator[None]":
+    """Holds the lock of a place in the cache, which the kernel frees when its holder dies.
 
-    Clocks of machines are not compared: each watches the file with its own, for `patience` seconds.
+    A holder that brings no byte for `patience` seconds is not waited for any longer, nor anybody on a file system that
+    has no locks.
     """
-    if file is None:
+    if spot.lock is None:
         yield
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    token = uuid.uuid4().hex
-    handle = _acquire(file, patience)
-    os.write(handle, token.encode())
-    done = threading.Event()
-    beat = threading.Thread(target=_beat, args=(handle, token, done, patience / 6), daemon=True)
-    beat.start()
+    spot.lock.parent.mkdir(parents=True, exist_ok=True)
+    handle = _opened(spot.lock)
     try:
+        _wait_for(handle, spot.parts, patience)
         yield
     finally:
-        done.set()
-        beat.join()
         os.close(handle)
-        if _content(file)[: len(token)] == token.encode():  # else it was taken over
-            with suppress(FileNotFoundError):
-                file.unlink()
 
 
-def _acquire(file: Path, patience: float) -> int:
-    seen, since = b"", time.monotonic()
+def _opened(file: Path) -> int:
+    """For writing, which locks on NFS ask for; a file of another user's for reading."""
+    try:
+        return os.open(str(file), os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:
+        return os.open(str(file), os.O_RDONLY)
+
+
+def _wait_for(handle: int, parts: Path, patience: float) -> None:
+    seen, since = _progress(parts), time.monotonic()
     while True:
         try:
-            return os.open(str(file), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-        except FileExistsError:
-            pass
-        now = _content(file)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            now = _progress(parts)
+        except OSError:
+            return
         if now != seen:
             seen, since = now, time.monotonic()
         elif time.monotonic() - since > patience:
-            _take(file, seen)
-            continue
+            return
         time.sleep(min(0.5, patience / 10))
 
 
-def _take(file: Path, seen: bytes) -> None:
-    """Takes a dead holder's lock away; puts it back where another was quicker, and it is no longer the dead one's."""
-    aside = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+def _progress(parts: Path) -> "dict[str, int]":
+    """How much of each object has come by now."""
     try:
-        file.rename(aside)
-    except FileNotFoundError:
-        return
-    with suppress(OSError):
-        if _content(aside) != seen:
-            os.link(str(aside), str(file))
-    with suppress(OSError):
-        aside.unlink()
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
-
-
-def _beat(handle: int, token: str, done: threading.Event, seconds: float) -> None:
-    """Writes to its own file, also where that has been moved away: never to another holder's."""
-    count = 0
-    while not done.wait(seconds):
-        count += 1
-        with suppress(OSError):
-            os.pwrite(handle, f"{token} {count}".encode(), 0)
-            os.fsync(handle)
+        with os.scandir(str(parts)) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries}
+    except OSError:  # not begun, or done
+        return {}

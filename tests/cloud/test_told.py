@@ -29,4 +29,4 @@ def test_nothing_else_left():
 
 def test_bytes_of_a_file_are_counted():
     piece = LogChunk("a", 10, b"x\n" + END + b"not whole")
-    assert [(p.content, p.end) for p in shown([piece])] == [(b"x\n", 12 + len(END)), (b"", 12 + len(END))]
+    assert [(p.content, p.cursor) for p in shown([piece])] == [(b"x\n", 12 + len(END)), (b"", 12 + len(END))]

@@ -15,10 +15,10 @@ from runai_workloads import api_of, handle, payload
 from waiting import LONG
 
 from nemo_runspec.backends.cloud import renewal
+from nemo_runspec.backends.cloud.log_cursor import LogCursor
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.logs import kube, s3_copy
-from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.remote.provider import LogChunk
 
@@ -43,7 +43,7 @@ def pieces(lab: RunaiLab, job: dict[str, Any], limit: int) -> Iterator[LogChunk]
     """All that there is, asked for again and again, as it is kept between two processes."""
     offsets: dict[str, int] = {}
     while found := logs.tail(api_of(lab), job, json.loads(json.dumps(offsets)), limit):
-        offsets |= {piece.path: piece.end for piece in found}
+        offsets |= {piece.path: piece.cursor for piece in found}
         yield from found
 
 
@@ -59,19 +59,6 @@ def test_every_line_comes_once(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPa
     assert lines[401:] == ["unfinished"]
 
 
-def test_lines_of_one_time_come_once():
-    """Lines may have the same nanosecond; a cursor counts them."""
-    lines = [kube._Line(5, b"a\n"), kube._Line(7, b"b\n"), kube._Line(7, b"c\n"), kube._Line(7, b"d\n")]
-    cursor = Cursor()
-    taken = []
-    for count in (2, 3, 4):  # more of them come while it is asked
-        new = kube._after(lines[:count], cursor)
-        taken += new
-        cursor = Cursor.read(cursor.moved(new).number)
-    assert taken == lines
-    assert (cursor.time, cursor.taken, cursor.total) == (7, 3, 4)
-
-
 def test_what_the_cluster_has_lost_is_said(runai_lab: RunaiLab):
     job = ran(runai_lab, f"{COUNT}; {END}", kind="truncated_log", lines=100)
     text = b"".join(piece.content for piece in pieces(runai_lab, job, 16 << 20)).decode()
@@ -84,7 +71,7 @@ def test_a_log_that_is_read_to_its_end_needs_no_word_when_its_pods_are_gone(runa
     api, offsets = api_of(runai_lab), {}
     first = logs.tail(api, job, offsets, 16 << 20)
     api.delete("trainings", str(job["id"]))
-    assert logs.tail(api, job, {piece.path: piece.end for piece in first}, 16 << 20) == []
+    assert logs.tail(api, job, {piece.path: piece.cursor for piece in first}, 16 << 20) == []
 
 
 def test_a_log_whose_pods_are_gone_says_so_once(runai_lab: RunaiLab):
@@ -96,15 +83,20 @@ def test_a_log_whose_pods_are_gone_says_so_once(runai_lab: RunaiLab):
 
 def test_a_copy_goes_on_where_the_pods_log_broke_off():
     """Of one node two lines were read from its pod; a further attempt's pod and another node's count for themselves."""
-    two = Cursor(time=5, taken=1, total=2).number
-    offsets = {"job-1-master-0": two, "job-1-r1-master-0": Cursor(6, 1, 1).number, "job-1-worker-0": 0}
+    two = LogCursor(time=5, taken=1, total=2).json
+    offsets = {
+        "job-1-master-0": two,
+        "job-1-master-0|ended": two,
+        "job-1-r1-master-0": LogCursor(6, 1, 1).json,
+        "job-1-worker-0": 0,
+    }
     files = {"logs/node-0.log": b"a\nb\nc\nd\n", "logs/node-1.log": b"x\n"}
     found = s3_copy._pieces({"name": "job-1"}, files, offsets, 100)
     assert [(piece.path, piece.content) for piece in found] == [
         ("logs/node-0.log", b"d\n"),
         ("logs/node-1.log", b"x\n"),
     ]
-    after = {**offsets, **{piece.path: piece.end for piece in found}}
+    after = {**offsets, **{piece.path: piece.cursor for piece in found}}
     assert s3_copy._pieces({"name": "job-1"}, files, after, 100) == []
 
 

@@ -88,7 +88,7 @@ def told(lab: RunaiLab, job: dict[str, object]) -> None:
     offsets: dict[str, int] = {}
     for _ in range(2):
         for piece in logs.tail(api_of(job), job, offsets, 1 << 16):
-            offsets[piece.path] = piece.end
+            offsets[piece.path] = piece.cursor
     json.dumps(offsets)
     kube.last_words(api_of(job), job)
     provider.read_log(job, {}, 1 << 16, platform=True)

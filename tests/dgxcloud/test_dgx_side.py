@@ -99,7 +99,7 @@ def test_a_clock_of_its_own(runai_lab: RunaiLab, skew: float):
     text = b""
     for _ in range(3):
         for piece in logs.tail(api_of(runai_lab), job, json.loads(json.dumps(offsets)), 1 << 20):
-            offsets[piece.path], text = piece.end, text + piece.content
+            offsets[piece.path], text = piece.cursor, text + piece.content
     assert [text.count(b"line %d" % i) for i in (1, 2, 3)] == [1] * 3
     [seen] = DgxCloudProvider().status([job])
     assert (seen.state, seen.exit_code) == ("failed", 7)

@@ -137,7 +137,7 @@ def fetched(lab: RunaiLab, job: Mapping[str, Any], offsets: dict[str, int]) -> s
     pieces: list[LogChunk] = []
     while True:
         found = logs.tail(api_of(lab, kube=""), job, offsets, LIMIT)
-        offsets |= {piece.path: piece.end for piece in found}
+        offsets |= {piece.path: piece.cursor for piece in found}
         pieces += found
         if not any(piece.more for piece in found):
             return text(pieces)

@@ -135,7 +135,7 @@ def test_replicas_and_events_of_a_job_that_waits(lepton_lab, provider, job):
     assert {event.reason for event in events} == {"FailedScheduling"}
     [piece] = provider.read_log(handle, {}, 1000, platform=True)
     assert piece.content.decode().count("FailedScheduling") == len(events)
-    assert provider.read_log(handle, {piece.path: piece.end}, 1000, platform=True) == []
+    assert provider.read_log(handle, {piece.path: piece.cursor}, 1000, platform=True) == []
 
 
 def test_two_of_a_doubtful_submission(lepton_lab, provider):

@@ -107,7 +107,7 @@ def told(lab: LeptonLab, handle: dict[str, object]) -> None:
         offsets: dict[str, int] = {}
         for _ in range(3):
             for piece in tail(api, job, offsets, 1 << 16):
-                offsets[piece.path] = piece.end
+                offsets[piece.path] = piece.cursor
         newest(api, job, 10)
         json.dumps(offsets)
     provider.read_log(handle, {}, 1 << 16, platform=True)

@@ -93,7 +93,7 @@ def test_a_clock_of_its_own(lepton_lab: LeptonLab, skew: float, nodes: int):
 def _new(lab: LeptonLab, handle: dict[str, object], offsets: dict[str, int]) -> bytes:
     text = b""
     for piece in tail(api_of(lab), handle, offsets, 1 << 20):
-        offsets[piece.path], text = piece.end, text + piece.content
+        offsets[piece.path], text = piece.cursor, text + piece.content
     return text
 
 

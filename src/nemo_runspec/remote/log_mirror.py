@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from nemo_runspec import paths
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.regular import open_regular, read_json
-from nemo_runspec.remote.provider import Handle, LogChunk, Provider
+from nemo_runspec.remote.provider import Cursors, Handle, LogChunk, Provider
 
 LIMIT = 16 << 20
 """Bytes fetched at a time."""
@@ -26,10 +26,10 @@ Write = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class _Fetched:
-    """How far it has come. `size`: of the log here; `offsets`: of the files there."""
+    """How far it has come. `size`: of the log here; `cursors`: of the logs there."""
 
     size: int = 0
-    offsets: Mapping[str, int] = field(default_factory=dict)
+    cursors: Cursors = field(default_factory=dict)
 
 
 class Mirror:
@@ -63,9 +63,9 @@ class Mirror:
         paths.private_dir(self.log.parent)
         with locked(self.log.parent):
             before = self._read()
-            found = self.provider.read_log(self.handle, before.offsets, limit)
+            found = self.provider.read_log(self.handle, before.cursors, limit)
             pieces = [piece for piece in found if not piece.silent]
-            silent = {piece.path: piece.end for piece in found if piece.silent}
+            silent = {piece.path: piece.cursor for piece in found if piece.silent}
             self.stirred = bool(silent)
             taken = [cut for piece in pieces if (cut := _whole_lines(piece, last, limit)).content]
             self._append(before, taken, silent)
@@ -84,11 +84,11 @@ class Mirror:
     def _read(self) -> _Fetched:
         try:
             stored = read_json(self._state)
-            return _Fetched(int(stored["size"]), {str(k): int(v) for k, v in stored["offsets"].items()})
+            return _Fetched(int(stored["size"]), dict(stored["offsets"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()
 
-    def _append(self, before: _Fetched, pieces: Sequence[LogChunk], others: Mapping[str, int]) -> None:
+    def _append(self, before: _Fetched, pieces: Sequence[LogChunk], others: Cursors) -> None:
         if not pieces and not others and self.log.exists():
             return
         descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -100,8 +100,8 @@ class Mirror:
             size = os.lseek(descriptor, 0, os.SEEK_CUR)
         finally:
             os.close(descriptor)
-        offsets = {**before.offsets, **others, **{piece.path: piece.end for piece in pieces}}
-        paths.write_private(self._state, json.dumps({"size": size, "offsets": offsets}) + "\n")
+        cursors = {**before.cursors, **others, **{piece.path: piece.cursor for piece in pieces}}
+        paths.write_private(self._state, json.dumps({"size": size, "offsets": cursors}) + "\n")
 
 
 def fetch_all(provider: Provider, handle: Handle, folder: Path) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.diagnosis.model import Diagnosis
@@ -15,6 +15,11 @@ from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
 from nemo_runspec.submission.request import Submission
 
 Say = Callable[[str], None]
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+
+Cursors = Mapping[str, Json]
+"""How far each log of a job was read, by `LogChunk.path`: the backend's own JSON, None or missing for the beginning."""
 
 Handle = Mapping[str, Any]
 """How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret."""
@@ -50,10 +55,13 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """New bytes of one of a job's logs. `end`: the offset to ask from next; `more`: there is more already.
+    """New bytes of one of a job's logs.
 
-    `silent`: of a file that is no log, but says by growing that the job's state is about to change.
-    `next`: where the next question begins, for a platform that does not count bytes; its pieces are whole lines.
+    Args:
+        path: which of them. `start`: the offset of these bytes; 0 where a platform does not count bytes.
+        more: there is more already.
+        silent: of a file that is no log, but says by growing that the job's state is about to change.
+        next: the cursor to go on from, for a platform that does not count bytes; its chunks are whole lines.
     """
 
     path: str
@@ -61,12 +69,17 @@ class LogChunk:
     content: bytes
     more: bool = False
     silent: bool = False
-    next: int | None = None
+    next: Json = None
 
     @property
-    def end(self) -> int:
-        """The offset after these bytes."""
+    def cursor(self) -> Json:
+        """Where the next question begins: the backend's own JSON, else the offset after these bytes."""
         return self.start + len(self.content) if self.next is None else self.next
+
+
+def offset_of(cursor: Json) -> int:
+    """The bytes of a file that were read, where a cursor counts them; 0 for any other."""
+    return cursor if isinstance(cursor, int) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +214,11 @@ class Provider(ABC):
         """Asks jobs to stop; `hard`: ends them. One that is over is left as it is."""
 
     @abstractmethod
-    def read_log(
-        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[LogChunk]:
+    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """What is new in a job's logs, the oldest attempt first.
 
         Args:
-            limit: bytes in all.
+            cursors: of the last chunk of each log, as they came from JSON. `limit`: bytes in all.
             platform: what the platform itself wrote about the job instead, such as a batch script's output.
         """
 

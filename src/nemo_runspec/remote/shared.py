@@ -18,7 +18,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.regular import open_regular, read_regular
-from nemo_runspec.remote.provider import JobStatus, LogChunk, Parts, Results
+from nemo_runspec.remote.provider import Cursors, JobStatus, LogChunk, Parts, Results, offset_of
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
@@ -72,14 +72,14 @@ def ended(root: Path, nodes: int, *, stopped: bool) -> JobStatus | None:
     return replace(seen, state="cancelled") if stopped and end.received else seen
 
 
-def log_chunks(root: Path, offsets: Mapping[str, int], limit: int) -> Iterator[LogChunk]:
+def log_chunks(root: Path, cursors: Cursors, limit: int) -> Iterator[LogChunk]:
     """What is new in the files below `logs/`, in the order of their names.
 
     Args:
-        offsets: how much of each is known. `limit`: bytes in all.
+        cursors: how much of each is known. `limit`: bytes in all.
     """
     for file in sorted(Path(JobLayout(str(root)).logs).glob("*.log")):
-        start = offsets.get(file.name, 0)
+        start = offset_of(cursors.get(file.name))
         with suppress(OSError), os.fdopen(open_regular(file), "rb") as log:
             log.seek(start)
             content = log.read(max(0, limit))

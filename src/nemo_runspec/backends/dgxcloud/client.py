@@ -16,7 +16,18 @@ from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import Event, Handle, JobStatus, LogChunk, Parts, Prepared, Replica, Results, Say
+from nemo_runspec.remote.provider import (
+    Cursors,
+    Event,
+    Handle,
+    JobStatus,
+    LogChunk,
+    Parts,
+    Prepared,
+    Replica,
+    Results,
+    Say,
+)
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused
 
@@ -109,9 +120,7 @@ class DgxCloudProvider(CloudProvider):
         if refused:
             raise _joined(refused, len(handles))
 
-    def read_log(
-        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[LogChunk]:
+    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`."""
         from nemo_runspec.backends.cloud.pod.log_lines import shown
         from nemo_runspec.backends.dgxcloud.logs import tail
@@ -120,7 +129,7 @@ class DgxCloudProvider(CloudProvider):
         if not handle.get("id"):
             return []
         api = connect(handle)
-        return platform_log(api, handle, offsets) if platform else shown(tail(api, handle, offsets, limit))
+        return platform_log(api, handle, cursors) if platform else shown(tail(api, handle, cursors, limit))
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Up to six requests for a job that failed, fewer for others."""

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.diagnosis.pulls import names_cause
-from nemo_runspec.remote.provider import Event, Handle, LogChunk, Replica
+from nemo_runspec.remote.provider import Cursors, Event, Handle, LogChunk, Replica, offset_of
 from nemo_runspec.transport.reading import moment, table, text
 from nemo_runspec.transport.web import Refused
 
@@ -37,9 +37,9 @@ def events_of(api: RunaiApi, handle: Handle) -> list[Event]:
     return [_event(row) for row in _oldest_first(_events(api, handle))]
 
 
-def platform_log(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> list[LogChunk]:
+def platform_log(api: RunaiApi, handle: Handle, cursors: Cursors) -> list[LogChunk]:
     """New events as lines of a log; the cursor is the last one's time in nanoseconds, and which of that time it was."""
-    known = offsets.get(_EVENTS, 0)
+    known = offset_of(cursors.get(_EVENTS))
     rows = _oldest_first(_events(api, handle))
     keyed = list(zip(_cursors(rows), rows, strict=True))
     new = [(cursor, row) for cursor, row in keyed if cursor > known]

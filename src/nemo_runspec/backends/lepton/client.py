@@ -17,7 +17,19 @@ from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import Event, Handle, JobStatus, LogChunk, Parts, Prepared, Replica, Results, Say
+from nemo_runspec.remote.provider import (
+    Cursors,
+    Event,
+    Handle,
+    JobStatus,
+    LogChunk,
+    Parts,
+    Prepared,
+    Replica,
+    Results,
+    Say,
+    offset_of,
+)
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.reading import text
 
@@ -125,9 +137,7 @@ class LeptonProvider(CloudProvider):
         if hard and ids:
             _insist(_api(handles[0]), ids)
 
-    def read_log(
-        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[LogChunk]:
+    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`; what the platform itself has written are its events."""
         from nemo_runspec.backends.cloud.pod.log_lines import shown
         from nemo_runspec.backends.lepton.logs import tail
@@ -135,10 +145,10 @@ class LeptonProvider(CloudProvider):
         if not handle.get("id"):
             return []
         if platform:
-            return self._event_log(handle, offsets)
+            return self._event_log(handle, cursors)
         api = _api(handle)
         with api.web.within(_LOG):  # who follows the log wants to know how the job is, too
-            return shown(tail(api, handle, offsets, limit))
+            return shown(tail(api, handle, cursors, limit))
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Secrets stay: jobs that have the same ones share them."""
@@ -224,8 +234,8 @@ class LeptonProvider(CloudProvider):
         diagnosis = self.diagnose(handle, seen) if seen.state == "failed" else None
         return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
 
-    def _event_log(self, handle: Handle, offsets: Mapping[str, int]) -> list[LogChunk]:
-        events, start = self.events(handle), offsets.get(_EVENTS, 0)
+    def _event_log(self, handle: Handle, cursors: Cursors) -> list[LogChunk]:
+        events, start = self.events(handle), offset_of(cursors.get(_EVENTS))
         lines = [_event_line(event) for event in events[start:]]
         return [LogChunk(_EVENTS, start, "".join(lines).encode(), next=len(events))] if lines else []
 

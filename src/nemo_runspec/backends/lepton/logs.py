@@ -6,17 +6,13 @@ how many lines of that very time are taken already; a time whose lines do not fi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, unpacked
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
-from nemo_runspec.remote.provider import Handle, LogChunk
+from nemo_runspec.remote.provider import Cursors, Handle, Json, LogChunk
 from nemo_runspec.transport.reading import number, text
-
-Line = tuple[int, str]
-"""Nanoseconds since 1970, and the line without its end."""
 
 _SECOND = 1_000_000_000
 _BEFORE, _AHEAD = 600 * _SECOND, 120 * _SECOND
@@ -31,49 +27,31 @@ _WIDEST = 7 * 86400 * _SECOND
 _DIGITS, _FAR = 19, 2**63
 """No time has so many nanoseconds."""
 
-_TAKEN = 1_000_000
-_TOTAL = 10**26
 _UNCOUNTED = 10**9
 """A total that no log has: of a log whose beginning was not counted, so that no line of it is thought to be lost."""
 
-_END = re.compile(r"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")
+_LOST = "Lepton has lost {lines} or more lines of node {node}'s log"
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a log was read: the time of its last line, how many of that time, and how many since the last end."""
-
-    time: int = 0
-    taken: int = 0
-    total: int = 0
-
-    @classmethod
-    def read(cls, number: int) -> Cursor:
-        """Out of the number that is kept: `time * 1,000,000 + taken`, and above those the total."""
-        total, rest = divmod(number, _TOTAL)
-        return cls(rest // _TAKEN, rest % _TAKEN, total)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the last line was a node's last one."""
-        return self.time > 0 and self.total == 0
-
-    @property
-    def number(self) -> int:
-        """What is kept."""
-        return self.total * _TOTAL + self.time * _TAKEN + self.taken
+def cursor_of(stored: Json) -> LogCursor:
+    """How far a log was read; integers are those of earlier releases, which counted lines since the last end."""
+    if not isinstance(stored, int):
+        return LogCursor.parse(stored)
+    time, taken, lines = unpacked(stored)
+    return LogCursor(time, taken, lines, ended=time > 0 and not lines)
 
 
-def tail(api: LeptonApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
+def tail(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     """What is new, a piece for each pod. One request for a job of one node; else one, and one for each node that runs.
 
     Args:
-        offsets: by pod, what the last piece's `next` was. `limit`: bytes in all; a line is never cut.
+        cursors: by pod. `limit`: bytes in all; a line is never cut.
     """
-    pieces, left, known = [], limit, _with_joined(handle, offsets)
-    for replica in _pods(api, handle, offsets):
+    pieces, left, known = [], limit, _with_joined(handle, cursors)
+    for replica in _pods(api, handle, cursors):
         path = replica or str(handle["id"])
-        piece = _tail_of(api, handle, replica, path, offsets.get(path, known), left)
+        cursor = cursor_of(cursors[path]) if path in cursors else known
+        piece = _tail_of(api, handle, replica, path, cursor, left)
         if piece is not None:
             pieces.append(piece)
             left -= len(piece.content)
@@ -91,22 +69,22 @@ def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = 
     until = max(_now(api, handle), int((ended or 0.0) * _SECOND) + 6 * _BEFORE)
     begin = min(max(_begin(api, handle), until - _WIDEST), until - 1)
     streams = api.logs(str(handle["id"]), begin, until, replica=replica, limit=min(lines, LOG_LINES))
-    return b"".join(_encoded(line) for line in read_lines(streams))
+    return b"".join(line.text for line in read_lines(streams))
 
 
-def read_lines(streams: Sequence[Mapping[str, Any]]) -> list[Line]:
+def read_lines(streams: Sequence[Mapping[str, Any]]) -> list[LogLine]:
     """The lines of an answer, the oldest first; those of one time in the order in which they were written."""
-    found: list[Line] = []
+    found: list[LogLine] = []
     for stream in streams:
         values = stream.get("values")
         lines = [line for value in values if (line := _line(value)) is not None] if isinstance(values, list) else []
-        if lines and lines[0][0] >= lines[-1][0]:  # the newest first, as it was asked for
+        if lines and lines[0].time >= lines[-1].time:  # the newest first, as it was asked for
             lines.reverse()
         found += lines
-    return sorted(found, key=lambda line: line[0])
+    return sorted(found, key=lambda line: line.time)
 
 
-def _pods(api: LeptonApi, handle: Handle, offsets: Mapping[str, int]) -> list[str]:
+def _pods(api: LeptonApi, handle: Handle, cursors: Cursors) -> list[str]:
     """Ids of the pods whose logs are asked for one by one; one '' where the job has a single log.
 
     A job of one node has: its log is then that of each of its starts, one after the other. So has one whose pods the
@@ -117,95 +95,65 @@ def _pods(api: LeptonApi, handle: Handle, offsets: Mapping[str, int]) -> list[st
     from nemo_runspec.backends.lepton.replicas import replicas_of
 
     listed = [replica.id for replica in replicas_of(api, str(handle["id"])) if replica.id]
-    gone = [path for path in offsets if path not in listed and "|" not in path and path.startswith(f"{handle['id']}-")]
+    gone = [path for path in cursors if path not in listed and "|" not in path and path.startswith(f"{handle['id']}-")]
     return [*gone, *listed] or [""]
 
 
-def _with_joined(handle: Handle, offsets: Mapping[str, int]) -> int:
+def _with_joined(handle: Handle, cursors: Cursors) -> LogCursor:
     """Where a pod's log begins that was not asked for yet: after what was read of all pods together, if anything."""
-    joined = offsets.get(str(handle["id"]), 0)
-    return Cursor(Cursor.read(joined).time + 1, 0, _UNCOUNTED).number if joined else 0
+    joined = cursor_of(cursors.get(str(handle["id"])))
+    return LogCursor(joined.time + 1, 0, _UNCOUNTED) if joined.time else LogCursor()
 
 
-def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, offset: int, limit: int) -> LogChunk | None:
-    cursor = Cursor.read(offset)
+def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, cursor: LogCursor, limit: int) -> LogChunk | None:
     if replica and cursor.ended:  # a job's only log goes on where Lepton itself starts the job again
         return None
-    taken: list[Line] = []
+    taken = list[LogLine]()
     size, more = 0, False
     for line in _after(api, str(handle["id"]), replica, cursor, handle):
         if line is None or size >= limit:
             more = True
             break
         taken.append(line)
-        size += len(line[1]) + 1
+        size += len(line.text)
     if not taken:
         return None
     alone = bool(replica) or int(handle.get("nodes") or 1) == 1
-    content, total = _counted(taken, cursor.total) if alone else (b"".join(map(_encoded, taken)), 0)
-    return LogChunk(path, offset, content, more=more, next=_moved(cursor, taken, total).number)
+    content = cursor.text(taken, _LOST) if alone else b"".join(line.text for line in taken)
+    return LogChunk(path, 0, content, more=more, next=cursor.moved(taken).json)
 
 
-def _after(api: LeptonApi, id: str, replica: str, cursor: Cursor, handle: Handle) -> Iterator[Line | None]:
+def _after(api: LeptonApi, id: str, replica: str, cursor: LogCursor, handle: Handle) -> Iterator[LogLine | None]:
     """The lines after a cursor, as they are asked for; None at the end where there may be more by now."""
-    at, end, skip = cursor.time or _begin(api, handle), _now(api, handle, cursor.time), cursor.taken
+    at, end = cursor.time or _begin(api, handle), _now(api, handle, cursor.time)
     width, written = min(end - at, _WIDEST), 0
     while at < end:
         until = min(at + max(1, width), end)
         settled = max(written, int(api.web.time() * _SECOND) - _BEFORE)
         lines = read_lines(api.logs(id, at, until, replica=replica))
-        end = max(_now(api, handle, cursor.time), lines[-1][0] + 1 if lines else 0)
+        end = max(_now(api, handle, cursor.time), lines[-1].time + 1 if lines else 0)
         until = min(until, end)
-        written = max(written, lines[-1][0]) if lines else written
+        written = max(written, lines[-1].time) if lines else written
         if len(lines) >= LOG_LINES and until - at > 1:
             # Only the newest came. As many lines as these fit into one answer: that is how long the next time may be.
-            width = max(1, min((until - at) // 2, (until - lines[0][0]) * 3 // 4))
+            width = max(1, min((until - at) // 2, (until - lines[0].time) * 3 // 4))
             continue
-        for line in lines:
-            if line[0] == cursor.time and skip > 0:
-                skip -= 1
-            else:
-                yield line
+        yield from cursor.after(lines)
         if settled < until < end:  # lines of this very time may be written still: the next one begins in it
             yield None
             return
         at, width = until, (width if len(lines) > LOG_LINES // 2 else min(2 * width, _WIDEST))
 
 
-def _counted(lines: Sequence[Line], total: int) -> tuple[bytes, int]:
-    """The lines as bytes, with a line of ours where some are missing; and how many there are since the last end."""
-    parts = []
-    for line in lines:
-        parts.append(_encoded(line))
-        total += 1
-        end = _END.match(line[1])
-        if end:
-            lost = int(end[2]) - total + 1
-            if lost > 0:
-                parts.append(f"nemotron: Lepton has lost {lost} or more lines of node {end[1]}'s log\n".encode())
-            total = 0
-    return b"".join(parts), total
-
-
-def _moved(cursor: Cursor, lines: Sequence[Line], total: int) -> Cursor:
-    last = lines[-1][0]
-    same = sum(1 for line in lines if line[0] == last)
-    return Cursor(last, same + (cursor.taken if cursor.time == last else 0), total)
-
-
-def _line(value: Any) -> Line | None:
+def _line(value: Any) -> LogLine | None:
     if not isinstance(value, (list, tuple)) or len(value) < 2:
         return None
     stamp, line = text(value[0]), value[1]
     if not stamp.isascii() or not stamp.isdigit() or not isinstance(line, str):
         return None
     when = int(stamp) if len(stamp) <= _DIGITS else 0
-    return (when, line) if 0 < when < _FAR else None
-
-
-def _encoded(line: Line) -> bytes:
-    whole = line[1] if line[1].endswith("\n") else f"{line[1]}\n"
-    return whole.encode("utf-8", "replace")
+    whole = line if line.endswith("\n") else f"{line}\n"
+    return LogLine(when, whole.encode("utf-8", "replace")) if 0 < when < _FAR else None
 
 
 def _begin(api: LeptonApi, handle: Handle) -> int:

@@ -8,7 +8,7 @@ shell, and takes a job that `sacct` does not list for one that runs on.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import SubmitsArrays
-from nemo_runspec.remote.provider import Handle, JobStatus, LogChunk, Parts, Prepared, Results, Say
+from nemo_runspec.remote.provider import Cursors, Handle, JobStatus, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
@@ -147,9 +147,7 @@ class SlurmProvider(SubmitsArrays):
         if tasks:
             stop(host_of(tasks[0]), tasks, by, hard=hard)
 
-    def read_log(
-        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[LogChunk]:
+    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`. One round trip."""
         from nemo_runspec.backends.slurm.cluster.logs import batch_log, tail_many, task_logs
 
@@ -161,6 +159,7 @@ class SlurmProvider(SubmitsArrays):
         status = f"{handle['job_dir']}/status"
         # The first two come at a node's end and at an attempt's: then Slurm is worth being asked, and hardly before.
         patterns = [batch_log(*words)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*words)]
+        offsets = {path: offset_of(cursor) for path, cursor in cursors.items()}
         return [
             LogChunk(
                 each.path, each.start, each.content, each.end < each.size, silent=each.path.startswith(f"{status}/")

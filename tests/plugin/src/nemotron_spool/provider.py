@@ -7,7 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.processes import started
 from nemo_runspec.remote import shared
-from nemo_runspec.remote.provider import Handle, JobStatus, LogChunk, Parts, Prepared, Provider, Results, Say
+from nemo_runspec.remote.provider import Cursors, Handle, JobStatus, LogChunk, Parts, Prepared, Provider, Results, Say
 from nemo_runspec.submission.request import Submission
 
 # Whoever makes the folder starts the job: however often this runs, and whoever is killed, that is once.
@@ -84,11 +84,9 @@ class SpoolProvider(Provider):
                 with suppress(ProcessLookupError):
                     kill_all(str(root), pid) if hard else os.kill(pid, signal.SIGTERM)
 
-    def read_log(
-        self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False
-    ) -> Sequence[LogChunk]:
+    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`."""
-        return [] if platform else list(shared.log_chunks(Path(handle["root"]), offsets, limit))
+        return [] if platform else list(shared.log_chunks(Path(handle["root"]), cursors, limit))
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`."""

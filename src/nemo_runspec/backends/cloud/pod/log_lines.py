@@ -25,10 +25,10 @@ def _shown(piece: LogChunk) -> Iterator[LogChunk]:
         return
     left = _TOLD.sub(b"", whole.content)
     if left:
-        yield replace(whole, content=left, next=whole.end)
+        yield replace(whole, content=left, next=whole.cursor)
     if not left or _ENDED.search(whole.content):
         path = f"{piece.path}|ended" if left else piece.path
-        yield LogChunk(path, whole.start, b"", more=piece.more and not left, silent=True, next=whole.end)
+        yield LogChunk(path, whole.start, b"", more=piece.more and not left, silent=True, next=whole.cursor)
 
 
 def _whole(piece: LogChunk) -> LogChunk:

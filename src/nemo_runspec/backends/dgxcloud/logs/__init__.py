@@ -7,7 +7,7 @@ where a helper workload has put it once the job is over. Where none of these is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from nemo_runspec.backends.cloud.aside import Aside
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
@@ -15,50 +15,50 @@ from nemo_runspec.backends.dgxcloud.logs import kube, pvc, s3_copy, unavailable
 from nemo_runspec.backends.dgxcloud.status import is_over_now, state_now
 from nemo_runspec.backends.dgxcloud.timeline import never_ran
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle, LogChunk
+from nemo_runspec.remote.provider import Cursors, Handle, LogChunk
 from nemo_runspec.transport.base import Unreachable
 
 _RAN: dict[str, bool] = {}
 """Whether jobs that are over have ever run, by their workloads' ids, as far as this process has asked."""
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> Sequence[LogChunk]:
+def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
     """What is new in the logs of a job's nodes; where they cannot be read, a line that says why, once.
 
     Args:
-        offsets: by `LogChunk.path`. `limit`: bytes in all.
+        cursors: by `LogChunk.path`. `limit`: bytes in all.
 
     Raises:
         UserError: run:ai does not answer, or refuses.
     """
     if pvc.seen_from_here(handle):
-        new = pvc.tail(handle, offsets, limit)
-        empty = not new and not offsets and is_over_now(api, handle)
+        new = pvc.tail(handle, cursors, limit)
+        empty = not new and not cursors and is_over_now(api, handle)
         return unavailable.nothing_there(handle) if empty else new
-    found, trouble = _of_pods(api, handle, offsets, limit)
+    found, trouble = _of_pods(api, handle, cursors, limit)
     if found is not None:
         return found
-    if kube.is_whole(handle, offsets):
+    if kube.is_whole(handle, cursors):
         return []
-    if _never_ran(api, handle, offsets):
-        return unavailable.never_ran(handle, offsets)
-    copied = s3_copy.tail(api, handle, offsets, limit)
+    if _never_ran(api, handle, cursors):
+        return unavailable.never_ran(handle, cursors)
+    copied = s3_copy.tail(api, handle, cursors, limit)
     if copied is not None:
         return copied
     why = "; ".join(filter(None, (_closed(handle), trouble)))
-    if not why and not offsets.get(unavailable.PATH) and kube.begun(handle, offsets):
+    if not why and not cursors.get(unavailable.PATH) and kube.begun(handle, cursors):
         return unavailable.broken_off(handle)
-    return unavailable.tail(handle, offsets, why)
+    return unavailable.tail(handle, cursors, why)
 
 
-def _never_ran(api: RunaiApi, handle: Handle, offsets: Mapping[str, int]) -> bool:
+def _never_ran(api: RunaiApi, handle: Handle, cursors: Cursors) -> bool:
     """Whether a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
     id = str(handle["id"])
-    if offsets.get(unavailable.PATH) and not handle.get("logs_url"):
+    if cursors.get(unavailable.PATH) and not handle.get("logs_url"):
         return False
     if id not in _RAN and is_over_now(api, handle):
         stopped = state_now(api, handle) == "cancelled"
-        _RAN[id] = not stopped or kube.begun(handle, offsets) or not never_ran(api, Aside("run:ai", api.web), id)
+        _RAN[id] = not stopped or kube.begun(handle, cursors) or not never_ran(api, Aside("run:ai", api.web), id)
     return not _RAN.get(id, True)
 
 
@@ -74,9 +74,7 @@ def last_words(api: RunaiApi, handle: Handle) -> bytes:
     return kube.last_words(api, handle) if api.kube is not None else b""
 
 
-def _of_pods(
-    api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int
-) -> tuple[Sequence[LogChunk] | None, str]:
+def _of_pods(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> tuple[Sequence[LogChunk] | None, str]:
     """What is new in the pods' logs, None where they cannot be read from there, and why.
 
     A cluster that is out of reach, or shows nobody its logs, keeps nobody from seeing how the job ends.
@@ -84,7 +82,7 @@ def _of_pods(
     if api.kube is None:
         return None, ""
     try:
-        return kube.tail(api, handle, offsets, limit), ""
+        return kube.tail(api, handle, cursors, limit), ""
     except Unreachable:
         if not is_over_now(api, handle):
             return [], ""
@@ -92,6 +90,6 @@ def _of_pods(
         return None, error.what
     api.ask_kube_now()
     try:
-        return kube.tail(api, handle, offsets, limit), ""
+        return kube.tail(api, handle, cursors, limit), ""
     except UserError as error:
         return None, error.what

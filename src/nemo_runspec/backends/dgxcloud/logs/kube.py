@@ -7,26 +7,20 @@
 from __future__ import annotations
 
 import calendar
-import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
+from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, unpacked
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, namespace_of, pods_of, rank_of
 from nemo_runspec.backends.dgxcloud.status import is_over_now, workload_name
-from nemo_runspec.remote.provider import Handle, LogChunk
+from nemo_runspec.remote.provider import Cursors, Handle, Json, LogChunk
 from nemo_runspec.transport.web import Refused
 
 _LEAST, _MOST = 64 << 10, 64 << 20
 """Bytes asked for at a time: at least; at most, where one second's lines are more than that."""
 
-_TAKEN, _TOTAL, _BEFORE = 1_000_000, 10**26, 10**15
-"""A cursor as a number: nanoseconds times the first, plus how many lines of that very time were taken; above the second
-stands twice the number of lines that were taken in all, and one more where the pod's last line was the last of them;
-above the third how many of them were of the pod's earlier lives."""
-
-_END = re.compile(rb"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")
+_LOST = "the cluster has lost {lines} lines of node {node}'s log; the log in the job's directory has them"
 
 _END_LINES, _ENDS = 80, 8
 """Lines of a pod's end that are looked at, and pods that are."""
@@ -34,53 +28,16 @@ _END_LINES, _ENDS = 80, 8
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """`time`: nanoseconds since 1970. `text`: with its end."""
-
-    time: int
-    text: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a log was read: the time of its last line, how many of that time and in all, whether it has ended.
-
-    What is preempted is run anew by run:ai, in a pod of the same name: it goes on after its end, in another life.
-    `before`: lines of its earlier lives.
-    """
-
-    time: int = 0
-    taken: int = 0
-    total: int = 0
-    ended: bool = False
-    before: int = 0
-
-    @classmethod
-    def read(cls, number: int) -> Cursor:
-        """Out of the number that is kept."""
-        high, low = divmod(number, _TOTAL)
-        before, count = divmod(high, _BEFORE)
-        return cls(low // _TAKEN, low % _TAKEN, count // 2, bool(count % 2), before)
-
-    @property
-    def number(self) -> int:
-        """What is kept."""
-        return (self.before * _BEFORE + 2 * self.total + self.ended) * _TOTAL + self.time * _TAKEN + self.taken
-
-    def moved(self, lines: Sequence[_Line]) -> Cursor:
-        """The cursor after these lines."""
-        if not lines:
-            return self
-        last = lines[-1].time
-        same = sum(line.time == last for line in lines) + (self.taken if last == self.time else 0)
-        before, ended = self.before, self.ended
-        for number, line in enumerate(lines, self.total):
-            before, ended = number if ended else before, _END.match(line.text) is not None
-        return Cursor(last, same, self.total + len(lines), ended, before)
+def cursor_of(stored: Json) -> LogCursor:
+    """How far a pod's log was read; integers are those of earlier releases."""
+    if not isinstance(stored, int):
+        return LogCursor.parse(stored)
+    time, taken, counts = unpacked(stored)
+    before, count = divmod(counts, 10**15)
+    return LogCursor(time, taken, count // 2, before, bool(count % 2))
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk] | None:
+def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk] | None:
     """New lines of each pod; None where the cluster has no log of any of them, as they are gone or never started."""
     pods = pods_of(api, str(handle["id"]))
     if not pods:
@@ -88,27 +45,27 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
     found: list[LogChunk] = []
     known = False
     for pod in pods:
-        piece = _new(api, handle, pod, offsets.get(pod.name, 0), max(_LEAST, limit // len(pods)))
+        piece = _new(api, handle, pod, cursors.get(pod.name), max(_LEAST, limit // len(pods)))
         known = known or piece is not None
         found += [piece] if piece is not None and piece.content else []
     return found if known or any(pod.phase not in _OVER for pod in pods) else None
 
 
-def is_whole(handle: Handle, offsets: Mapping[str, int]) -> bool:
+def is_whole(handle: Handle, cursors: Cursors) -> bool:
     """Whether every node's last line has been read."""
-    pods = [Cursor.read(offset) for path, offset in offsets.items() if _is_pod(path, workload_name(handle))]
+    pods = [cursor_of(cursor) for path, cursor in cursors.items() if _is_pod(path, workload_name(handle))]
     return sum(cursor.ended for cursor in pods) >= int(handle.get("nodes") or 1)
 
 
-def begun(handle: Handle, offsets: Mapping[str, int]) -> bool:
+def begun(handle: Handle, cursors: Cursors) -> bool:
     """Whether any line of this attempt's pods has been read."""
-    return any(offset for path, offset in offsets.items() if _is_pod(path, workload_name(handle)))
+    return any(cursor for path, cursor in cursors.items() if _is_pod(path, workload_name(handle)))
 
 
-def lines_taken(handle: Handle, offsets: Mapping[str, int], node: int) -> int:
+def lines_taken(handle: Handle, cursors: Cursors, node: int) -> int:
     """How many lines of a node were read from its pods, those of all attempts."""
-    mine = [path for path in offsets if _is_pod(path, str(handle["name"])) and rank_of(path) == node]
-    return sum(Cursor.read(offsets[path]).total for path in mine)
+    mine = [path for path in cursors if _is_pod(path, str(handle["name"])) and rank_of(path) == node]
+    return sum(cursor_of(cursors[path]).total for path in mine)
 
 
 def last_words(api: RunaiApi, handle: Handle) -> bytes:
@@ -119,21 +76,20 @@ def last_words(api: RunaiApi, handle: Handle) -> bytes:
 
 
 def _is_pod(path: str, name: str) -> bool:
-    return path.startswith(f"{name}-")
+    return path.startswith(f"{name}-") and "|" not in path  # such a path says that the pod has ended
 
 
-def _new(api: RunaiApi, handle: Handle, pod: Pod, offset: int, room: int) -> LogChunk | None:
+def _new(api: RunaiApi, handle: Handle, pod: Pod, stored: Json, room: int) -> LogChunk | None:
     """What is new of one pod; None where the cluster has no log of it."""
-    cursor = Cursor.read(offset)
+    cursor = cursor_of(stored)
     while True:
         body = _ask(api, handle, pod, {**_since(cursor), "limitBytes": room})
         if body is None:
             return None
         cut = len(body) >= room
-        lines = [line for line in _lines(body, whole=not cut and pod.phase in _OVER)]
-        new = _after(lines, cursor)
+        new = cursor.after(list(_lines(body, whole=not cut and pod.phase in _OVER)))
         if new or not cut or room >= _MOST:
-            return LogChunk(pod.name, offset, _said(new, cursor), cut, next=cursor.moved(new).number)
+            return LogChunk(pod.name, 0, cursor.text(new, _LOST), cut, next=cursor.moved(new).json)
         room *= 4  # all of it was taken before: one second holds more than that
 
 
@@ -152,7 +108,7 @@ def _end(api: RunaiApi, handle: Handle, pod: Pod) -> bytes:
     return b"".join(line.text for line in _lines(body or b"", whole=True))
 
 
-def _since(cursor: Cursor) -> dict[str, str]:
+def _since(cursor: LogCursor) -> dict[str, str]:
     """`sinceTime` of a cursor, from the second it lies in."""
     if not cursor.time:
         return {}
@@ -160,7 +116,7 @@ def _since(cursor: Cursor) -> dict[str, str]:
     return {"sinceTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))}
 
 
-def _lines(body: bytes, *, whole: bool) -> Iterator[_Line]:
+def _lines(body: bytes, *, whole: bool) -> Iterator[LogLine]:
     """The lines of an answer.
 
     Args:
@@ -172,27 +128,7 @@ def _lines(body: bytes, *, whole: bool) -> Iterator[_Line]:
         stamp, _, text = part.partition(b" ")
         when = _nanoseconds(stamp)
         if when:  # Kubernetes stamps every line: what has no time comes from something on the way
-            yield _Line(when, text + b"\n")
-
-
-def _after(lines: Sequence[_Line], cursor: Cursor) -> list[_Line]:
-    """The lines that a cursor has not come to."""
-    same = [line for line in lines if line.time == cursor.time]
-    return [*same[cursor.taken :], *(line for line in lines if line.time > cursor.time)]
-
-
-def _said(lines: Sequence[_Line], cursor: Cursor) -> bytes:
-    """The lines as they are; after a pod's last one it is said how many the cluster has lost of those it counted."""
-    parts = []
-    for line in lines:
-        parts.append(line.text)
-        cursor = cursor.moved([line])
-        end = _END.match(line.text)
-        lost = int(end[2]) - (cursor.total - 1 - cursor.before) if end else 0
-        if end and lost > 0:
-            where = "the log in the job's directory has them"
-            parts.append(f"nemotron: the cluster has lost {lost} lines of node {int(end[1])}'s log; {where}\n".encode())
-    return b"".join(parts)
+            yield LogLine(when, text + b"\n")
 
 
 def _nanoseconds(stamp: bytes) -> int:

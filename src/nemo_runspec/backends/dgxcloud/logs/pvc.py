@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nemo_runspec.remote.provider import Handle, LogChunk
+from nemo_runspec.remote.provider import Cursors, Handle, LogChunk, offset_of
 
 _END = 64 << 10
 """Bytes of a log's end that are looked at."""
@@ -50,12 +50,12 @@ def _may(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def tail(handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
+def tail(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent pieces."""
-    found = [LogChunk(name, 0, b"1", silent=True) for name in _markers(handle) if name not in offsets]
+    found = [LogChunk(name, 0, b"1", silent=True) for name in _markers(handle) if name not in cursors]
     for file in _logs(handle):
         name = _name(handle, file)
-        start = offsets.get(name, 0)
+        start = offset_of(cursors.get(name))
         content, more = _read(file, start, limit)
         limit -= len(content)
         found += [LogChunk(name, start, content, more)] if content else []

@@ -23,7 +23,7 @@ from nemo_runspec.backends.dgxcloud.spec import BOOT, TRAININGS, base_spec
 from nemo_runspec.backends.dgxcloud.status import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Handle, LogChunk
+from nemo_runspec.remote.provider import Cursors, Handle, LogChunk, offset_of
 from nemo_runspec.transport.web import Refused, Web
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ fi
 """
 
 
-def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) -> list[LogChunk] | None:
+def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk] | None:
     """New bytes of the copy, which is made where there is none; None where S3 is not set up or the job goes on.
 
     Why there is no copy is said, once in the same words. It is tried again by every later process, not by this one.
@@ -78,20 +78,20 @@ def tail(api: RunaiApi, handle: Handle, offsets: Mapping[str, int], limit: int) 
         return []
     bucket = _bucket(handle)
     if bucket is None:
-        return _told(offsets, _WHY, _NO_KEYS)
+        return _told(cursors, _WHY, _NO_KEYS)
     try:
         if bucket.head(_copy(handle)) is None:
-            if not offsets.get(_ANNOUNCED):
+            if not cursors.get(_ANNOUNCED):
                 return [replace(said(_ANNOUNCED, (_HELPING,)), more=True)]
             _make(api, handle, bucket)
         _tidy(api, handle)
-        return _pieces(handle, _content(handle, bucket), offsets, limit)
+        return _pieces(handle, _content(handle, bucket), cursors, limit)
     except UserError as error:
         if error.transient:
             raise
         _FAILED.add(_copy(handle))
         why, where = error.what, f"they are in {handle['job_dir']}/logs on the claim"
-        return _told(offsets, _WHY, f"the logs could not be fetched ({why}); {where}")
+        return _told(cursors, _WHY, f"the logs could not be fetched ({why}); {where}")
 
 
 def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
@@ -113,10 +113,10 @@ def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
     return {"name": name, "projectId": handle["project_id"], "clusterId": handle["cluster_id"], "spec": spec}
 
 
-def _told(offsets: Mapping[str, int], path: str, line: str) -> list[LogChunk]:
+def _told(cursors: Cursors, path: str, line: str) -> list[LogChunk]:
     """A line, unless it was the last one of that path."""
     piece = said(path, (line,))
-    return [] if offsets.get(path) == piece.end else [piece]
+    return [] if cursors.get(path) == piece.cursor else [piece]
 
 
 def _copy(handle: Handle) -> str:
@@ -215,13 +215,14 @@ def _bucket(handle: Handle) -> Bucket | None:
     return from_environment(target)
 
 
-def _pieces(handle: Handle, files: Mapping[str, bytes], offsets: Mapping[str, int], limit: int) -> list[LogChunk]:
+def _pieces(handle: Handle, files: Mapping[str, bytes], cursors: Cursors, limit: int) -> list[LogChunk]:
     """New bytes. What was read from the pods, while they were there, is not said again."""
     found = []
     for name, content in files.items():
-        start = offsets.get(name)
-        if start is None:
-            start = _after_lines(content, lines_taken(handle, offsets, _node_of(name)))
+        if name in cursors:
+            start = offset_of(cursors[name])
+        else:
+            start = _after_lines(content, lines_taken(handle, cursors, _node_of(name)))
         part = content[start : start + max(0, limit)]
         limit -= len(part)
         if part:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from nemo_runspec.remote.provider import Handle, LogChunk
+from nemo_runspec.remote.provider import Cursors, Handle, LogChunk
 
 PATH = "nemotron"
 
 
-def tail(handle: Handle, offsets: Mapping[str, int], trouble: str = "") -> list[LogChunk]:
+def tail(handle: Handle, cursors: Cursors, trouble: str = "") -> list[LogChunk]:
     """The words, unless they were said before.
 
     Args:
         trouble: why the claim or the cluster gives nothing, '' where there is simply nothing.
     """
-    if offsets.get(PATH):
+    if cursors.get(PATH):
         return []
     return [said(PATH, words(handle, trouble))]
 
@@ -54,12 +54,12 @@ def broken_off(handle: Handle) -> list[LogChunk]:
     return [said(PATH, (f"its pods are gone; what they wrote after that is in {handle['job_dir']}/logs on the claim",))]
 
 
-def never_ran(handle: Handle, offsets: Mapping[str, int]) -> list[LogChunk]:
+def never_ran(handle: Handle, cursors: Cursors) -> list[LogChunk]:
     """Of a job, or of one attempt of it, that has written nothing anywhere."""
     attempt = int(handle.get("attempt") or 0)
     which = f"its attempt {attempt + 1}" if int(handle.get("attempts") or 1) > 1 else "it"
     path = f"{PATH}-{attempt}"
-    return [] if offsets.get(path) else [said(path, (f"there is no log of {which}: none of its pods ever ran",))]
+    return [] if cursors.get(path) else [said(path, (f"there is no log of {which}: none of its pods ever ran",))]
 
 
 def ways(handle: Handle) -> str:

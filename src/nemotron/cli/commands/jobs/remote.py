@@ -64,13 +64,14 @@ def platform_log(record: JobRecord, write: Callable[[bytes], object]) -> None:
     """Writes what the platform has written about a job. Raises `UserError` where it cannot be asked."""
     from nemo_runspec.backends import get_backend
     from nemo_runspec.remote.log_mirror import LIMIT
+    from nemo_runspec.remote.provider import Json
 
-    provider, offsets, more = get_backend(record.executor).load_provider(), dict[str, int](), True
+    provider, cursors, more = get_backend(record.executor).load_provider(), dict[str, Json](), True
     while more:
-        pieces = provider.read_log(record.handle, offsets, LIMIT, platform=True)
+        pieces = provider.read_log(record.handle, cursors, LIMIT, platform=True)
         for piece in pieces:
             write(piece.content)
-            offsets[piece.path] = piece.end
+            cursors[piece.path] = piece.cursor
         more = any(piece.more for piece in pieces)
 
 

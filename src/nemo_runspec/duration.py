@@ -11,6 +11,7 @@ _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _LONGEST = 100 * 365 * 86400.0
 _LONGEST_TEXT = 60
 
+_LARGEST_FIRST = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 FORMS = "90s, 10m, 1h30m, 2d or 1w"
 """How a length of time is written, for people."""
 
@@ -76,3 +77,13 @@ def _in_hours(days: int, parts: list[int], dashed: str | None) -> float:
         h, m, s = [*parts, 0, 0][:3]
         return days * 24 + h + m / 60 + s / 3600
     return parts[0] / 60 + (parts[1] / 3600 if len(parts) == 2 else 0)
+
+
+def span(seconds: float) -> str:
+    """A time in its two largest units: `45 s`, `12 min 4 s`, `3 h 5 min`, `2 d 4 h`."""
+    left, parts = max(0, round(seconds)), []
+    for size, unit in _LARGEST_FIRST:
+        count, left = divmod(left, size)
+        parts.append(f"{count} {unit}" if count else "")
+    first = next((n for n, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0 s"

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from nemo_runspec.diagnosis.model import Deadline, Diagnosis
+from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.capabilities import Diagnoses
-from nemo_runspec.remote.display import span
 from nemo_runspec.remote.provider import Handle, JobStatus, Provider, Results, changes
 from nemo_runspec.remote.stopping import stop_each
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from nemo_runspec.backends import find_backend
 from nemo_runspec.diagnosis.display import rows_of
+from nemo_runspec.duration import span
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.record import code_and_why, is_over
 from nemo_runspec.remote.provider import JobStatus
@@ -33,7 +34,6 @@ _LEAST = 10
 _ERASE = "\r\x1b[K"  # to the first column, and the rest of the line cleared (ECMA-48, EL)
 _LONG = ("seen in", " shows")
 """How labels of rows end that hold lines of a log."""
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def make_display() -> Display:
@@ -174,16 +174,6 @@ def place_of(record: JobRecord) -> str:
     backend = find_backend(record.executor)
     keys = backend.handle_place if backend else ()
     return str(next((record.handle[key] for key in keys if record.handle.get(key)), record.host))
-
-
-def span(seconds: float) -> str:
-    """A time in its two largest units: `45 s`, `12 min 4 s`, `3 h 5 min`, `2 d 4 h`."""
-    left, parts = max(0, round(seconds)), []
-    for size, unit in _UNITS:
-        count, left = divmod(left, size)
-        parts.append(f"{count} {unit}" if count else "")
-    first = next((n for n, part in enumerate(parts) if part), len(parts) - 1)
-    return " ".join(filter(None, parts[first : first + 2])) or "0 s"
 
 
 def clock(moment: float, now: float) -> str:

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
@@ -56,21 +55,6 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
     if left:
         say(f"{record.name}: {left}")
     return _conclude(store, record.name, "which did not answer" if supervised else "which was gone")
-
-
-def clear(record: JobRecord, folder: Path) -> None:
-    """Removes what is left of a job that is over, its folder excepted: a container that nobody watched over any more.
-
-    Raises:
-        UserError: something of it still runs, or it cannot be known or removed.
-    """
-    backend = get_backend(record.executor)
-    if record.handle:
-        from nemo_runspec.remote.cancel import clear as clear_there
-
-        clear_there(record)
-    elif backend.worker:
-        backend.load_worker().clear(record, folder)
 
 
 def _has_its_own(record: JobRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nemo_runspec import paths
-from nemo_runspec.doctor import machine
+from nemo_runspec.backends import machine
 from nemo_runspec.doctor.check import Check, Question
 
 _ROOM = "make room, or set job_dir and NEMOTRON_HOME to a directory with room"

@@ -36,7 +36,7 @@ def diagnose(job: ClusterJob, tail: bytes, batch_tail: bytes = b"", place: str =
 
 def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, place: str) -> Case:
     """All that Slurm and its daemons say of a job, joined with its markers and logs."""
-    from nemo_runspec.remote.display import span
+    from nemo_runspec.duration import span
 
     lines = (line.strip() for text in (batch_tail, tail) for line in text.decode("utf-8", "replace").splitlines())
     daemons = [line for line in lines if PLATFORM.daemon_lines and PLATFORM.daemon_lines.search(line)]

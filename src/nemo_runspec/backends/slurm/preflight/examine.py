@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from nemo_runspec.backends import machine
 from nemo_runspec.backends.slurm.preflight import accounts, image, login, place, shape
 from nemo_runspec.backends.slurm.preflight.asking import TIMEOUT, Answer, Asked, answer_of, asked_of
 from nemo_runspec.backends.slurm.preflight.job import job_checks
 from nemo_runspec.backends.slurm.preflight.reach import not_reached, reached
-from nemo_runspec.doctor import machine
 from nemo_runspec.doctor.check import Check, Question, of_error, skipped
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Broken, Host

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
-from nemo_runspec.doctor.machine import enough
 
 _ROOM = "make room there, or set remote_job_dir to a directory with room"
 _LITTLE_INODES = 10_000

@@ -173,7 +173,7 @@ def _remove(store: JobStore, name: str, force: bool, cleared: Collection[str]) -
     def check(record: JobRecord | Unreadable) -> None:
         _refuse(record, force)
         if name not in cleared:
-            _clear(store, name, record, force)
+            _clean_up(store, name, record, force)
 
     mounts = read_mounts(store.folder(name))
     try:
@@ -183,19 +183,19 @@ def _remove(store: JobStore, name: str, force: bool, cleared: Collection[str]) -
         raise UserError(f"job '{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None
 
 
-def _clear(store: JobStore, name: str, record: JobRecord | Unreadable, force: bool) -> None:
+def _clean_up(store: JobStore, name: str, record: JobRecord | Unreadable, force: bool) -> None:
     """Removes what there is of a job elsewhere: a container that nobody watched over any more, never a running one.
 
     Raises:
         UserError: it runs, or cannot be asked for or removed. With `force` that is only said.
     """
     from nemo_runspec.jobs import Unreadable
-    from nemo_runspec.supervise.control import clear
+    from nemo_runspec.runner.cleanup import clean_up
 
     if isinstance(record, Unreadable) or not record.over:
         return
     try:
-        clear(record, store.folder(name))
+        clean_up(record, store.folder(name))
     except UserError as error:
         if not force:
             raise UserError(

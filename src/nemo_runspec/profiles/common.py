@@ -13,8 +13,14 @@ _WHERE = (
         "str",
         "Where the job runs: local, docker, slurm, dgxcloud, lepton, or what another package brings.",
         default="local",
+        never_sent="it says which backend sends the job",
     ),
-    Field("extends", "str", "Parent profile; its keys hold unless this profile sets them."),
+    Field(
+        "extends",
+        "str",
+        "Parent profile; its keys hold unless this profile sets them.",
+        never_sent="the profile has its parent's keys by then",
+    ),
     Field(
         "container_image",
         "str",
@@ -79,7 +85,12 @@ _RESOURCES = (
         default="processes",
         choices=("processes", "nodes"),
     ),
-    Field("max_gpu_hours", "number", "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit)."),
+    Field(
+        "max_gpu_hours",
+        "number",
+        "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit).",
+        never_sent="a plan that may use more is refused",
+    ),
 )
 
 _PACKAGING = (
@@ -140,19 +151,29 @@ _PACKAGING = (
     ),
 )
 
+_OF_SWEEPS = "sweeps are led by it, whatever each of their jobs is sent with"
+
 _SWEEPS = (
-    Field("max_parallel", "positive", "Runs of a sweep (-m) that go on at the same time.", default=1),
+    Field(
+        "max_parallel",
+        "positive",
+        "Runs of a sweep (-m) that go on at the same time.",
+        default=1,
+        never_sent=_OF_SWEEPS,
+    ),
     Field(
         "sweep_metric",
         "str",
         "The metric that a sweep is sorted by and that a sweeper such as Optuna is told; by default val_loss, else "
         "loss. Lower is better, unless it ends in :max, as in accuracy:max.",
+        never_sent=_OF_SWEEPS,
     ),
     Field(
         "stop_on_failure",
         "bool",
         "End a sweep (-m) as soon as one of its runs fails: start no more, and end those that run.",
         default=False,
+        never_sent=_OF_SWEEPS,
     ),
 )
 

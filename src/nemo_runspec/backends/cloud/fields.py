@@ -23,6 +23,9 @@ _TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
 
 CODE_TRANSPORTS = ("auto", "inline", "git", "s3", "volume")
 
+_LEFT_OPEN = "a plan leaves open how the job's files reach its pods, which is decided as it is submitted"
+_BY_WHO_ASKS = "the platform is not told: whoever asks about the job acts by it"
+
 FIELDS: tuple[Field, ...] = (
     Field(
         "code_transport",
@@ -31,9 +34,20 @@ FIELDS: tuple[Field, ...] = (
         "s3 (presigned), volume (run_dir_here); auto takes the first that fits.",
         default="auto",
         choices=CODE_TRANSPORTS,
+        never_sent=_LEFT_OPEN,
     ),
-    Field("code_url", "str", "Where code is put for transport s3, such as s3://bucket/code."),
-    Field("run_dir_here", "str", "The directory for jobs as this machine sees it, where it is mounted here too."),
+    Field(
+        "code_url",
+        "str",
+        "Where code is put for transport s3, such as s3://bucket/code.",
+        never_sent=_LEFT_OPEN,
+    ),
+    Field(
+        "run_dir_here",
+        "str",
+        "The directory for jobs as this machine sees it, where it is mounted here too.",
+        never_sent=_LEFT_OPEN,
+    ),
     Field("inputs", "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'),
     Field("outputs", "list[str]", "Paths of the job that are copied to output_url, also when it has failed."),
     Field(
@@ -51,20 +65,34 @@ FIELDS: tuple[Field, ...] = (
         "where containers of NVIDIA's TAO Toolkit look for them.",
         default=False,
     ),
-    Field("queue_timeout", "str", "How long a job may wait for nodes, such as 15m.", default="15m"),
+    Field(
+        "queue_timeout",
+        "str",
+        "How long a job may wait for nodes, such as 15m.",
+        default="15m",
+        never_sent=_BY_WHO_ASKS,
+    ),
     Field(
         "pull_timeout",
         "str",
         "How long its nodes may pull the image, such as 1h; 5m at most once the platform says it cannot be pulled.",
         default="1h",
+        never_sent=_BY_WHO_ASKS,
     ),
-    Field("start_timeout", "str", "How long its nodes may take to start otherwise, such as 15m.", default="15m"),
+    Field(
+        "start_timeout",
+        "str",
+        "How long its nodes may take to start otherwise, such as 15m.",
+        default="15m",
+        never_sent=_BY_WHO_ASKS,
+    ),
     Field(
         "on_timeout",
         "str",
         "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed). By default it is "
         "stopped where it has nodes and does not start, and warned about while it waits for them.",
         choices=("warn", "stop"),
+        never_sent=_BY_WHO_ASKS,
     ),
     Field(
         "retries",
@@ -73,7 +101,13 @@ FIELDS: tuple[Field, ...] = (
         default=0,
     ),
     STALL_TIMEOUT,
-    Field("avoid_failed_nodes", "bool", "Submit it again without the nodes that were at fault.", default=False),
+    Field(
+        "avoid_failed_nodes",
+        "bool",
+        "Submit it again without the nodes that were at fault.",
+        default=False,
+        never_sent=_BY_WHO_ASKS,
+    ),
     Field("secret_vars", "table[str]", "Variable of the job = name of a secret that the platform keeps."),
 )
 

@@ -32,8 +32,17 @@ _ACCESS: tuple[Field, ...] = (
         "str",
         "Kubernetes API server of the cluster; with it, logs are read from the pods while they are there.",
         nemo_run="kube_apiserver_url",
+        never_sent="the job's log is read there",
     ),
-    Field("client_id", "str", "Client id of the API.", required=True, aliases=("app_id",), nemo_run="client_id"),
+    Field(
+        "client_id",
+        "str",
+        "Client id of the API.",
+        required=True,
+        aliases=("app_id",),
+        nemo_run="client_id",
+        never_sent="nemotron logs in with it",
+    ),
     Field(
         "client_secret",
         "str",
@@ -84,6 +93,7 @@ _WORKLOAD: tuple[Field, ...] = (
         "nemotron itself runs in the cluster and sees the volume at pvc_nemo_run_dir.",
         default=False,
         nemo_run="launched_from_cluster",
+        never_sent="it is an argument of NeMo-Run's own executor alone",
     ),
     Field(
         "pre_launch_commands",
@@ -99,8 +109,12 @@ _WORKLOAD: tuple[Field, ...] = (
         default=9500,
         aliases=("dgxcloud_max_args_chars",),
         nemo_run="MAX_ARGS_CHARS",
+        never_sent="it decides how the job's files travel, which a plan leaves open",
     ),
     adopt("packager", nemo_run="packager"),
+    adopt(
+        "mounts", help="Not used: what a workload sees are its pvcs.", never_sent="a warning says that it is not used"
+    ),
 )
 
 _OWN_WORDS: Mapping[str, dict[str, Any]] = {

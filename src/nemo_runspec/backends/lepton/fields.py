@@ -88,8 +88,15 @@ _OWN: tuple[Field, ...] = (
         "Resource shape of a Ray cluster's head; by default resource_shape.",
         default="",
         nemo_run="head_resource_shape",
+        never_sent="it is an argument of NeMo-Run's own executor alone",
     ),
-    Field("ray_version", "str", "Ray version of a Ray cluster; by default Lepton's.", nemo_run="ray_version"),
+    Field(
+        "ray_version",
+        "str",
+        "Ray version of a Ray cluster; by default Lepton's.",
+        nemo_run="ray_version",
+        never_sent="it is an argument of NeMo-Run's own executor alone",
+    ),
     Field(
         "custom_spec",
         "table",
@@ -102,6 +109,7 @@ _OWN: tuple[Field, ...] = (
         "nemotron itself runs in the cluster. NeMo-Run 0.11.1 takes this and does not use it.",
         default=False,
         nemo_run="launched_from_cluster",
+        never_sent="it is an argument of NeMo-Run's own executor alone",
     ),
     adopt("packager", nemo_run="packager"),
 )

@@ -20,6 +20,16 @@ FIELDS: tuple[Field, ...] = (
         nemo_run="ntasks_per_node",
     ),
     adopt("nodes", help="A local run has one node.", nemo_run="nodes"),
+    adopt(
+        "container_image",
+        help="Not used: a local run has no container.",
+        never_sent="a local run has no container",
+    ),
+    adopt(
+        "mounts",
+        help="Not used: a local run sees this machine as it is.",
+        never_sent="a warning says that it is not used",
+    ),
 )
 
 

@@ -241,6 +241,7 @@ class SlurmTarget(Target):
         "bool",
         "ssh: accept and remember the key of a host that no known_hosts file names. A key that has changed never is.",
         default=False,
+        never_sent="ssh reads it, on this machine",
     )
     remote_job_dir: str = text(
         "Directory for jobs, outputs and caches, as the cluster names it; ~ is your home there. By default "
@@ -265,6 +266,7 @@ class SlurmTarget(Target):
         "list[str]",
         "Registries besides nvcr.io whose logins, of enroot's credentials on the cluster, a container build gets.",
         default=[],
+        never_sent="the logins are put on the cluster before the build is submitted",
     )
 
     store: str | None = None

@@ -177,10 +177,10 @@ def test_a_job_without_an_id_is_found_by_its_whole_name(runai_lab: RunaiLab):
 def test_a_job_is_submitted_once_whatever_breaks(runai_lab: RunaiLab, fault: str):
     runai_lab.fault("POST /workloads/*", fault)
     job = handle(runai_lab)
-    found = submit(api_of(runai_lab), job, json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
+    found = submit(api_of(runai_lab), job, payload(runai_lab, "job-1"), sleep=lambda _: None)
     (made,) = runai_lab.jobs
     assert found["id"] == made.id
-    assert submit(api_of(runai_lab), job, json.dumps(payload(runai_lab, "job-1")))["id"] == made.id
+    assert submit(api_of(runai_lab), job, payload(runai_lab, "job-1"))["id"] == made.id
     assert len(runai_lab.jobs) == 1
 
 
@@ -189,7 +189,7 @@ def test_a_job_that_was_taken_without_an_id_is_found_once_the_list_has_it(runai_
     """A list may lag: neither no answer's id nor a name that is taken means that it was not submitted."""
     runai_lab.fault("POST /workloads/*", "202_after")
     runai_lab.fault("GET /workloads", "emptied", times=2)
-    found = submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
+    found = submit(api_of(runai_lab), handle(runai_lab), payload(runai_lab, "job-1"), sleep=lambda _: None)
     assert found["id"] == runai_lab.workload("job-1").id
     assert [call.status for call in runai_lab.calls_of("POST /workloads/*")] == [202, 409]
 
@@ -199,20 +199,20 @@ def test_a_job_whose_name_is_taken_and_that_no_list_has_is_not_called_refused(ru
     runai_lab.fault("POST /workloads/*", "202_after")
     runai_lab.fault("GET /workloads", "200", times=None)
     with pytest.raises(NotKnown):
-        submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
+        submit(api_of(runai_lab), handle(runai_lab), payload(runai_lab, "job-1"), sleep=lambda _: None)
 
 
 def test_a_submission_that_stays_unknown_says_so(runai_lab: RunaiLab):
     runai_lab.fault("POST /workloads/*", "reset", times=None)
     with pytest.raises(NotKnown):
-        submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), sleep=lambda _: None)
+        submit(api_of(runai_lab), handle(runai_lab), payload(runai_lab, "job-1"), sleep=lambda _: None)
     assert not runai_lab.jobs
 
 
 def test_a_refusal_names_every_reason(runai_lab: RunaiLab):
     wrong = payload(runai_lab, "job-1", gpus=8, compute={"gpuDevicesRequest": -1})
     with pytest.raises(Refused, match=r"gpus.*compute.gpuDevicesRequest"):
-        submit(api_of(runai_lab), handle(runai_lab), json.dumps(wrong))
+        submit(api_of(runai_lab), handle(runai_lab), wrong)
 
 
 @needs_mounts
@@ -220,7 +220,7 @@ def test_a_job_is_tried_again_elsewhere_under_another_name(runai_lab: RunaiLab, 
     first = payload(runai_lab, "job-1", environmentVariables=[{"name": "NEMOTRON_POD_ATTEMPT", "value": "0"}])
     (tmp_path / "job.json").write_text(json.dumps(first))
     api, job = api_of(runai_lab), handle(runai_lab, stopped_by="")
-    job = submit(api, job, json.dumps(first))
+    job = submit(api, job, first)
     second = again(api, job, ["gpu-node-1"], tmp_path)
     assert (second["name"], second["workload"], second["attempt"]) == ("job-1", "job-1-r1", 1)
     made = runai_lab.workload("job-1-r1")

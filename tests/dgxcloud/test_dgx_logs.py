@@ -34,7 +34,7 @@ def ran(lab: RunaiLab, command: str, **scenario: Any) -> dict[str, Any]:
         lab.scenario(None, **scenario)
     body = payload(lab, "job-1")
     body["spec"] |= {"args": "-c 'eval \"$PROGRAM\"'", "environmentVariables": [{"name": "PROGRAM", "value": command}]}
-    job = submit(api_of(lab), handle(lab), json.dumps(body))
+    job = submit(api_of(lab), handle(lab), body)
     assert lab.workload("job-1").over.wait(LONG)
     return job
 

@@ -129,7 +129,7 @@ def examined(lab: RunaiLab, job: dict[str, object]) -> None:
 def submitted(lab: RunaiLab, job: dict[str, object]) -> None:
     name = f"new-{len(lab.workloads)}"
     lab.scenario(name, "nocapacity")
-    found = submit(api_of(job), {**job, "name": name, "id": ""}, json.dumps(payload(lab, name)), lambda _: None)
+    found = submit(api_of(job), {**job, "name": name, "id": ""}, payload(lab, name), lambda _: None)
     assert isinstance(found["id"], str) and found["id"]
     json.dumps(found, allow_nan=False)
 

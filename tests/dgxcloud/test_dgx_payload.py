@@ -11,11 +11,11 @@ from support import Project
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
+from nemo_runspec.backends.cloud.placeholders import CARGO, Placeholder, fill
 from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
 from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
-from nemo_runspec.backends.dgxcloud.payload import CARGO, Hole, fill
 from nemo_runspec.backends.dgxcloud.resubmit import without
 from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
 from nemo_runspec.errors import UserError
@@ -76,7 +76,7 @@ def test_a_custom_spec_is_merged_and_every_replaced_key_named():
 
 
 def test_only_holes_are_filled():
-    tree = {"a": Hole("CARGO"), "b": ["CARGO", Hole("CARGO")], "c": {"d": Hole("OTHER")}}
+    tree = {"a": Placeholder("CARGO"), "b": ["CARGO", Placeholder("CARGO")], "c": {"d": Placeholder("OTHER")}}
     assert fill(tree, {CARGO: [1, 2]}) == {"a": [1, 2], "b": ["CARGO", 1, 2], "c": {"d": "OTHER"}}
 
 

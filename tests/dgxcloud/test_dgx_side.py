@@ -147,7 +147,7 @@ def test_a_change_that_a_gateway_answers_is_none(runai_lab: RunaiLab, kind: str,
 def test_a_submission_whose_answer_has_no_id_is_adopted(runai_lab: RunaiLab):
     runai_lab.scenario(None, "nocapacity")
     runai_lab.fault("POST /workloads/trainings", "changed", change=_without_id)
-    found = submit(api_of(runai_lab), handle(runai_lab), json.dumps(payload(runai_lab, "job-1")), lambda _: None)
+    found = submit(api_of(runai_lab), handle(runai_lab), payload(runai_lab, "job-1"), lambda _: None)
     assert found["id"] == runai_lab.workload("job-1").id
     assert len(runai_lab.jobs) == 1
 

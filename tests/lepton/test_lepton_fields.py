@@ -144,7 +144,7 @@ def test_mounts_of_a_custom_spec_hold_the_directory_for_jobs_too():
     target = target_of(nemo_run_dir="/nemo_run", custom_spec=custom)
     assert (target.shared, target.mounted_at) == (True, "/nemo_run")
     spec, replaced = merged(make_spec(target, 1, (), ()), custom)
-    assert spec["mounts"] == ["MOUNT", *custom["mounts"]] and replaced == []
+    assert spec["mounts"] == ["MOUNT", *custom["mounts"]] and not replaced
 
 
 def test_nodes_that_cannot_meet_are_refused():

@@ -8,31 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
+from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
-from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
+from nemo_runspec.backends.dgxcloud.fields import claim_name, claim_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import (
-    Cursors,
-    Event,
-    Handle,
-    JobStatus,
-    LogChunk,
-    Parts,
-    Prepared,
-    Replica,
-    Results,
-    Say,
-)
+from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Results, Say
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused
 
 
-class DgxCloudProvider(CloudProvider):
+class DgxCloudProvider(PodProvider):
     """One object without state; connections and the token are shared by the process."""
 
     def check(self, plan: Plan) -> None:
@@ -47,46 +38,54 @@ class DgxCloudProvider(CloudProvider):
 
         return place_of(plan)
 
-    def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
-        """As `CloudProvider.check_size`."""
-        from nemo_runspec.backends.cloud.code.upload import check_fit
+    def longest_word(self, plan: Plan) -> int:
+        """As `PodProvider.longest_word`: of a variable's value."""
+        return int(plan.target.max_args_chars)
 
-        check_fit(submission, texts, parts)
+    def carried(self, words: Sequence[str]) -> Sequence[Any]:
+        """As `PodProvider.carried`: as variables."""
+        from nemo_runspec.backends.dgxcloud.payload import cargo_variables
 
-    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
-        """As `Provider.prepare`. The job's files travel in the workload, or are put where its pods fetch them."""
-        from nemo_runspec.backends.dgxcloud.prepare import asked, filled, loaded
-        from nemo_runspec.backends.dgxcloud.refusals import check_there, travels_not
+        return cargo_variables(words)
 
-        plan = submission.plan
-        handle = self.make_handle(plan)
-        api = connect(handle, submission.secrets, patience=AT_ONCE)
-        for line in travels_not(plan):
-            say(f"warning: {line}")
-        check_there(api, plan, say)
-        facts, more = asked(api, plan, say)
-        rendering = filled(plan, facts, loaded(submission, parts, say))
-        return Prepared({**handle, **more}, rendering, plan, _by_hand(plan, rendering))
+    def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
+        """As `PodProvider.render`."""
+        from nemo_runspec.backends.dgxcloud.payload import render
 
-    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
-        """As `CloudProvider.resolve`. The cargo stays a hole: making it may mean to send it."""
+        return render(plan, values)
+
+    def ask(self, submission: Submission, say: Say) -> Answers:
+        """As `PodProvider.ask`."""
+        from nemo_runspec.backends.dgxcloud.preflight import fast_checks
         from nemo_runspec.backends.dgxcloud.prepare import asked
-        from nemo_runspec.backends.dgxcloud.refusals import check_there
-        from nemo_runspec.backends.dgxcloud.render import render
 
         plan = submission.plan
         api = connect(self.make_handle(plan), submission.secrets, patience=AT_ONCE)
-        check_there(api, plan, say)
-        facts, _ = asked(api, plan, say)
-        return render(plan, facts)
+        refuse(fast_checks(api, plan), say)
+        return Answers(plan, *asked(api, plan, say))
 
-    def submit(self, prepared: Prepared, say: Say) -> Handle:
-        """As `Provider.submit`. One request."""
-        from nemo_runspec.backends.dgxcloud.render import PAYLOAD
+    def provide_secrets(self, answers: Answers, submission: Submission, say: Say) -> None:
+        """As `PodProvider.provide_secrets`: run:ai's users make credentials themselves; what has none is warned of."""
+        from nemo_runspec.backends.dgxcloud.refusals import travels_not
+
+        for line in travels_not(answers.plan):
+            say(f"warning: {line}")
+
+    def by_hand(self, answers: Answers, rendering: Rendering) -> Sequence[str]:
+        """As `PodProvider.by_hand`."""
+        plan = answers.plan
+        claim = claim_of(plan.target.pvcs, plan.job_dir) or {}
+        return (
+            f"look:    its pods put the job's files to {plan.job_dir} on claim {claim_name(claim)}",
+            f"submit:  {' '.join(rendering.command)} with {PAYLOAD} as the body, and the application's token",
+            f"after:   nemotron jobs status {plan.name}, which finds the job by its name",
+        )
+
+    def create(self, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
+        """As `PodProvider.create`. One request."""
         from nemo_runspec.backends.dgxcloud.submit import submit
 
-        text = next(file.text for file in prepared.rendering.files if file.name == PAYLOAD)
-        return submit(connect(prepared.handle), prepared.handle, text)
+        return submit(connect(handle), handle, payload)
 
     def endpoint(self, handle: Handle) -> str:
         """As `Provider.endpoint`."""
@@ -161,12 +160,6 @@ class DgxCloudProvider(CloudProvider):
 
         return events_of(connect(handle), handle)
 
-    def delete_files(self, handle: Handle) -> None:
-        """As `Provider.delete_files`, where this machine sees the claim."""
-        from nemo_runspec.backends.cloud.removal import remove_directory
-
-        remove_directory(handle)
-
     def delete_remote(self, handle: Handle) -> Sequence[str]:
         """As `CloudProvider.delete_remote`: deletes the workload; its files on the claim stay."""
         id = str(handle.get("id") or "")
@@ -236,13 +229,3 @@ def _joined(refused: Sequence[tuple[Handle, Refused]], of: int) -> Refused:
         first.what = f"{len(refused)} of {of} jobs could not be stopped ({names}): {said}"
         first.args = (first.what,)
     return first
-
-
-def _by_hand(plan: Plan, rendering: Rendering) -> tuple[str, ...]:
-    target: DgxCloudTarget = plan.target
-    claim = claim_of(target.pvcs, plan.job_dir) or {}
-    return (
-        f"look:    its pods put the job's files to {plan.job_dir} on claim {claim_name(claim)}",
-        f"submit:  {' '.join(rendering.command)} with job.json as the body, and the application's token",
-        f"after:   nemotron jobs status {plan.name}, which finds the job by its name",
-    )

@@ -1,21 +1,15 @@
-"""What is asked of run:ai for a plan, and the workload made of the answers: for a submission, and for a look at one."""
+"""What is asked of run:ai for a plan before it is submitted, and the handle of its job."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
-from nemo_runspec.backends.dgxcloud.payload import CARGO, CLUSTER, PROJECT, Hole, cargo_variables, kind_of
-from nemo_runspec.backends.dgxcloud.render import PAYLOAD, render
+from nemo_runspec.backends.dgxcloud.payload import CLUSTER, PROJECT, kind_of
 from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
-from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Parts, Say
-from nemo_runspec.submission.layout import job_files
-from nemo_runspec.submission.request import Submission
+from nemo_runspec.remote.provider import Say
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, text
 
@@ -36,8 +30,8 @@ def place_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[Hole, Any], dict[str, Any]]:
-    """What fills the holes of a plan but its cargo, and what the job's handle gains by it. One or two requests.
+def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What fills the placeholders of a plan but its cargo, and what the job's handle gains by it. One or two requests.
 
     Raises:
         UserError: there is no such project or credential. Unreachable: run:ai does not say enough of it.
@@ -52,33 +46,6 @@ def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[Hole, Any], dict[st
     facts = {PROJECT: id, CLUSTER: cluster, **secret_facts(api, target.secret_vars.values(), id, say)}
     more = {"project_id": id, "cluster_id": cluster, **({"namespace": namespace} if namespace else {})}
     return facts, more
-
-
-def loaded(submission: Submission, parts: Parts, say: Say) -> list[Any]:
-    """The variables with the job's files, or where its pods fetch them; what travels otherwise is sent.
-
-    Raises:
-        UserError: no way fits; the error names all of them and what each would need.
-    """
-    from nemo_runspec.backends.cloud.code.transports import offer_of
-    from nemo_runspec.backends.cloud.code.upload import load, words
-
-    plan = submission.plan
-    texts = {name: text for name, text in job_files(plan, render(plan)).items() if name != PAYLOAD}
-    offer = offer_of(plan, submission.secrets, inline_word=plan.target.max_args_chars)
-    return cargo_variables(words(load(plan, texts, parts, offer, say)))
-
-
-def filled(plan: Plan, facts: Mapping[Hole, Any], variables: list[Any]) -> Rendering:
-    """The texts as they are sent: nothing is left open.
-
-    Raises:
-        UserError: a hole is left, which nothing has filled.
-    """
-    rendering = render(plan, {**facts, CARGO: variables})
-    if rendering.holes:
-        raise UserError(f"the workload is not complete: {'; '.join(rendering.holes)}")
-    return rendering
 
 
 def _way_to_logs(plan: Plan) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, require_encryption
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Say
 
 
 def check(plan: Plan) -> None:
@@ -39,17 +37,3 @@ def travels_not(plan: Plan) -> list[str]:
         f'(Credentials, generic secret) and set secret_vars = {{ {name} = "my-credential/{name}" }}'
         for name in found
     ]
-
-
-def check_there(api: RunaiApi, plan: Plan, say: Say) -> None:
-    """What run:ai would refuse is refused before anything is sent; what is odd is said.
-
-    Raises:
-        UserError: the first thing that is wrong.
-    """
-    from nemo_runspec.backends.dgxcloud.preflight import fast_checks
-
-    for found in fast_checks(api, plan):
-        if found.verdict == "failed":
-            raise found.error()
-        say(f"warning: {found.seen}")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.payload import as_text
-from nemo_runspec.backends.dgxcloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.errors import UserError
@@ -37,7 +36,7 @@ def again(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> 
             variable["value"] = str(found["attempt"])
     if avoid:
         without(spec, avoid)
-    return submit(api, found, as_text(payload))
+    return submit(api, found, payload)
 
 
 def further(handle: Handle) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.payload import Hole, credential_hole, credential_of
+from nemo_runspec.backends.dgxcloud.payload import credential_of, credential_placeholder
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.remote.provider import Say
 from nemo_runspec.transport.reading import table, tables, text
@@ -25,8 +25,8 @@ _PREFIX: Mapping[str, str] = {
 _USUAL = "genericsecret"
 
 
-def secret_facts(api: RunaiApi, references: Iterable[str], project_id: str, say: Say) -> dict[Hole, str]:
-    """Hole of each credential → name of its Kubernetes secret. One question for all of them, none for none.
+def secret_facts(api: RunaiApi, references: Iterable[str], project_id: str, say: Say) -> dict[str, str]:
+    """Placeholder of each credential → name of its Kubernetes secret. One question for all of them, none for none.
 
     Raises:
         UserError: run:ai has no such credential; the error names those there are.
@@ -35,7 +35,7 @@ def secret_facts(api: RunaiApi, references: Iterable[str], project_id: str, say:
     if not wanted:
         return {}
     known = _known(api, project_id, say)
-    return {credential_hole(reference): _secret_of(credential_of(reference), known) for reference in wanted}
+    return {credential_placeholder(reference): _secret_of(credential_of(reference), known) for reference in wanted}
 
 
 def _known(api: RunaiApi, project_id: str, say: Say) -> dict[str, str] | None:

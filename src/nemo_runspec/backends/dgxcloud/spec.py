@@ -6,10 +6,9 @@ Keys and their meaning are those of run:ai's published API, 2.24 (`POST /api/v1/
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.backends.cloud.fields import spec_variables
+from nemo_runspec.backends.cloud import custom_spec
 from nemo_runspec.backends.storage import READ_ONLY, StorageMount, tables
 
 Spec = dict[str, Any]
@@ -23,14 +22,6 @@ BOOT, CARGO, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_CARGO_", "NEMOTRON_POD_ATTEMPT
 """Variables of the workload: the program that is run; what it fetches, in pieces; how often it was tried before."""
 
 OWN_VARIABLES = (BOOT, ATTEMPT)
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """A spec with further keys in it. `replaced`: dotted names of those that were there with another value."""
-
-    spec: Spec
-    replaced: tuple[str, ...] = ()
 
 
 def base_spec(
@@ -93,30 +84,6 @@ def _mount(row: Mapping[str, Any], key: str, lost: str) -> StorageMount:
     return StorageMount(str(row.get(key) or "/"), lost=lost or ("gone with the job" if row.get("ephemeral") else ""))
 
 
-def merge(spec: Spec, custom: Mapping[str, Any]) -> Merged:
-    """The spec with `custom` in it: tables key by key, variables by their names, all else as it is given."""
-    replaced: list[str] = []
-    return Merged(_merge(spec, custom, "", replaced), tuple(replaced))
-
-
-def _merge(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, replaced: list[str]) -> Spec:
-    merged = dict(old)
-    for key, value in new.items():
-        before, name = old.get(key), f"{prefix}{key}"
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            merged[key] = _merge(before, value, f"{name}.", replaced)
-        elif name == VARIABLES:
-            merged[key] = _join(before or [], value, replaced)
-        else:
-            merged[key] = value
-            replaced += [name] if key in old and before != value else []
-    return merged
-
-
-def _join(old: list[Any], new: Any, replaced: list[str]) -> list[Any]:
-    """Variables of both, each name once; what is no variable, such as a hole, stays where it is."""
-    given = {str(entry.get("name")): entry for entry in spec_variables(new)}
-    known = {str(entry.get("name")) for entry in spec_variables(old)}
-    replaced += [f"{VARIABLES}.{name}" for name in given if name in known]
-    kept = [given.get(str(entry.get("name")), entry) if isinstance(entry, Mapping) else entry for entry in old]
-    return [*kept, *(entry for name, entry in given.items() if name not in known)]
+def merge(spec: Mapping[str, Any], custom: Mapping[str, Any]) -> custom_spec.Merged:
+    """The spec with a profile's `custom_spec` in it: variables by their names."""
+    return custom_spec.merge(spec, custom, {VARIABLES: "name"})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from nemo_runspec.backends.cloud.submit_once import submit_once
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.status import find, workload_id, workload_name
 from nemo_runspec.remote.provider import Handle
@@ -21,30 +21,27 @@ _PAUSES = (0.5, 1.5, 5.0)
 """Seconds before each further try, once it is not known whether one came through."""
 
 
-def submit(api: RunaiApi, handle: Handle, text: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
+def submit(
+    api: RunaiApi, handle: Handle, payload: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep
+) -> dict[str, Any]:
     """Posts the workload; the handle with its id.
 
     A name is asked for only where a workload may be there already: after a request that broke, and after a refusal,
     which may be that of a second request for a workload whose first one came through.
 
-    Args:
-        text: the payload as it was shown.
-
     Raises:
         UserError: run:ai refuses it. NotKnown: it is still not known whether it was submitted.
     """
-    payload = json.loads(text)
-    for pause in (*_PAUSES, None):
-        try:
-            return {**handle, "id": _posted(api, handle, payload)}
-        except NotKnown:
-            found = _found(api, handle)
-            if found is not None:
-                return {**handle, "id": workload_id(found)}
-            if pause is None:
-                raise
-            sleep(pause)
-    raise AssertionError("unreachable")
+    id, _ = submit_once(
+        lambda: _posted(api, handle, payload),
+        lambda: workload_id(found) if (found := _found(api, handle)) else None,
+        before=(),
+        after=(*((0.0, pause) for pause in _PAUSES), (0.0,)),
+        say=lambda trouble: None,
+        check=False,
+        sleep=sleep,
+    )
+    return {**handle, "id": id}
 
 
 def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:

@@ -10,26 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
+from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import (
-    Cursors,
-    Event,
-    Handle,
-    JobStatus,
-    LogChunk,
-    Parts,
-    Prepared,
-    Replica,
-    Results,
-    Say,
-    offset_of,
-)
+from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Results, Say, offset_of
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.reading import text
 
@@ -51,7 +40,7 @@ _EVENTS = "events"
 _kept = threading.local()
 
 
-class LeptonProvider(CloudProvider):
+class LeptonProvider(PodProvider):
     """One object without state; connections are shared by a thread."""
 
     def check(self, plan: Plan) -> None:
@@ -69,55 +58,49 @@ class LeptonProvider(CloudProvider):
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
 
-    def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
-        """As `CloudProvider.check_size`."""
-        from nemo_runspec.backends.cloud.code.upload import check_fit
+    def longest_word(self, plan: Plan) -> int:
+        """As `PodProvider.longest_word`."""
+        return INLINE_WORD
 
-        check_fit(submission, texts, parts)
+    def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
+        """As `PodProvider.render`."""
+        from nemo_runspec.backends.lepton.payload import render
 
-    def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
-        """As `Provider.prepare`: asks what is not known yet, makes the secrets, packs the files or sends them."""
-        from nemo_runspec.backends.lepton.render import PAYLOAD, render
+        return render(plan, values)
+
+    def ask(self, submission: Submission, say: Say) -> Answers:
+        """As `PodProvider.ask`."""
+        from nemo_runspec.backends.lepton.preflight import fast_checks
         from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
-        from nemo_runspec.backends.lepton.secrets import make_secrets
-        from nemo_runspec.backends.lepton.spec import CARGO
 
-        handle = self.make_handle(submission.plan)
-        api = _api(handle, _BEFORE, say)
-        group = group_of(api, submission.plan.target)
-        facts = platform_facts(api, submission.plan, submission.secrets, group)
-        _check_there(api, submission.plan, group, say)
-        plan = settled(submission.plan, facts)
-        if plan is not submission.plan:
+        plan = submission.plan
+        api = _api(self.make_handle(plan), _BEFORE, say)
+        group = group_of(api, plan.target)
+        facts = platform_facts(api, plan, submission.secrets, group)
+        refuse(fast_checks(api, plan, group), say)
+        found = settled(plan, facts)
+        if found is not plan:
             say("warning: the node group has no volume: what the job writes is lost when it ends")
-        facts[CARGO] = _cargo(plan, submission, parts, render(plan, facts, api.login.url), say)
-        make_secrets(_api(handle), plan, submission.secrets, say)
-        rendering = render(plan, facts, api.login.url)
-        if rendering.holes:
-            raise UserError(f"not all of the job is known: {rendering.holes[0]}", remedy="nemotron doctor shows why")
-        by_hand = (f"look:    {PAYLOAD} in the job's folder is the request's body", f"submit:  {_curl(api, plan.name)}")
-        return Prepared(handle, rendering, plan, by_hand)
+        return Answers(found, facts)
 
-    def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
-        """As `CloudProvider.resolve`: all but the files themselves, which are packed when it is submitted."""
-        from nemo_runspec.backends.lepton.render import render
-        from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
+    def provide_secrets(self, answers: Answers, submission: Submission, say: Say) -> None:
+        """As `PodProvider.provide_secrets`."""
+        from nemo_runspec.backends.lepton.secrets import make_secrets
 
-        api = _api(self.make_handle(submission.plan), _BEFORE, say)
-        group = group_of(api, submission.plan.target)
-        facts = platform_facts(api, submission.plan, submission.secrets, group)
-        _check_there(api, submission.plan, group, say)
-        return render(settled(submission.plan, facts), facts, api.login.url)
+        make_secrets(_api(self.make_handle(answers.plan)), answers.plan, submission.secrets, say)
 
-    def submit(self, prepared: Prepared, say: Say) -> Handle:
-        """As `Provider.submit`. Two requests: whether it is there, and the job itself."""
-        import json
+    def by_hand(self, answers: Answers, rendering: Rendering) -> Sequence[str]:
+        """As `PodProvider.by_hand`."""
+        name, (_, url) = answers.plan.name, rendering.command
+        token = '-H "Authorization: Bearer $LEPTON_WORKSPACE_TOKEN"'
+        curl = f"curl {token} -H 'Content-Type: application/json' -d @{name}/{PAYLOAD} {url}"
+        return (f"look:    {PAYLOAD} in the job's folder is the request's body", f"submit:  {curl}")
 
-        from nemo_runspec.backends.lepton.render import PAYLOAD
+    def create(self, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
+        """As `PodProvider.create`. Two requests: whether it is there, and the job itself."""
         from nemo_runspec.backends.lepton.submit import submit_once
 
-        text = next(file.text for file in prepared.rendering.files if file.name == PAYLOAD)
-        return submit_once(_api(prepared.handle), prepared.handle, json.loads(text), say)
+        return submit_once(_api(handle), handle, payload, say)
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. Lepton tells nobody's place in a queue."""
@@ -153,12 +136,6 @@ class LeptonProvider(CloudProvider):
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Secrets stay: jobs that have the same ones share them."""
         return [self._rest(handle, each) for handle, each in zip(handles, seen, strict=True)]
-
-    def delete_files(self, handle: Handle) -> None:
-        """As `Provider.delete_files`, where this machine sees the volume."""
-        from nemo_runspec.backends.cloud.removal import remove_directory
-
-        remove_directory(handle)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """Raises `UserError`: Lepton's API opens no shell in a job."""
@@ -262,29 +239,6 @@ def _log_end(handle: Handle, known: Handle) -> bytes:
     return Aside("Lepton", api.web).of("log", newest, api, known, 1000) or b""
 
 
-def _check_there(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None, say: Say) -> None:
-    """What Lepton would refuse, or let wait for ever, is refused before anything is made there; what is odd is said."""
-    from nemo_runspec.backends.lepton.preflight import fast_checks
-
-    for check in fast_checks(api, plan, group):
-        if check.verdict == "failed":
-            raise check.error()
-        if check.verdict == "warning":
-            say(f"warning: {check.seen}")
-
-
-def _cargo(plan: Plan, submission: Submission, parts: Parts, rendering: Rendering, say: Say) -> list[str]:
-    """The words of the container's command that carry the job's files, or say where they are fetched."""
-    from nemo_runspec.backends.cloud.code.transports import offer_of
-    from nemo_runspec.backends.cloud.code.upload import load, words
-    from nemo_runspec.backends.lepton.render import PAYLOAD
-    from nemo_runspec.submission.layout import job_files
-
-    texts = {name: text for name, text in job_files(plan, rendering).items() if name != PAYLOAD}
-    offer = offer_of(plan, submission.secrets, inline_word=INLINE_WORD)
-    return list(words(load(plan, texts, parts, offer, say)))
-
-
 def _insist(api: LeptonApi, ids: Sequence[str]) -> None:
     """Tells jobs again to stop that do not begin to."""
     end, left = time.monotonic() + _TO_END, _unmoved(api, ids)
@@ -314,8 +268,3 @@ def _event_line(event: Event) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.time)) if event.time is not None else "-"
     many = f" (x{event.count})" if event.count > 1 else ""
     return f"{when}  {event.kind}  {event.reason}  {event.about}  {event.message}".rstrip() + f"{many}\n"
-
-
-def _curl(api: LeptonApi, name: str) -> str:
-    token = '-H "Authorization: Bearer $LEPTON_WORKSPACE_TOKEN"'
-    return f"curl {token} -H 'Content-Type: application/json' -d @{name}/job.json {api.login.url}/jobs"

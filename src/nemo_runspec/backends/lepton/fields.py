@@ -277,5 +277,5 @@ def _custom_warnings(env: Mapping[str, Any], target: LeptonTarget) -> list[str]:
     if not target.custom_spec:
         return []
     spec = make_spec(target, env.get("nodes") or 1, env.get("secrets") or (), ())
-    _, replaced = merged(spec, target.custom_spec)
+    replaced = merged(spec, target.custom_spec).replaced
     return [f"custom_spec replaces {path} of the job's spec" for path in replaced]

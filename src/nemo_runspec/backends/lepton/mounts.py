@@ -13,7 +13,7 @@ from typing import Any
 from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, rows
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.spec import MOUNT, source_hole
+from nemo_runspec.backends.lepton.spec import MOUNT, source_placeholder
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.reading import text
 from nemo_runspec.transport.web import Refused
@@ -32,7 +32,7 @@ class Volume:
 
 
 def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What fills the holes of a payload's mounts.
+    """What fills the placeholders of a payload's mounts.
 
     Args:
         group: the node group the job is to run in; None where the profile names none.
@@ -46,7 +46,7 @@ def fill_mounts(api: LeptonApi, target: LeptonTarget, group: Mapping[str, Any] |
     found = group or _only_group(api, needed=bool(missing))
     volumes = _permitted(api, found) if found is not None else []
     facts: dict[str, Any] = {
-        source_hole(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing
+        source_placeholder(n): _source(volumes, n, str(target.mounts[n]["path"]), _called(found)) for n in missing
     }
     return {**facts, MOUNT: _found(volumes, target.mounted_at, _called(found))} if target.mounted_at else facts
 

@@ -1,4 +1,4 @@
-"""What only the platform knows of a plan: the values of its payload's holes, asked for before a submission."""
+"""What only the platform knows of a plan: the values of its payload's placeholders, asked for before a submission."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_runspec.backends.cloud.placeholders import placeholders
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of
 from nemo_runspec.backends.lepton.fields import LeptonTarget, no_meeting
 from nemo_runspec.backends.lepton.mounts import fill_mounts
-from nemo_runspec.backends.lepton.payload import open_holes, payload
+from nemo_runspec.backends.lepton.payload import WORKSPACE, payload
 from nemo_runspec.backends.lepton.secrets import secret_facts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.backends.lepton.spec import MOUNT, NODE_GROUP, RESOURCE_SHAPE
@@ -26,7 +27,7 @@ def group_of(api: LeptonApi, target: LeptonTarget) -> Mapping[str, Any] | None:
 def platform_facts(
     api: LeptonApi, plan: Plan, values: Mapping[str, str], group: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The values of the holes, but for the cargo. Changes nothing on the platform.
+    """The values of the placeholders, but for the cargo. Changes nothing on the platform.
 
     Args:
         values: of the plan's secrets, for the names of the workspace's secrets that are made of them.
@@ -36,12 +37,11 @@ def platform_facts(
         UserError: the platform has not what the plan asks for.
     """
     target: LeptonTarget = plan.target
-    wanted = set(open_holes(payload(plan)))
-    facts = secret_facts(plan, values, api.login.workspace)
+    facts = {WORKSPACE: api.login.url, **secret_facts(plan, values, api.login.workspace)}
     id = id_of(group) if group is not None else ""
     if group is not None:
         facts[NODE_GROUP] = id
-    if RESOURCE_SHAPE in wanted:
+    if RESOURCE_SHAPE in set(placeholders(payload(plan))):
         facts[RESOURCE_SHAPE] = resolve_shape(api, plan.resources.gpus_per_node, id)
     return facts | fill_mounts(api, target, group)
 

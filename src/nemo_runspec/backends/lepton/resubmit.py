@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.cloud.pod.program import ATTEMPT_VARIABLE
+from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL
-from nemo_runspec.backends.lepton.render import PAYLOAD
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import read_json

@@ -14,7 +14,7 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.spec import IMAGE_PULL_SECRET, secret_hole, wants_pull_secret
+from nemo_runspec.backends.lepton.spec import IMAGE_PULL_SECRET, secret_placeholder, wants_pull_secret
 from nemo_runspec.doctor.registry import NGC, NGC_USER
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -27,9 +27,9 @@ _TAKEN = frozenset({400, 409})
 
 
 def secret_facts(plan: Plan, values: Mapping[str, str], workspace: str) -> dict[str, Any]:
-    """What fills the holes of a payload's secrets: the names they have, or will have. Asks nothing, makes nothing."""
+    """What fills the placeholders of secrets: the names they have, or will have. Asks nothing, makes nothing."""
     facts: dict[str, Any] = {
-        secret_hole(secret.name): secret_name(secret.name, values[secret.name], workspace)
+        secret_placeholder(secret.name): secret_name(secret.name, values[secret.name], workspace)
         for secret in plan.secrets
         if secret.name in values
     }

@@ -5,32 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.backends.cloud import custom_spec
+from nemo_runspec.backends.cloud.placeholders import Placeholder
+
 if TYPE_CHECKING:
     from nemo_runspec.backends.lepton.fields import LeptonTarget
 
-NODE_GROUP, RESOURCE_SHAPE, CARGO, MOUNT = "NODE_GROUP", "RESOURCE_SHAPE", "CARGO", "MOUNT"
-IMAGE_PULL_SECRET = "IMAGE_PULL_SECRET"
+NODE_GROUP, RESOURCE_SHAPE, MOUNT = "NODE_GROUP", "RESOURCE_SHAPE", "MOUNT"
+
+IMAGE_PULL_SECRET = Placeholder(
+    "IMAGE_PULL_SECRET", "name of the secret for nvcr.io, made of NGC_KEY when it is submitted; none without it"
+)
+
+_LISTS = {"envs": "name", "mounts": "mount_path"}
+"""Lists of tables that `custom_spec` adds to."""
 
 DEFAULT_PRIORITY = "mid-4000"
 
 _NVIDIA_REGISTRY = "nvcr.io/"
 
 
-class Hole(str):
-    """A value that is filled in later; in a list it may become any number of items, none included."""
-
-    __slots__ = ()
-
-
-def make_spec(target: LeptonTarget, nodes: int, secrets: Iterable[str], command: Sequence[str]) -> dict[str, Any]:
+def make_spec(
+    target: LeptonTarget, nodes: int, secrets: Iterable[str], command: Sequence[str], gpus: int = 0
+) -> dict[str, Any]:
     """The spec before `custom_spec`. Keys that hold nothing are left out, as Lepton's own client does.
 
     Args:
         secrets: variables of the job whose values become secrets of the workspace.
+        gpus: of a node, where its shape is looked for by them.
     """
+    shape = Placeholder(RESOURCE_SHAPE, f"the workspace's shape with {gpus} GPUs, asked for when it is submitted")
+    group = Placeholder(NODE_GROUP, f"id of node group '{target.node_group}', asked for when it is submitted")
     spec = {
-        "resource_shape": target.resource_shape or Hole(RESOURCE_SHAPE),
-        "affinity": {"allowed_dedicated_node_groups": [Hole(NODE_GROUP)]} if target.node_group else None,
+        "resource_shape": target.resource_shape or shape,
+        "affinity": {"allowed_dedicated_node_groups": [group]} if target.node_group else None,
         "container": {"image": target.container_image, "command": list(command)},
         "completions": nodes,
         "parallelism": nodes,
@@ -50,14 +58,16 @@ def make_spec(target: LeptonTarget, nodes: int, secrets: Iterable[str], command:
     return {key: value for key, value in spec.items() if value not in (None, [], {})}
 
 
-def secret_hole(name: str) -> Hole:
+def secret_placeholder(name: str) -> Placeholder:
     """Stands for the name of the workspace's secret that a variable's value is put into."""
-    return Hole(f"SECRET_{name}")
+    meaning = f"name of the workspace's secret with the value of {name}, made when it is submitted"
+    return Placeholder(f"SECRET_{name}", meaning)
 
 
-def source_hole(number: int) -> Hole:
-    """Stands for `from` of a mount that the profile does not say."""
-    return Hole(f"MOUNT_{number}_FROM")
+def source_placeholder(number: int, path: str = "") -> Placeholder:
+    """Stands for `from` of a mount that the profile does not say. `path`: the folder that is mounted."""
+    meaning = f"the node group's volume with {path}, looked for when it is submitted"
+    return Placeholder(f"MOUNT_{number}_FROM", meaning)
 
 
 def wants_pull_secret(target: LeptonTarget) -> bool:
@@ -65,32 +75,28 @@ def wants_pull_secret(target: LeptonTarget) -> bool:
     return target.container_image.startswith(_NVIDIA_REGISTRY) and not target.image_pull_secrets
 
 
-def merged(ours: Any, theirs: Any, at: str = "") -> tuple[Any, list[str]]:
-    """Two trees as one, theirs over ours; and the paths where a value of ours was replaced by another.
-
-    Lists of tables with a name (`envs`) or a place (`mounts`) are joined by it, other lists are replaced.
-    """
-    if isinstance(ours, dict) and isinstance(theirs, Mapping):
-        return _merged_tables(ours, theirs, at)
-    identity = _identity(ours, theirs) if isinstance(ours, list) and isinstance(theirs, list) else None
-    if identity is not None:
-        return _merged_lists(ours, theirs, identity, at)
-    return theirs, ([at] if ours != theirs else [])
+def merged(spec: Mapping[str, Any], custom: Mapping[str, Any]) -> custom_spec.Merged:
+    """The spec with a profile's `custom_spec` in it."""
+    return custom_spec.merge(spec, custom, _LISTS)
 
 
 def _variables(target: LeptonTarget, secrets: Iterable[str]) -> list[dict[str, Any]]:
     """Only references to secrets: what is not secret is exported by the job's own script."""
-    named = {name: secret_hole(name) for name in secrets}
+    named = {name: secret_placeholder(name) for name in secrets}
     return [{"name": k, "value_from": {"secret_name_ref": ref}} for k, ref in {**named, **target.secret_vars}.items()]
 
 
 def _mounts(target: LeptonTarget) -> list[Any]:
-    given = [{**mount, "from": mount.get("from") or source_hole(n)} for n, mount in enumerate(target.mounts)]
-    return [*([Hole(MOUNT)] if target.mounted_at else []), *given]
+    volume = Placeholder(MOUNT, f"the node group's volume at {target.mounted_at}, looked for when it is submitted")
+    given = [
+        {**mount, "from": mount.get("from") or source_placeholder(n, mount["path"])}
+        for n, mount in enumerate(target.mounts)
+    ]
+    return [*([volume] if target.mounted_at else []), *given]
 
 
 def _pull_secrets(target: LeptonTarget) -> list[str]:
-    return [Hole(IMAGE_PULL_SECRET)] if wants_pull_secret(target) else list(target.image_pull_secrets)
+    return [IMAGE_PULL_SECRET] if wants_pull_secret(target) else list(target.image_pull_secrets)
 
 
 def _queue(target: LeptonTarget) -> dict[str, Any]:
@@ -102,32 +108,3 @@ def _queue(target: LeptonTarget) -> dict[str, Any]:
         "can_be_preempted": target.can_be_preempted or None,
     }
     return {key: value for key, value in config.items() if value is not None}
-
-
-def _merged_tables(ours: dict[str, Any], theirs: Mapping[str, Any], at: str) -> tuple[dict[str, Any], list[str]]:
-    result, replaced = dict(ours), []
-    for key, value in theirs.items():
-        if key in ours:
-            result[key], below = merged(ours[key], value, f"{at}.{key}" if at else str(key))
-            replaced += below
-        else:
-            result[key] = value
-    return result, replaced
-
-
-def _merged_lists(ours: list[Any], theirs: Sequence[Any], key: str, at: str) -> tuple[list[Any], list[str]]:
-    given = {item.get(key): item for item in theirs}
-    known = [item for item in ours if not isinstance(item, Hole)]
-    replaced = [f"{at}[{item[key]}]" for item in known if item[key] in given and given[item[key]] != item]
-    kept = [item for item in ours if isinstance(item, Hole) or item[key] not in given]
-    return [*kept, *theirs], replaced
-
-
-def _identity(ours: list[Any], theirs: list[Any]) -> str | None:
-    """The key that tells the tables of two lists apart, None where there is none. What is filled in later has any."""
-    known = [item for item in ours if not isinstance(item, Hole)]
-    tables = [*known, *theirs] if ours else []
-    for key in ("name", "mount_path"):
-        if tables and all(isinstance(item, Mapping) and key in item for item in tables):
-            return key
-    return None

@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_runspec.backends.cloud.submit_once import submit_once as make_once
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, job_id, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 from nemo_runspec.backends.lepton.states import seconds_of
 from nemo_runspec.remote.provider import Handle, Say
-from nemo_runspec.transport.web import Malformed, NotKnown
+from nemo_runspec.transport.web import Malformed
 
 _DOUBTS = (0.5, 1.5, 3.0)
 """Seconds before each look for a job that may have been made."""
@@ -36,22 +37,15 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
     Raises:
         Refused: Lepton does not take it. Unreachable: it is not there as far as can be seen, or that is not known.
     """
-    job, doubt = _surely(api, handle), False
-    if job is None and sent:
-        job = _looked_for(api, handle)
-    for number in range(_TRIES):
-        if job is not None:
-            break
-        try:
-            doubt = sent or number > 0
-            job = api.create(payload)
-            job = (_surely(api, handle) if doubt else None) or job
-        except NotKnown as trouble:
-            say(f"{handle['name']}: {trouble.what}; looking whether it was submitted")
-            job = _looked_for(api, handle)
-            if job is None and number == _TRIES - 1:
-                raise
-    assert job is not None
+    search = (0.0, *_DOUBTS)
+    job, doubt = make_once(
+        lambda: api.create(payload),
+        lambda: _surely(api, handle),
+        before=search if sent else (0.0,),
+        after=(_DOUBTS,) * _TRIES,
+        say=lambda trouble: say(f"{handle['name']}: {trouble.what}; looking whether it was submitted"),
+        sent=sent,
+    )
     since = seconds_of(section(job, "metadata").get("created_at")) or api.web.time()
     return {**handle, "id": job_id(job), "since": since, **({"doubt": True} if doubt else {})}
 
@@ -69,15 +63,6 @@ def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
         if twin is not job and section(twin, "metadata", "labels").get(JOB_LABEL) == handle["name"]:
             api.delete(job_id(twin))
     return job
-
-
-def _looked_for(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
-    for pause in _DOUBTS:
-        time.sleep(pause)
-        job = _surely(api, handle)
-        if job is not None:
-            return job
-    return None
 
 
 def _surely(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:

@@ -1,0 +1,30 @@
+"""Values that only a platform knows: named, filled, and told from a user's texts."""
+
+from __future__ import annotations
+
+import json
+
+from nemo_runspec.backends.cloud.placeholders import Placeholder, as_text, explained, fill, placeholders
+
+GROUP = Placeholder("GROUP", "id of the node group")
+FILES = Placeholder("FILES", "the job's files")
+TREE = {"group": GROUP, "args": ["GROUP", FILES, "last"], "envs": [{"name": "A", "from": GROUP}]}
+
+
+def test_only_placeholders_are_filled():
+    """A user's text that reads the same stays as it is; a list joins the list that it fills an item of."""
+    filled = fill(TREE, {"GROUP": "g-1", "FILES": ["one", "two"]})
+    assert filled == {"group": "g-1", "args": ["GROUP", "one", "two", "last"], "envs": [{"name": "A", "from": "g-1"}]}
+    assert list(placeholders(filled)) == []
+    assert fill(TREE, {"FILES": []})["args"] == ["GROUP", "last"]
+
+
+def test_what_is_left_is_explained_once():
+    assert explained(TREE) == ("GROUP: id of the node group", "FILES: the job's files")
+    assert explained(fill(TREE, {"GROUP": "g-1"})) == ("FILES: the job's files",)
+
+
+def test_what_is_shown_is_what_is_sent():
+    filled = fill(TREE, {"GROUP": "g-ü", "FILES": []})
+    assert json.loads(as_text(filled)) == filled
+    assert json.loads(as_text(TREE))["group"] == "GROUP"

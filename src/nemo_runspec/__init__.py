@@ -4,6 +4,8 @@
 
     profile = nemo_runspec.load_profile("my-cluster")
     planned = nemo_runspec.plan("nano3/pretrain", config="tiny", profile="my-cluster", overrides=["run.env.nodes=2"])
+    job = nemo_runspec.submit(planned)
+    code = job.wait()
     executor = nemo_runspec.executor("my-cluster")      # a NeMo-Run executor for scripts you already have
 
 Importing this package imports nothing else; each function imports what it needs.
@@ -11,16 +13,20 @@ Importing this package imports nothing else; each function imports what it needs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nemo_runspec.api.job import Job
+    from nemo_runspec.api.sweep import SubmittedSweep
     from nemo_runspec.planning.model import Plan
     from nemo_runspec.profiles.profile import Profile
 
 __version__ = "0.1.0"
-__all__ = ["executor", "load_profile", "plan"]
+__all__ = ["executor", "job", "jobs", "load_plan", "load_profile", "plan", "submit", "sweep"]
 
 
 def load_profile(name: str, *, env_file: str | Path | None = None) -> Profile:
@@ -57,13 +63,91 @@ def plan(
     Raises:
         nemo_runspec.errors.UserError: anything that keeps the plan from being made.
     """
-    from nemo_runspec.planning.build import build_plan
-    from nemo_runspec.planning.request import plan_request
+    from nemo_runspec.api.submit import plan as make
 
-    request = plan_request(
-        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file
-    )
-    return build_plan(request).plan
+    return make(recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file)
+
+
+def load_plan(path: str | Path) -> Plan:
+    """A plan that was saved with `Plan.save` or `--dry-run --out`.
+
+    Args:
+        path: the file; `~` is the home directory.
+
+    Raises:
+        nemo_runspec.errors.UserError: it cannot be read, or is no plan.
+    """
+    from nemo_runspec.api.submit import load_plan as load
+
+    return load(path)
+
+
+def submit(plan: Plan, *, say: Callable[[str], object] | None = None) -> Job:
+    """Starts the job of a plan and leaves it alone; the job. Nothing is printed.
+
+    A plan made in this process has its missing inputs made first, where its config declares that (`make = if-missing`).
+    A loaded one is run as it is, and its secrets are looked up where they come from. A plan that has been run before is
+    run under a new name.
+
+    Args:
+        plan: what `plan` or `load_plan` has returned.
+        say: takes lines of what happens on the way, such as `print`.
+
+    Raises:
+        nemo_runspec.errors.UserError: it cannot be submitted, or an input is missing.
+    """
+    from nemo_runspec.api.submit import submit as start
+
+    return start(plan, say=say)
+
+
+def job(name: str) -> Job:
+    """A job of yours, whatever process has submitted it.
+
+    Args:
+        name: its name, the beginning or the last part of it, or `last`.
+
+    Raises:
+        nemo_runspec.errors.UserError: there is no such job, several, or it is a sweep.
+    """
+    from nemo_runspec.api.job import find
+
+    return find(name)
+
+
+def jobs() -> list[Job]:
+    """All jobs on record, the newest first, those of sweeps among them. No platform is asked."""
+    from nemo_runspec.api.job import everything
+
+    return everything()
+
+
+def sweep(
+    recipe: str,
+    *,
+    config: str | None = None,
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+    args: Sequence[str] = (),
+    mode: str = "batch",
+    env_file: str | Path | None = None,
+    say: Callable[[str], object] | None = None,
+) -> SubmittedSweep:
+    """Starts several runs of a recipe and leaves them alone; the sweep. Nothing is printed.
+
+    Args:
+        recipe, config, profile, args, mode, env_file: as for `plan`.
+        overrides: Hydra's syntax; every combination of the values that they name is a run: `lr=1e-3,1e-4`.
+        say: takes lines of what happens on the way, such as `print`.
+
+    Raises:
+        nemo_runspec.errors.UserError: a run that cannot be planned or submitted; nothing is started then.
+    """
+    from nemo_runspec.api.sweep import sweep as start
+
+    return start(
+        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file, say=say
+    )  # fmt: skip
 
 
 def executor(
@@ -85,3 +169,25 @@ def executor(
     made = build_plan(bare_request(profile, overrides=overrides, mode=mode, env_file=env_file))
     refuse_unfilled(made.plan)
     return get_backend(made.plan.executor).make_executor(made.plan, made.secret_values, environment=True)
+
+
+class _Room(ModuleType):
+    """The package `nemo_runspec.jobs`, which answers as the function does whose name it has."""
+
+    def __call__(self) -> list[Job]:
+        """As `jobs`."""
+        from nemo_runspec.api.job import everything
+
+        return everything()
+
+
+class _Toolkit(ModuleType):
+    """This package. Importing its subpackage `jobs` sets an attribute of that name, which stays callable."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "jobs" and isinstance(value, ModuleType):
+            value.__class__ = _Room
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Toolkit

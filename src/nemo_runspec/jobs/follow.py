@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nemo_runspec.polling import Backoff
@@ -39,24 +39,31 @@ def show(log: Path, write: Write, *, tail: int | None = None) -> None:
 
 
 def follow(log: Path, write: Write, is_over: Callable[[], bool], *, tail: int | None = None) -> bool:
-    """What is in the log, then what is added to it, until the job is over and all of it has been written.
+    """As `pieces`, each given to `write`. Returns: False where the job was over without ever having a log."""
+    for piece in pieces(log, is_over, tail=tail):
+        write(piece)
+    return log.exists()
+
+
+def pieces(log: Path, is_over: Callable[[], bool], *, tail: int | None = None) -> Iterator[bytes]:
+    """What is in the log, then what is added to it, until the job is over and all of it has been read.
 
     Args:
         is_over: whether nothing will be added any more; asked whenever the end of the log is reached.
-
-    Returns: False where the job was over without ever having a log.
+        tail: begin with that many lines of what there is now; with all of it where None.
     """
     descriptor = _wait_for(log, is_over, tail)
     if descriptor is None:
-        return False
+        return
     pauses = Backoff(_SHORTEST, _LONGEST, growth=2)
     try:
         while True:
             over = is_over()  # before the last look: what is written after it is nobody's
-            if _copy(descriptor, write):
+            if data := os.read(descriptor, _PIECE):
                 pauses.reset()
+                yield data
             elif over:
-                return True
+                return
             else:
                 pauses.wait()
     finally:

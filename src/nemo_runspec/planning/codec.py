@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.model import PLAN_SCHEMA, Plan
 from nemo_runspec.planning.validate import check_plan
 from nemo_runspec.regular import MOST
@@ -56,6 +57,20 @@ def plan_from_json(text: str, shown: str) -> Plan:
     except UserError as error:
         raise UserError(f"the saved plan is damaged: {error.what}", where=shown) from None
     return dataclasses.replace(plan, target=target)
+
+
+def save_plan(plan: Plan, path: str | Path) -> Path:
+    """Writes a plan's JSON; the file. `path`: `~` is the home directory.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    target = expanded(str(path))
+    try:
+        write_output(target, plan_to_json(plan))
+    except OSError as error:
+        raise UserError(f"cannot save the plan: {error.strerror}", where=str(target)) from None
+    return target
 
 
 def load_plan(path: Path) -> Plan:

@@ -6,6 +6,7 @@ Its JSON form (`planning/codec.py`) is versioned by `PLAN_SCHEMA`: a plan can be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nemo_runspec.source import Source
@@ -239,3 +240,39 @@ class Plan:
     unfilled: tuple[str, ...] = ()
     auto_mounts: tuple[AutoMount, ...] = ()
     schema: int = PLAN_SCHEMA
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the plan as JSON, without the values of secrets; where it lies.
+
+        Args:
+            path: the file; `~` is the home directory. One that is there is replaced.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        from nemo_runspec.planning.codec import save_plan
+
+        return save_plan(self, path)
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.name}: {', '.join(text for _, text in self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        from nemo_runspec.html import facts_table
+
+        return facts_table(self.name, self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What a person looks for first."""
+        shape = self.resources
+        gpus = f", {shape.gpus_per_node} GPUs per node" if shape.gpus_per_node else ""
+        facts = {
+            "recipe": self.recipe.path,
+            "config": f"config {self.config_name}" if self.config_name else "",
+            "where": f"{self.profile} ({self.executor})" if self.profile else f"this machine ({self.executor})",
+            "shape": f"{shape.nodes} {'node' if shape.nodes == 1 else 'nodes'}{gpus}",
+            "time": shape.time or "",
+            "overrides": " ".join(self.overrides),
+            "to fill in": " ".join(self.unfilled),
+        }
+        return [(key, text) for key, text in facts.items() if text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from nemo_runspec.backends import get_backend
@@ -43,6 +43,22 @@ class Watcher(Protocol):
 
     def clear(self) -> None:
         """Log output follows."""
+
+
+class SilentWatcher:
+    """Tells nobody."""
+
+    def seen(self, record: JobRecord, seen: JobStatus) -> None:
+        """What the platform says now."""
+
+    def trouble(self, text: str) -> None:
+        """The platform cannot be asked."""
+
+    def recovered(self) -> None:
+        """It can be asked again."""
+
+    def clear(self) -> None:
+        """Nothing is drawn in place."""
 
 
 class Follower:
@@ -85,21 +101,30 @@ class Follower:
             UserError: the platform refuses to be asked, or does not answer about a job that was lost before. Else one
                 that does not answer is asked again and again.
         """
-        while True:
+        for _ in self.steps():
+            pass
+        return self.record
+
+    def steps(self) -> Iterator[None]:
+        """As `run`, handing over between two looks; the pause between them comes after that."""
+        pause: float | None = 0.0
+        while pause is not None:
             try:
-                if self._step():
-                    return self.record
-                if not self._unread:
+                pause = self._step()
+                if pause is not None and not self._unread:
                     self._went_well()
             except UserError as error:
                 if not error.transient or (self._over() and self._looked < 0):
                     raise
                 self._troubled = True
                 self.watcher.trouble(error.what)
-                self._wait(_TROUBLE_PAUSE)
+                pause = _TROUBLE_PAUSE
+            yield
+            if pause:
+                self._wait(pause)
 
-    def _step(self) -> bool:
-        """One look; True once there is nothing more."""
+    def _step(self) -> float | None:
+        """One look. Returns: seconds to wait at most before the next, None once there is nothing more."""
         moved, problem = self._fetched() if self.record.state != "queued" else (0, None)
         if moved:
             self._pauses.reset()
@@ -110,12 +135,11 @@ class Follower:
         if self._over():
             self._fetch_rest()
             self._read_again()
-            return True
+            return None
         self._say_unread(problem)
-        if not moved:
-            waits = _QUEUE_PAUSE if self.record.state == "queued" else _LOG_PAUSE
-            self._wait(_TROUBLE_PAUSE if problem else waits)
-        return False
+        if moved:
+            return 0.0
+        return _TROUBLE_PAUSE if problem else _QUEUE_PAUSE if self.record.state == "queued" else _LOG_PAUSE
 
     def _fetched(self) -> tuple[int, UserError | None]:
         """How much of the log is new, or what keeps it from being read: that hides nothing of how the job is."""
@@ -200,3 +224,22 @@ class Follower:
 
     def _wait(self, longest: float) -> None:
         self._sleep(self._pauses.pause(longest=longest))
+
+
+def fetch_log(store: JobStore, record: JobRecord, trouble: Callable[[str], object]) -> JobRecord:
+    """Fetches what is new of a job's log; its record as it is now.
+
+    Args:
+        trouble: takes what keeps the log from being fetched; what is here already stays as it is.
+    """
+    mirror = Mirror(get_backend(record.executor).load_provider(), record.handle, store.folder(record.name))
+    try:
+        record = refresh(store, [record])[0][0]
+        mirror.handle = record.handle
+        more = True
+        while more:
+            moved, more = mirror.fetch(last=record.over)
+            more = more and moved > 0
+    except UserError as error:
+        trouble(error.what)
+    return record

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.console import TerminalConsole
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.planning.build import Planned
@@ -19,10 +21,11 @@ from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.remote.input_jobs import not_made_by
 from nemo_runspec.runner.client import Caller, ready_client
 from nemo_runspec.runner.inputs import looked_at, require_inputs
-from nemo_runspec.runner.run import run_plan
+from nemo_runspec.runner.run import run_plan, submit_plan
 from nemo_runspec.submission.layout import ARCHIVE
 from nemo_runspec.submission.mount_commits import pinned
 from nemo_runspec.submission.request import Again
+from nemo_runspec.supervise.spawn import start_in_new_process
 
 
 def retry(store: JobStore, record: JobRecord, caller: Caller) -> int:
@@ -35,6 +38,20 @@ def retry(store: JobStore, record: JobRecord, caller: Caller) -> int:
     enter_directory(record, planned.plan)
     caller.console.say(f"{record.name}: run again as {planned.plan.name}")
     return run_plan(planned, caller, again=again)
+
+
+def retry_detached(record: JobRecord, caller: Caller) -> str:
+    """As `retry`, from a new process and detached however the job was; the new job's name."""
+    return start_in_new_process(_retry, record.name, tuple(caller.argv), say=caller.console.say)
+
+
+def _retry(name: str, argv: Sequence[str]) -> str:
+    store, caller = JobStore(), Caller(argv, TerminalConsole())
+    record = store.by_name(name)
+    planned, again = planned_again(store, record)
+    enter_directory(record, planned.plan)
+    caller.console.say(f"{record.name}: run again as {planned.plan.name}")
+    return submit_plan(planned, caller, again=again)
 
 
 def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:

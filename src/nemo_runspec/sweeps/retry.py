@@ -103,7 +103,7 @@ def _here(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller) -> int:
     """A process leads the sweep: this one, or one without a terminal, as before."""
     record, planned, _ = runs[0]
     enter_directory(record, planned.plan)
-    if record.mode == "batch":
+    if record.mode == "batch" or not caller.attached:
         return detached_sweep(lambda recorded: _led(sweep, runs, caller, recorded), caller)
     return _led(sweep, runs, caller, lambda _: None)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.processes import hide_command_line
@@ -101,26 +100,15 @@ def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple
 
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
-    from nemo_runspec.sweeps.lead import goes_alone, run_sweep
-    from nemotron.cli.sweep_console import sweep_caller
-    from nemotron.cli.sweep_preview import preview_sweep
-
     if invocation.dry_run:
+        from nemotron.cli.sweep_preview import preview_sweep
+
         return preview_sweep(request, as_json=invocation.json)
-    _check_single(invocation)
-    if invocation.mode == "batch" and not goes_alone(request):
-        return _detached_sweep(request)
-    return run_sweep(request, sweep_caller())
-
-
-def _detached_sweep(request: PlanRequest) -> int:
-    """Starts a process that runs the sweep without this terminal; returns once the sweep is written down."""
-    from nemo_runspec.sweeps.detached import detached_sweep
-    from nemo_runspec.sweeps.lead import run_sweep
+    from nemo_runspec.sweeps.submit import start_sweep
     from nemotron.cli.sweep_console import sweep_caller
 
-    caller = sweep_caller()
-    return detached_sweep(lambda recorded: run_sweep(request, caller, recorded=recorded), caller)
+    _check_single(invocation)
+    return start_sweep(request, sweep_caller())
 
 
 def _looked_at_here(planned: Planned) -> Planned:
@@ -143,12 +131,6 @@ def _preview(planned: Planned, invocation: Invocation) -> int:
 
 def _save(plan: Plan, out: str | None) -> None:
     """Saves the plan of a dry run where that is wanted."""
-    from nemo_runspec.planning.codec import plan_to_json
-
     if out:
-        target = expanded(out)
-        try:
-            write_output(target, plan_to_json(plan))
-        except OSError as error:
-            raise UserError(f"cannot save the plan: {error.strerror}", where=str(target)) from None
+        target = plan.save(out)
         print(f"plan saved: {target}  (nemotron apply {target})", file=sys.stderr)

@@ -11,7 +11,6 @@ from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.jobs.reference import LAST
 from nemo_runspec.processes import user_name
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.cloud import after_deletion, forget, say_unstopped
 from nemotron.cli.commands.jobs.looks import as_json as to_json
 from nemotron.cli.commands.jobs.looks import coloured, print_json
 from nemotron.cli.commands.jobs.say import say
@@ -26,9 +25,6 @@ GRACE = 10.0
 
 _MARGIN = 15.0
 """Seconds beyond the grace that a sweep has to write down its end."""
-
-_AT_ONCE = 16
-"""Jobs that are ended at the same time."""
 
 _TIMED_OUT = 124
 """As `timeout(1)` of GNU coreutils says it."""
@@ -87,6 +83,8 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.cancel_request import CancelRequest
     from nemo_runspec.jobs.select import duration_of
+    from nemo_runspec.remote.deletion import after_deletion, delete_ended
+    from nemo_runspec.runner.cancel import cancel_all, with_makers
     from nemo_runspec.sweeps.control import stop, wait_for_end
     from nemo_runspec.sweeps.overview import Overview
 
@@ -95,36 +93,22 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     overview = Overview(store)
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
-    records = _with_makers(store, [store.by_name(entry.name) for entry in overview.with_members(meant)])
+    records = with_makers(store, [store.by_name(entry.name) for entry in overview.with_members(meant)], say)
     for each in sweeps:
         running = [store.folder(record.name) for record in records if record.group == each.name and not record.over]
         stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"), running)
-    done = _cancel_all(store, records, seconds, f"nemotron jobs {command} ({user_name()})")
+    done = cancel_all(store, records, seconds, f"nemotron jobs {command} ({user_name()})", say)
     wait_for_end(overview.sweep_store, [each.name for each in sweeps], seconds + _MARGIN)
     ended = [result for result in done if not isinstance(result, UserError)]
     after = Overview(store) if sweeps else overview
     sweeps_now = [sweep_now(after, each.name) for each in sweeps]
-    deleted, whole = forget(store, ended) if command == "cancel" else ({}, True)
+    deleted, whole = delete_ended(store, ended, say) if command == "cancel" else ({}, True)
     ended = after_deletion(store, ended, deleted)
-    say_unstopped(ended)
+    _say_unstopped(ended)
     _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, deleted, as_json)
     _raise_first([result for result in done if isinstance(result, UserError)])
     over = all(record.over for record in ended) and all(each.status.over for each in sweeps_now)
     return 0 if over and whole else 2
-
-
-def _with_makers(store: JobStore, records: list[JobRecord]) -> list[JobRecord]:
-    """The jobs, and those that only make inputs for them. Jobs that read what they make are named: they never start."""
-    from nemo_runspec.remote.input_jobs import only_for, waits_for
-
-    makers = only_for(store, records)
-    for maker in makers:
-        say(f"{maker.name} only makes an input for what is ended: it is ended too")
-    ending = [*records, *makers]
-    for record in waits_for(store, (each for each in ending if not each.over)):
-        if record.name not in {each.name for each in ending}:
-            say(f"{record.name} waits for what is ended, and will not start: its platform ends it")
-    return ending
 
 
 def retry(job: str) -> int:
@@ -145,6 +129,15 @@ def retry(job: str) -> int:
     from nemotron.cli.sweep_console import sweep_caller
 
     return retry_sweep(store, job, sweep_caller())
+
+
+def _say_unstopped(records: Sequence[JobRecord]) -> None:
+    """Says of jobs that their platforms have not stopped them, and what does."""
+    from nemo_runspec.remote.deletion import is_kept
+
+    for record in records:
+        if not record.over and is_kept(record):
+            say(f"{record.name}: its platform has not stopped it; nemotron jobs cancel deletes it there, with its log")
 
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:
@@ -207,42 +200,6 @@ def _raise_first(problems: Sequence[UserError]) -> None:
         say(str(problem))
     if problems:
         raise problems[0]
-
-
-def _cancel_all(store: JobStore, records: Sequence[JobRecord], grace: float, by: str) -> list[JobRecord | UserError]:
-    from concurrent.futures import ThreadPoolExecutor
-
-    remote = [record for record in records if record.handle and not record.ended]
-    done = _cancel_remote(store, remote, grace, by) if remote else {}
-    with ThreadPoolExecutor(min(_AT_ONCE, len(records) or 1)) as pool:
-        return list(pool.map(lambda record: done.get(record.name) or _cancel_one(store, record, grace, by), records))
-
-
-def _cancel_remote(
-    store: JobStore, records: Sequence[JobRecord], grace: float, by: str
-) -> dict[str, JobRecord | UserError]:
-    """Jobs of other machines, those of one machine together."""
-    from nemo_runspec.remote.cancel import cancel as end
-
-    try:
-        return {record.name: record for record in end(store, records, grace=grace, say=say, by=by)}
-    except UserError as error:
-        return {record.name: error for record in records}
-
-
-def _cancel_one(store: JobStore, record: JobRecord, grace: float, by: str) -> JobRecord | UserError:
-    from nemo_runspec.jobs.lost import looked_at_again
-    from nemo_runspec.supervise.control import cancel as end
-
-    try:
-        record = looked_at_again(store, record)
-        if record.over:
-            return record
-        return end(store, record, grace=grace, say=say, by=by)
-    except UserError as error:
-        return error
-    except OSError as error:
-        return UserError(f"job '{record.name}' cannot be ended: {error.strerror or error}", where=error.filename)
 
 
 def _matching(before: Sequence[JobRecord], after: Sequence[JobRecord]) -> list[JobRecord]:

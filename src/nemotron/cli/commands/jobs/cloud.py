@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.looks import coloured, print_json, print_table, short_time, terminal_width
-from nemotron.cli.commands.jobs.say import said_when_slow, say
+from nemotron.cli.commands.jobs.say import said_when_slow
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
@@ -75,12 +75,13 @@ def replicas(job: str, as_json: bool) -> int:
 
 def diagnose(job: str, as_json: bool) -> int:
     """Prints why a job has failed, or does not start."""
+    from nemo_runspec.remote.explain import explain
     from nemo_runspec.remote.refresh import refresh
 
     store, record = _asked(job)
     with said_when_slow([record]):
         record, seen = refresh(store, [record])[0]
-        verdict = dict(record.diagnosis) or _fresh(record, seen) or _of_log(store, record)
+        verdict = explain(store, record, seen)
     if as_json:
         print_json(_as_json(record, verdict, seen))
         return 0
@@ -123,28 +124,6 @@ def _incapable(record: JobRecord, errand: str) -> UserError:
         f"job '{record.name}' runs with executor '{record.executor}', which knows no {errand}",
         remedy=remedy.format(name=record.name),
     )
-
-
-def _fresh(record: JobRecord, seen: JobStatus | None) -> Mapping[str, Any]:
-    """What the platform makes of a job now; empty where it cannot tell, or nothing is wrong."""
-    from nemo_runspec.remote.capabilities import Diagnoses
-
-    if not record.handle or record.state == "succeeded":
-        return {}
-    provider = _provider(record)
-    if not isinstance(provider, Diagnoses):
-        return {}
-    found = provider.diagnose(record.handle, seen or provider.status([record.handle])[0])
-    return asdict(found) if found else {}
-
-
-def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
-    """What the end of its log says of a job that failed, where no platform says more; empty where that is nothing."""
-    from nemo_runspec.diagnosis.symptoms import find, tail_of
-    from nemo_runspec.jobs.follow import log_of
-
-    said = find(tail_of(log_of(store.folder(record.name)))) if record.state == "failed" else None
-    return {} if said is None else {key: getattr(said, key) for key in _VERDICT}
 
 
 def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: JobStatus | None) -> dict[str, Any]:
@@ -195,70 +174,3 @@ def _replica_row(replica: Replica) -> tuple[str, ...]:
     cpus = "" if replica.cpus is None else f"{replica.cpus:g}"
     memory = "" if replica.memory_mb is None else f"{replica.memory_mb / 1024:.4g} GB"
     return (rank, replica.state or "-", replica.node, cpus, memory, replica.id, one_line(remark))
-
-
-def forget(store: JobStore, records: Sequence[JobRecord]) -> tuple[dict[str, list[str]], bool]:
-    """Deletes what platforms keep of jobs that were cancelled, once their logs are here whole: name → what, in words.
-
-    So ends a job that its platform does not stop. What cannot be deleted stays, and is said. The jobs' records here
-    stay in any case.
-
-    Returns: with it, whether all of it was deleted.
-    """
-    done = {record.name: _forget(store, record) for record in records if _may_be_forgotten(record)}
-    return {name: lines for name, (lines, _) in done.items()}, all(whole for _, whole in done.values())
-
-
-def after_deletion(
-    store: JobStore, records: Sequence[JobRecord], deleted: Mapping[str, Sequence[str]]
-) -> list[JobRecord]:
-    """The records, those of jobs that were deleted before they were over once they are."""
-    from nemo_runspec.remote.cancel import until_over
-
-    ending = [record for record in records if not record.over and deleted.get(record.name)]
-    now = {record.name: record for record in until_over(store, ending)}
-    return [now.get(record.name, record) for record in records]
-
-
-def say_unstopped(records: Sequence[JobRecord]) -> None:
-    """Says of jobs that their platforms have not stopped them, and what does."""
-    for record in records:
-        if not record.over and _may_be_forgotten(record):
-            say(f"{record.name}: its platform has not stopped it; nemotron jobs cancel deletes it there, with its log")
-
-
-def _may_be_forgotten(record: JobRecord) -> bool:
-    """Whether it was cancelled, or was to be and goes on, on a platform that keeps something."""
-    from nemo_runspec.remote.capabilities import KeepsJobs
-
-    stopped = record.state == "cancelled" or (not record.over and bool(record.handle.get("stopped_by")))
-    return record.submitted and stopped and isinstance(_provider(record), KeepsJobs)
-
-
-def _forget(store: JobStore, record: JobRecord) -> tuple[list[str], bool]:
-    """What was deleted, in words, and whether that is all."""
-    from nemo_runspec.remote.absence import DELETED
-    from nemo_runspec.remote.capabilities import KeepsJobs
-    from nemo_runspec.remote.log_mirror import fetch_all
-
-    provider = _provider(record)
-    assert isinstance(provider, KeepsJobs), "asked for of such platforms alone"
-    lines: list[str] = []
-    try:
-        fetch_all(provider, record.handle, store.folder(record.name))
-        for handle in _attempts(record):
-            gone = provider.delete_remote(handle)
-            lines += gone
-        if gone:  # the last attempt's: that it is not there is no doubt then
-            store.note(record, handle={DELETED: True})
-    except (UserError, OSError) as error:
-        why = error.what if isinstance(error, UserError) else error.strerror
-        say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")
-        return lines, False
-    return lines, True
-
-
-def _attempts(record: JobRecord) -> list[dict[str, Any]]:
-    """How each attempt of a job is found, the last one being the job's own."""
-    earlier = [{key: each.get(key) for key in ("id", "workload")} for each in record.handle.get("tried") or ()]
-    return [{**record.handle, **each} for each in (*earlier, {})]

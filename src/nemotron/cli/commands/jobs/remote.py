@@ -43,21 +43,10 @@ def ssh(job: str, node: str | None) -> int:
 
 def fetch_log(store: JobStore, record: JobRecord) -> JobRecord:
     """Fetches what is new of a job's log; what cannot be fetched is said, and what is here already is shown."""
-    from nemo_runspec.backends import get_backend
-    from nemo_runspec.remote.log_mirror import Mirror
-    from nemo_runspec.remote.refresh import refresh
+    from nemo_runspec.remote.follow import fetch_log
 
-    mirror = Mirror(get_backend(record.executor).load_provider(), record.handle, store.folder(record.name))
-    try:
-        record = refresh(store, [record])[0][0]
-        mirror.handle = record.handle
-        more = True
-        while more:
-            moved, more = mirror.fetch(last=record.over)
-            more = more and moved > 0
-    except UserError as error:
-        say(f"{record.name}: {error.what}; this is what had been fetched before")
-    return record
+    told = "this is what had been fetched before"
+    return fetch_log(store, record, lambda what: say(f"{record.name}: {what}; {told}"))
 
 
 def platform_log(record: JobRecord, write: Callable[[bytes], object]) -> None:

@@ -1,0 +1,74 @@
+"""What platforms keep of jobs that were cancelled: deleted there, once their logs are here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.errors import UserError
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.remote.absence import DELETED
+from nemo_runspec.remote.cancel import until_over
+from nemo_runspec.remote.capabilities import KeepsJobs
+from nemo_runspec.remote.log_mirror import fetch_all
+from nemo_runspec.remote.provider import Provider
+
+Say = Callable[[str], object]
+
+
+def delete_ended(store: JobStore, records: Sequence[JobRecord], say: Say) -> tuple[dict[str, list[str]], bool]:
+    """Deletes what platforms keep of jobs that were cancelled, once their logs are here whole: name → what, in words.
+
+    So ends a job that its platform does not stop. What cannot be deleted stays, and is said. The jobs' records here
+    stay in any case.
+
+    Returns: with it, whether all of it was deleted.
+    """
+    done = {record.name: _delete(store, record, say) for record in records if is_kept(record)}
+    return {name: lines for name, (lines, _) in done.items()}, all(whole for _, whole in done.values())
+
+
+def after_deletion(
+    store: JobStore, records: Sequence[JobRecord], deleted: Mapping[str, Sequence[str]]
+) -> list[JobRecord]:
+    """The records, those of jobs that were deleted before they were over once they are."""
+    ending = [record for record in records if not record.over and deleted.get(record.name)]
+    now = {record.name: record for record in until_over(store, ending)}
+    return [now.get(record.name, record) for record in records]
+
+
+def is_kept(record: JobRecord) -> bool:
+    """Whether it was cancelled, or was to be and goes on, on a platform that keeps something."""
+    stopped = record.state == "cancelled" or (not record.over and bool(record.handle.get("stopped_by")))
+    return record.submitted and stopped and isinstance(_provider(record), KeepsJobs)
+
+
+def _delete(store: JobStore, record: JobRecord, say: Say) -> tuple[list[str], bool]:
+    """What was deleted, in words, and whether that is all."""
+    provider = _provider(record)
+    assert isinstance(provider, KeepsJobs), "asked for of such platforms alone"
+    lines: list[str] = []
+    try:
+        fetch_all(provider, record.handle, store.folder(record.name))
+        for handle in _attempts(record):
+            gone = provider.delete_remote(handle)
+            lines += gone
+        if gone:  # the last attempt's: that it is not there is no doubt then
+            store.note(record, handle={DELETED: True})
+    except (UserError, OSError) as error:
+        why = error.what if isinstance(error, UserError) else error.strerror
+        say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")
+        return lines, False
+    return lines, True
+
+
+def _attempts(record: JobRecord) -> list[dict[str, Any]]:
+    """How each attempt of a job is found, the last one being the job's own."""
+    earlier = [{key: each.get(key) for key in ("id", "workload")} for each in record.handle.get("tried") or ()]
+    return [{**record.handle, **each} for each in (*earlier, {})]
+
+
+def _provider(record: JobRecord) -> Provider | None:
+    """The platform of a job, None for a job of this machine."""
+    return get_backend(record.executor).load_provider() if record.handle else None

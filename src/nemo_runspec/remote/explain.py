@@ -1,0 +1,44 @@
+"""Why a job has failed, or does not start: what its record says, else its platform now, else the end of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.diagnosis.symptoms import find, tail_of
+from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.follow import log_of
+from nemo_runspec.remote.capabilities import Diagnoses
+from nemo_runspec.remote.provider import JobStatus
+
+
+def explain(store: JobStore, record: JobRecord, status: JobStatus | None) -> Mapping[str, Any]:
+    """The fields of a `Diagnosis`, empty where nothing is known or nothing is wrong.
+
+    Args:
+        status: what the platform has just said of the job, None where it was not asked.
+
+    Raises:
+        UserError: the platform cannot be asked.
+    """
+    return dict(record.diagnosis) or _of_platform(record, status) or _of_log(store, record)
+
+
+def _of_platform(record: JobRecord, status: JobStatus | None) -> Mapping[str, Any]:
+    if not record.handle or record.state == "succeeded":
+        return {}
+    provider = get_backend(record.executor).load_provider()
+    if not isinstance(provider, Diagnoses):
+        return {}
+    found = provider.diagnose(record.handle, status or provider.status([record.handle])[0])
+    return asdict(found) if found else {}
+
+
+def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
+    """What the end of its log says of a job that failed, where no platform says more."""
+    found = find(tail_of(log_of(store.folder(record.name)))) if record.state == "failed" else None
+    if found is None:
+        return {}
+    return {"kind": found.kind, "what": found.what, "evidence": found.evidence, "remedy": found.remedy}

@@ -1,0 +1,43 @@
+"""A plan that was saved, made ready to run: exactly what was shown, under a new name where it has been run before."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.jobs import JobStore
+from nemo_runspec.planning.build import Planned
+from nemo_runspec.planning.model import Plan
+from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.rename import rename
+from nemo_runspec.planning.secrets_again import look_up
+from nemo_runspec.runner.client import Caller, ready_client
+from nemo_runspec.runner.inputs import looked_at, require_inputs
+from nemo_runspec.runner.retry import looked_at_again
+from nemo_runspec.runner.run import provide_inputs
+
+
+def fresh(plan: Plan, caller: Caller) -> Plan:
+    """The plan, under a new name where there is a job of that name."""
+    if not JobStore().exists(plan.name):
+        return plan
+    renamed = rename(plan, new_name(plan.recipe.path))
+    caller.console.say(f"{plan.name} has been run before; this run is {renamed.name}")
+    return renamed
+
+
+def ready_saved(saved: Plan, caller: Caller) -> Planned:
+    """A saved plan with its secrets, looked up now. On this machine its missing inputs are made.
+
+    Raises:
+        UserError: it cannot be submitted, a secret is gone, or an input is missing.
+    """
+    plan = fresh(saved, caller)
+    plan = dataclasses.replace(plan, consumes=looked_at_again(plan.consumes))
+    ready_client(plan)
+    values = look_up(plan)
+    if get_backend(plan.executor).remote:
+        require_inputs(looked_at(plan))  # the plan that was shown is the one that is sent: nothing is made for it
+    else:
+        provide_inputs(plan, caller)
+    return Planned(plan, values)

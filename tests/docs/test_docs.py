@@ -21,6 +21,11 @@ OTHERS = {"pytest": "is this very run"}
 APART = {"adding-a-backend.md": "builds a package of its own: tests/plugin/test_page.py does what it says"}
 """Pages whose commands are not run here, and why."""
 
+SESSION = "python.md"
+"""The page whose Python blocks are one session."""
+SHOWN = re.compile(r"^(\S.*)  # → (.+)$", re.MULTILINE)
+"""An expression and what it is, as Python writes it."""
+
 TRAIN = "import sys\nprint(sys.argv[1:])\n"
 
 
@@ -91,11 +96,23 @@ def test_python_blocks_run(page, project, environment):
     if not page.is_file():
         pytest.fail(f"{page} is gone")
     for language, body in FENCE.findall(page.read_text(encoding="utf-8")):
-        if language == "python" and "# ///" not in body:
+        if language == "python" and "# ///" not in body and page.name != SESSION:
             done = subprocess.run(
                 [sys.executable, "-c", body], cwd=project, env=environment, capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_session_with_python_says_what_it_shows(project, environment):
+    page = (ROOT / "docs" / SESSION).read_text(encoding="utf-8")
+    blocks = [body for language, body in FENCE.findall(page) if language == "python"]
+    checked = SHOWN.sub(lambda found: f"shown = repr({found[1]}); assert shown == {found[2]!r}, shown", "".join(blocks))
+    assert checked.count("assert shown") > 10
+    done = subprocess.run(
+        [sys.executable, "-c", checked], cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), f"{done.stdout}\n{done.stderr}"
 
 
 def test_the_header_in_the_docs_is_a_header(tmp_path):

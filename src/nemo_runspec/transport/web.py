@@ -8,35 +8,36 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.body import Endless, Limits, body_of
+from nemo_runspec.transport.http_text import (
+    content_of,
+    error_text,
+    http_date,
+    message_of,
+    retry_after,
+    short,
+    shown_url,
+    without_secrets,
+)
 from nemo_runspec.transport.reading import parsed
 
 _FIRST, _LONGEST = 0.5, 15.0
 """Seconds between two tries."""
-
-_SAID = 300
-"""Characters of a server's own words that are shown."""
 
 _NOT_DONE = frozenset({429})
 """Answers by which a server says that it has not done what was asked (RFC 6585 §4).
 
 503 is none of them: a gateway says it, with or without Retry-After, also when the server behind it has done it.
 """
-
-_LOGIN = re.compile(r"(^|//)[^/\s]*@")
-_PARAMETERS = re.compile(r"[?#]\S+")
-"""What may be secret of a URL in a text: `user:password@`, and what follows a `?`, such as a presigned signature."""
 
 
 class Refused(UserError):
@@ -87,7 +88,7 @@ class Reply:
         try:
             return parsed(self.body)
         except ValueError:
-            said = "" if self.secret else f": {_short(self.body)}"
+            said = "" if self.secret else f": {short(self.body)}"
             raise UserError(f"the answer is no JSON{said}", where=self.url) from None
 
 
@@ -230,51 +231,51 @@ class Web:
             raise _Passing("its answer does not end", not_done=False) from None
         except requests.exceptions.SSLError as error:
             raise UserError(
-                f"{self.name}: its certificate is not trusted: {_short(_without_secrets(str(error), url))}",
-                where=_shown(url),
+                f"{self.name}: its certificate is not trusted: {short(without_secrets(str(error), url))}",
+                where=shown_url(url),
                 remedy="REQUESTS_CA_BUNDLE names a file of certificates to trust",
             ) from None
         except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError) as error:
-            raise _Passing(_of(error, url), not_done=True) from None
+            raise _Passing(error_text(error, url), not_done=True) from None
         except requests.exceptions.ConnectionError as error:
-            raise _Passing(_of(error, url), not_done=_never_connected(error)) from None
+            raise _Passing(error_text(error, url), not_done=_never_connected(error)) from None
         except requests.exceptions.InvalidHeader:  # its words are the header's: the token
             raise UserError(
-                f"{self.name}: the token, or another header, has characters that cannot be sent", where=_shown(url)
+                f"{self.name}: the token, or another header, has characters that cannot be sent", where=shown_url(url)
             ) from None
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, ValueError) as error:
-            said = _short(_without_secrets(str(error), url))
-            raise UserError(f"{self.name}: {said}", where=_shown(url)) from None
+            said = short(without_secrets(str(error), url))
+            raise UserError(f"{self.name}: {said}", where=shown_url(url)) from None
         except requests.exceptions.RequestException as error:
-            raise _Passing(_of(error, url), not_done=False) from None
-        told = _date(answer.headers.get("Date"))
+            raise _Passing(error_text(error, url), not_done=False) from None
+        told = http_date(answer.headers.get("Date"))
         if told is not None:
             self._ahead = told - time.time()
-        return Reply(answer.status_code, answer.headers, content, _shown(url), secret)
+        return Reply(answer.status_code, answer.headers, content, shown_url(url), secret)
 
     def _checked(self, reply: Reply) -> Reply:
         if reply.status < 300:
             return reply
         if reply.status < 400:
             raise self._elsewhere(reply)
-        said = "no word of it is shown, as it may hold credentials" if reply.secret else _message(reply)
+        said = "no word of it is shown, as it may hold credentials" if reply.secret else message_of(reply.body)
         if reply.status == 429 or reply.status >= 500:
-            after = _retry_after(reply.headers)
+            after = retry_after(reply.headers)
             raise _Passing(f"HTTP {reply.status}: {said}", not_done=reply.status in _NOT_DONE, after=after)
         raise Refused(
             f"{self.name} refuses: {said} (HTTP {reply.status})",
             status=reply.status,
-            body=None if reply.secret else _body(reply),
+            body=None if reply.secret else content_of(reply.body),
             where=reply.url,
         )
 
     def _elsewhere(self, reply: Reply) -> Refused:
         """The place it names is shown without its parameters, which may be secret."""
-        named = _shown(urljoin(reply.url, reply.headers.get("Location") or ""))
+        named = shown_url(urljoin(reply.url, reply.headers.get("Location") or ""))
         return Refused(
             f"{self.name} answers that it is at {named} (HTTP {reply.status})",
             status=reply.status,
-            body=None if reply.secret else _body(reply),
+            body=None if reply.secret else content_of(reply.body),
             where=reply.url,
             remedy=f"let the URL of {self.name}, in the profile or the environment, be the one that leads there",
         )
@@ -287,7 +288,7 @@ class Web:
     def _gave_up(self, trouble: _Passing, method: str, url: str, *, again: bool) -> Unreachable:
         kind = Unreachable if again or method == "GET" else NotKnown
         what = f"{self.name} does not answer as it should: {trouble}"
-        return kind(what, where=_shown(url), remedy="try again later")
+        return kind(what, where=shown_url(url), remedy="try again later")
 
 
 class _Passing(Exception):
@@ -309,65 +310,3 @@ def _never_connected(error: Exception) -> bool:
 
     cause = error.args[0] if error.args else None
     return isinstance(getattr(cause, "reason", cause), NewConnectionError)
-
-
-def _shown(url: str) -> str:
-    """A URL for a person, without what may be secret of it. It need not be a good one, so it is not parsed."""
-    return _LOGIN.sub(r"\1", re.split("[?#]", url, maxsplit=1)[0], count=1)
-
-
-def _without_secrets(text: str, url: str) -> str:
-    """What an exception says, in which that URL, the path of it, or the one it was redirected to may stand."""
-    return _LOGIN.sub(r"\1", _PARAMETERS.sub("", text.replace(url, _shown(url))))
-
-
-def _of(error: Exception, url: str) -> str:
-    """An exception of `requests` in few words: the innermost reason."""
-    cause: Any = error.args[0] if error.args else error
-    cause = getattr(cause, "reason", None) or cause
-    text = str(cause).rpartition(": ")[2] if "object at 0x" in str(cause) else str(cause)
-    return _short(_without_secrets(text, url) or type(error).__name__)
-
-
-def _message(reply: Reply) -> str:
-    """The server's own words."""
-    body = _body(reply)
-    if isinstance(body, dict):
-        for key in ("message", "detail", "error", "msg", "details", "title"):
-            if body.get(key):
-                return _short(body[key] if isinstance(body[key], str) else json.dumps(body[key]))
-    return _short(body if isinstance(body, str) else json.dumps(body)) or "no word"
-
-
-def _body(reply: Reply) -> Any:
-    try:
-        return parsed(reply.body)
-    except ValueError:
-        return reply.body.decode("utf-8", "replace").strip()
-
-
-def _short(text: str | bytes) -> str:
-    line = " ".join((text.decode("utf-8", "replace") if isinstance(text, bytes) else text).split())
-    return line if len(line) <= _SAID else f"{line[: _SAID - 1]}…"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds, or those from the answer's own date to the one it names (RFC 9110 §10.2.3); 0 for neither.
-
-    The server's clock counts for both dates: ours may be another one.
-    """
-    value = headers.get("Retry-After")
-    if not value:
-        return 0.0
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    now = _date(headers.get("Date"))
-    until = _date(value)
-    return max(0.0, until - (time.time() if now is None else now)) if until is not None else 0.0
-
-
-def _date(value: str | None) -> float | None:
-    try:
-        return parsedate_to_datetime(value or "").timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -17,7 +17,8 @@ from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
 from nemo_runspec.s3_names import KEYS
 from nemo_runspec.script import render_job_script
-from nemo_runspec.script.render import downsample_program, join, quote, shared_functions
+from nemo_runspec.script.quoting import join, quote
+from nemo_runspec.script.render import downsample_program, shared_functions
 
 POD_SCRIPT, DATA = "pod.sh", "data.json"
 

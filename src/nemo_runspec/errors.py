@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
+
+class Code(str, Enum):
+    """What kind of error it is, where something is decided by that: a message may be worded anew at any time."""
+
+    NONE = ""
+    PLACEHOLDER = "placeholder"
+    """A value that stands for what a site must fill in."""
+    MISSING_SECRET = "missing secret"
+    """A secret that is nowhere; `key` is its name."""
+    UNSET_VARIABLE = "unset variable"
+    """A value names an environment variable that is not set."""
+    HOST_KEY = "host key"
+    """SSH: the host's key is not known, or another one."""
+    LOGIN = "login"
+    """SSH: we are not let in."""
+    CREDENTIALS = "credentials"
+    """A platform does not accept who we say we are."""
+    NOT_SUBMITTED = "not submitted"
+    """It says already that nothing was submitted."""
+
 
 class UserError(Exception):
     """Something the user can mend. The CLI prints it without a traceback and exits with `exit_code`.
@@ -10,6 +32,8 @@ class UserError(Exception):
         what: one line (or a short list of lines) that says what is wrong.
         where: the place, `file:line` where there is one.
         remedy: how to mend it, as something to type or to change.
+        code: what kind of error it is, where something is decided by that.
+        key: the profile key it is about, by its canonical name; '' for none. It gives the error its place.
 
     Attributes:
         transient: whether the same again, later, may help; what was asked for may even have been done.
@@ -18,11 +42,19 @@ class UserError(Exception):
     exit_code = 2
     transient = False
 
-    def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | None = None, remedy: str | None = None, code: Code = Code.NONE, key: str = ""
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.remedy = remedy
+        self.code = code
+        self.key = key
+
+    def at(self, where: str | None) -> UserError:
+        """The same error with a place, where it has none of its own."""
+        return UserError(self.what, where=self.where or where, remedy=self.remedy, code=self.code, key=self.key)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -45,6 +77,33 @@ class Problems(UserError):
 
 class NotBuilt(UserError):
     """A thing this release plans and previews but does not yet do, such as submitting to a cloud."""
+
+
+class Unfilled(str):
+    """A line that says what a submission would lack.
+
+    In a saved plan it is text alone; `code` and `key` are known while the plan is made, and mean what they do in
+    `UserError`.
+    """
+
+    __slots__ = ("code", "key")
+    code: Code
+    key: str
+
+    def __new__(cls, line: str, *, key: str = "", code: Code = Code.NONE) -> Unfilled:
+        """The line with the profile key it is about; '' for none."""
+        made = super().__new__(cls, line)
+        made.key, made.code = key, code
+        return made
+
+    def error(self, where: str | None = None) -> UserError:
+        """The same as an error."""
+        return UserError(str(self), where=where, code=self.code, key=self.key)
+
+
+def as_unfilled(line: str) -> Unfilled:
+    """A line of a target or a plan, whoever made it."""
+    return line if isinstance(line, Unfilled) else Unfilled(line)
 
 
 def suggest(word: str, known: object, *, cutoff: float = 0.6) -> str | None:

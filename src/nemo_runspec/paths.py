@@ -53,6 +53,7 @@ def expand_user(text: str, what: str) -> Path:
             if user != "~"
             else f"{what} = '{text}': no home",
             remedy="write the whole path; for a file whose name begins so, ./ before it",
+            key=what,
         )
     return found
 

@@ -73,7 +73,9 @@ def tables(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 def control_characters(env: Mapping[str, Any], keys: Iterable[str]) -> list[UserError]:
     """Values of these keys, lists and tables included, that hold a line break or another control character."""
     return [
-        UserError(f"{key} holds a line break or another control character: {text!r}", remedy="write it on one line")
+        UserError(
+            f"{key} holds a line break or another control character: {text!r}", remedy="write it on one line", key=key
+        )
         for key in keys
         for text in _texts(env.get(key))
         if _CONTROL.search(text)
@@ -90,6 +92,7 @@ def read_mounts(mounts: Iterable[Any], executor: str, problems: list[UserError])
                 UserError(
                     f"mounts[{number}] is not a mount of executor '{executor}': {mount!r}",
                     remedy='write "source:/target" or "source:/target:ro", such as "/data:/data"',
+                    key="mounts",
                 )
             )
         elif posixpath.normpath(parts[1]) == MOUNTED:
@@ -97,6 +100,7 @@ def read_mounts(mounts: Iterable[Any], executor: str, problems: list[UserError])
                 UserError(
                     f"mounts[{number}] takes the place of the job's own directory, {MOUNTED}: {mount!r}",
                     remedy="mount it elsewhere",
+                    key="mounts",
                 )
             )
         else:
@@ -115,6 +119,7 @@ def one_per_target(mounts: Iterable[Mount], problems: list[UserError]) -> tuple[
                 UserError(
                     f"mounts: '{other}' and '{mount}' have the same target {target}",
                     remedy="leave one out, or mount it elsewhere",
+                    key="mounts",
                 )
             )
     return tuple(found.values())

@@ -30,6 +30,8 @@ def stall_problem(text: str | None) -> list[UserError]:
         return []
     return [
         UserError(
-            f"stall_timeout is no length of time: {short(text)}", remedy=f"write it with its unit, such as {FORMS}"
+            f"stall_timeout is no length of time: {short(text)}",
+            remedy=f"write it with its unit, such as {FORMS}",
+            key="stall_timeout",
         )
     ]

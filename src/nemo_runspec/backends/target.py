@@ -23,7 +23,7 @@ class Target:
         stall_action: `stop`, or `requeue` where the backend can start a job again.
         build_cache_dir: where container builds keep their layers.
         warnings: what is odd but not wrong.
-        unfilled: what must be mended before a submission.
+        unfilled: what must be mended before a submission, as `errors.Unfilled`; text alone where the plan was saved.
     """
 
     __slots__ = ()

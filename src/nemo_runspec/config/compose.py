@@ -23,7 +23,7 @@ from hydra._internal.defaults_list import create_defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationToMissingValueError, MissingMandatoryValue, OmegaConfBaseException
 
 from nemo_runspec.config import resolvers
 from nemo_runspec.config.doubling import refuse_doubling
@@ -255,9 +255,9 @@ class Composition:
         key = getattr(error, "full_key", None) or ""
         ours = next((cause for cause in causes_of(error) if isinstance(cause, UserError)), None)
         if ours is not None:
-            return UserError(ours.what, where=ours.where or (self.place(key) if key else None), remedy=ours.remedy)
+            return ours.at(self.place(key) if key else None)
         what = message(error)
-        if isinstance(error, OmegaConfBaseException) and "Missing mandatory value" in str(error):
+        if isinstance(error, (MissingMandatoryValue, InterpolationToMissingValueError)):
             return UserError(f"{key} has no value (???)", where=self.place(key), remedy=f"give one: {key}=…")
         return UserError(f"cannot resolve {key or 'the config'}: {what}", where=self.place(key) if key else None)
 

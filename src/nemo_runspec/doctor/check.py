@@ -20,16 +20,18 @@ class Check:
         verdict: `warning` may work, `failed` will not, `skipped` is not known.
         seen: what was seen; for `skipped`, why it was not looked at.
         mend: what to do about it; for `skipped`, how to have it looked at.
+        key: the profile key it is about, '' for none.
     """
 
     name: str
     verdict: Verdict
     seen: str
     mend: str = ""
+    key: str = ""
 
     def error(self) -> UserError:
         """The same as an error, for a caller that refuses."""
-        return UserError(self.seen, remedy=self.mend or None)
+        return UserError(self.seen, remedy=self.mend or None, key=self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ def warning(name: str, seen: str, mend: str = "") -> Check:
     return Check(name, "warning", seen, mend)
 
 
-def failed(name: str, seen: str, mend: str = "") -> Check:
+def failed(name: str, seen: str, mend: str = "", key: str = "") -> Check:
     """It will not work."""
-    return Check(name, "failed", seen, mend)
+    return Check(name, "failed", seen, mend, key)
 
 
 def skipped(name: str, because: str, how: str = "") -> Check:

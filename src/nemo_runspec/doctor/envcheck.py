@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.doctor.trial import Trial, place_of, try_profile
-from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.errors import Code, Problems, UserError
 from nemo_runspec.paths import expand_user
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.profile import Profile, placeholders, resolve_profile, system_section
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Source
-
-_OF_PROFILE = re.compile(r"^profile '[^']*': ")
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ def check_env_file(env: EnvFile) -> CheckReport:
     root = _root(env)
     parents = {str(table.get("extends")) for table in env.sections.values()}
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
-    errors += [UserError(line, where=env.where("wandb")) for line in left]
+    errors += [line.error(env.where("wandb")) for line in left]
     for name in env.profiles:
         try:
             profile = resolve_profile(env, name)
@@ -45,32 +42,27 @@ def check_env_file(env: EnvFile) -> CheckReport:
             continue
         warnings += profile.warnings
         trial = try_profile(profile, root, env.source("artifacts", "root") if root else None)
-        errors += [_with_place(env, profile, error) for error in trial.refused]
+        errors += [error.at(env.where(profile.name)) for error in trial.refused]
         if name not in parents:  # what others extend may leave things for its children to fill in
-            errors += [_of_profile(env, profile, error) for error in _lacking(profile, trial)]
+            errors += [_OfProfile(name, error.at(env.where(name))) for error in _lacking(profile, trial)]
     return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
 
 
 def _lacking(profile: Profile, trial: Trial) -> list[UserError]:
     """What a submission would lack, each key once: what is unfilled, then what the backend itself says."""
     lines = profile.unfilled()
-    known = {line.split(" is ")[0] for line in lines}
-    own = [UserError(line, where=place_of(profile, line)) for line in lines]
+    known = {line.key for line in lines}
+    own = [line.error(place_of(profile, line.key)) for line in lines]
     open_places = {error.where for error in own if error.where}
-    return [
-        *own,
-        *(e for e in trial.lacking if e.what.split(" is ")[0] not in known and e.where not in open_places),
-    ]
+    return [*own, *(error for error in trial.lacking if error.key not in known and error.where not in open_places)]
 
 
-def _of_profile(env: EnvFile, profile: Profile, error: UserError) -> UserError:
-    return _with_place(
-        env, profile, UserError(f"profile '{profile.name}': {error.what}", where=error.where, remedy=error.remedy)
-    )
+class _OfProfile(UserError):
+    """What one profile lacks. `inner`: the same without the profile's name."""
 
-
-def _with_place(env: EnvFile, profile: Profile, error: UserError) -> UserError:
-    return UserError(error.what, where=error.where or env.where(profile.name), remedy=error.remedy)
+    def __init__(self, name: str, inner: UserError) -> None:
+        super().__init__(f"profile '{name}': {inner.what}", where=inner.where, remedy=inner.remedy)
+        self.inner = inner
 
 
 def _root(env: EnvFile) -> Any:
@@ -98,7 +90,7 @@ def _no_folder(env: EnvFile) -> list[UserError]:
     try:
         expand_user(str(named or ""), "git_dir")
     except UserError as error:
-        return [UserError(error.what, where=env.where("cache", "git_dir"), remedy=error.remedy)]
+        return [error.at(env.where("cache", "git_dir"))]
     return []
 
 
@@ -119,7 +111,14 @@ def _strays(env: EnvFile) -> list[UserError]:
 
 def _unique(errors: list[UserError]) -> list[UserError]:
     """Each mistake once: what a parent says wrongly, all its children inherit, by the same line of the file."""
-    found: dict[tuple[str, str | None], UserError] = {}
+    found: dict[tuple[str | None, ...], UserError] = {}
     for error in errors:
-        found.setdefault((_OF_PROFILE.sub("", error.what), error.where), error)
+        found.setdefault(_identity(error.inner if isinstance(error, _OfProfile) else error), error)
     return list(found.values())
+
+
+def _identity(error: UserError) -> tuple[str | None, ...]:
+    """What two profiles with the same mistake have in common. One message names the profile; its remedy does not."""
+    if error.code is Code.UNSET_VARIABLE:
+        return error.code, error.key, error.where, error.remedy
+    return error.what, error.where

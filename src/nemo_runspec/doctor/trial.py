@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.storage import Storage
 from nemo_runspec.backends.target import Target
-from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.errors import Problems, UserError, as_unfilled
 from nemo_runspec.packaging.options import parts_of, set_options
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.artifacts import settled_root
@@ -79,10 +78,9 @@ def try_profile(profile: Profile, root: Any = None, source: Source | None = None
     )
 
 
-def place_of(profile: Profile, text: str) -> str | None:
-    """Where the key stands that a line begins with, None where no line of the file has it."""
-    key = re.match(r"\w+", text)
-    source = profile.sources.get(key.group()) if key else None
+def place_of(profile: Profile, key: str) -> str | None:
+    """Where a key stands, or the table that it is in; None where no line of the file has it."""
+    source = profile.sources.get(key.partition(".")[0])
     return source.place() if source else None
 
 
@@ -92,8 +90,7 @@ def _label(profile: Profile, key: str) -> str:
 
 
 def _tried(profile: Profile, target: Target, lost: list[UserError]) -> Trial:
-    lines = target.unfilled
-    lacking = [UserError(line, where=place_of(profile, line)) for line in lines]
+    lacking = [line.error(place_of(profile, line.key)) for line in map(as_unfilled, target.unfilled)]
     said = {error.where for error in lacking}  # the same key says why already
     more = (error for error in lost if error.where is None or error.where not in said)
     return Trial((), (*lacking, *more), target.warnings)
@@ -127,7 +124,7 @@ def _wrong_root(profile: Profile, root: Any, source: Source | None) -> Iterator[
     try:
         settled_root(str(root or ""), local=not get_backend(profile.executor).remote)
     except UserError as error:
-        yield UserError(error.what, where=source.place() if source else None, remedy=error.remedy)
+        yield error.at(source.place() if source else None)
 
 
 def _too_dear(profile: Profile, env: Mapping[str, Any], target: Target) -> Iterator[UserError]:
@@ -177,7 +174,7 @@ def _of_folder(what: str, folder: str, storage: Storage, place: str | None) -> I
 
 
 def _placed(profile: Profile, error: UserError) -> UserError:
-    return UserError(error.what, where=error.where or place_of(profile, error.what), remedy=error.remedy)
+    return error.at(place_of(profile, error.key))
 
 
 def _unique(errors: Any) -> list[UserError]:

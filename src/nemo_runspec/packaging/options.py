@@ -68,6 +68,7 @@ def parts_of(kind: str, options: Mapping[str, Any]) -> tuple[PackagePart, ...]:
         raise Unready(
             'packager = "hybrid" needs packager_sub_packagers, a table of tables',
             remedy='packager_sub_packagers = { code = { packager = "git", subpath = "src" } }',
+            key="packager",
         )
     at_root, dirty = bool(plain.get("extract_at_root")), plain.get(DIRTY)
     return tuple(_sub_part(str(name), table, at_root, dirty) for name, table in tables.items())
@@ -117,13 +118,15 @@ def _sub_part(name: str, table: Mapping[str, Any], at_root: bool, dirty: Any) ->
 def _check_key(at: str, key: str, value: Any) -> None:
     if key not in _PART_KEYS:
         raise UserError(
-            f"{at} has an unknown key '{key}'", remedy=did_you_mean(key, _PART_KEYS) or f"keys: {', '.join(_PART_KEYS)}"
+            f"{at} has an unknown key '{key}'",
+            remedy=did_you_mean(key, _PART_KEYS) or f"keys: {', '.join(_PART_KEYS)}",
+            key=PREFIX + PARTS,
         )
     title, types = _PART_KEYS[key]
     if not isinstance(value, types):
-        raise UserError(f"{at}.{key} must be {title}, not {value!r}")
+        raise UserError(f"{at}.{key} must be {title}, not {value!r}", key=PREFIX + PARTS)
     if key in _CHOICES and value not in _CHOICES[key]:
-        raise UserError(f"{at}: {key} must be {' or '.join(_CHOICES[key])}, not {value!r}")
+        raise UserError(f"{at}: {key} must be {' or '.join(_CHOICES[key])}, not {value!r}", key=PREFIX + PARTS)
 
 
 def _part(name: str, kind: str, prefix: str, options: Mapping[str, Any]) -> PackagePart:
@@ -133,6 +136,7 @@ def _part(name: str, kind: str, prefix: str, options: Mapping[str, Any]) -> Pack
         raise Unready(
             f'packager = "pattern" needs packager_include_pattern{whose}',
             remedy='packager_include_pattern = "src/**/*.py"',
+            key="packager",
         )
     subpath = _inside(str(options.get("subpath") or ""), "packager_subpath").rstrip("/")
     submodules = options.get("include_submodules")
@@ -147,6 +151,7 @@ def _patterns(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         raise UserError(
             f"{PREFIX}{PATTERN} has {len(patterns)} patterns and {PREFIX}{RELATIVE} {len(folders)} folders",
             remedy=f"give {PREFIX}{RELATIVE} once, or once for each pattern",
+            key=PREFIX + PATTERN,
         )
     return tuple(zip(patterns, folders, strict=False))
 
@@ -157,5 +162,5 @@ def _inside(folder: str, key: str) -> str:
     if plain == ".":
         return ""
     if plain.split("/")[0] == ".." or "\0" in plain:
-        raise UserError(f"{key}: '{folder}' is outside", remedy="name a folder inside")
+        raise UserError(f"{key}: '{folder}' is outside", remedy="name a folder inside", key=key.partition(":")[0])
     return f"{plain}/"

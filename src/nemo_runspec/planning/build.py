@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from nemo_runspec.backends.target import Target
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
-from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.errors import Code, Problems, Unfilled, UserError, as_unfilled
 from nemo_runspec.packaging.addresses import MountRequests
 from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.messages import left_behind, without_effect
@@ -119,7 +118,7 @@ class _Builder:
         self.choice = choose_yaml(self.recipe, request.config)
         self.composition = Composition(self.executor)
         self.warnings: list[str] = [*self.recipe.notes(), *(request.profile.warnings if request.profile else ())]
-        self.unfilled: tuple[str, ...] = ()
+        self.unfilled: tuple[Unfilled, ...] = ()
         self.args: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.mounts = MountRequests(self.name, self._git_dir, self.backend.mounts_sent_to)
 
@@ -280,7 +279,9 @@ class _Builder:
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
         lines = [*self.unfilled, *placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")]
-        return lines + [line for line in target.unfilled if not _said(line, lines)]
+        known = {line.key for line in lines if line.code is Code.PLACEHOLDER}  # with its place
+        more = map(as_unfilled, target.unfilled)
+        return [*lines, *(line for line in more if line.code is not Code.PLACEHOLDER or line.key not in known)]
 
     def _origin(self, bundle: Bundle) -> Origin:
         env_file, choice = self.request.env_file, self.choice
@@ -295,7 +296,7 @@ class _Builder:
             return expand_user(str(named), "git_dir").absolute() if named else home() / "git"
         except UserError as error:
             where = file.where("cache", "git_dir") if file else None
-            raise UserError(error.what, where=where, remedy=error.remedy) from None
+            raise error.at(where) from None
 
     def _require_mounts(self) -> None:
         """Raises what was wrong with an `${auto_mount:…}`, with its place."""
@@ -338,9 +339,7 @@ class _Builder:
         return frozenset(key for key, source in sources.items() if source is not None and source.layer is Layer.CLI)
 
     def _placed(self, error: UserError) -> UserError:
-        key = re.match(r"\w+", error.what)
-        where = error.where or (self.composition.place(f"run.env.{key.group()}") if key else None)
-        return UserError(error.what, where=where, remedy=error.remedy)
+        return error.at(self.composition.place(f"run.env.{error.key}") if error.key else None)
 
     def _inherits(self) -> bool:
         """True where the job sees this process's environment."""
@@ -366,11 +365,6 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     if source.layer is not Layer.CLI or source.text is None:
         return source
     return replace(source, text=redact_argv([source.text], values.values())[0])
-
-
-def _said(line: str, lines: list[str]) -> bool:
-    """True where a line about the same key stands there already, with its place."""
-    return any(known.split(" is still")[0] == line.split(" is still")[0] for known in lines)
 
 
 def _below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:

@@ -87,6 +87,7 @@ def refuse_twice_given(env: Mapping[str, Any], variables: Iterable[EnvVar]) -> N
             raise UserError(
                 f"{_KEPT}: the platform is to set {variable.name}, and so does {variable.source}",
                 remedy="leave one of them out",
+                key=_KEPT,
             )
 
 

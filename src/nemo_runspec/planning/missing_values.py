@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.errors import Code, Problems, Unfilled, UserError, as_unfilled
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.planning import kept
 from nemo_runspec.planning.model import Plan
 
-_SECRET, _NOT_FOUND = "secret ", " was not found in the environment or a login file"
 
-
-def missing_secret(name: str) -> str:
+def missing_secret(name: str) -> Unfilled:
     """A plan's line about a secret that the profile lists and nobody has given."""
-    return f"{_SECRET}{name}{_NOT_FOUND}"
+    line = f"secret {name} was not found in the environment or a login file"
+    return Unfilled(line, key=name, code=Code.MISSING_SECRET)
 
 
 def refuse_unfilled(plan: Plan) -> None:
@@ -28,17 +27,24 @@ def refuse_unfilled(plan: Plan) -> None:
     if titles:
         raise Problems(
             f"{', and '.join(titles)}; nothing was submitted",
-            [*(UserError(line, remedy=_of_secret(line)) for line in plan.unfilled), *package, *lost],
-            remedy=_remedy(plan) if not all(map(_of_secret, plan.unfilled)) else None,
+            [*(UserError(line, remedy=_of_secret(line, plan)) for line in plan.unfilled), *package, *lost],
+            remedy=_remedy(plan) if not all(_of_secret(line, plan) for line in plan.unfilled) else None,
         )
 
 
-def _of_secret(line: str) -> str | None:
+def _of_secret(line: str, plan: Plan) -> str | None:
     """The mend of a line of `missing_secret`, None for other lines: a secret never stands in a profile."""
-    if not line.startswith(_SECRET) or not line.endswith(_NOT_FOUND):
+    name = _missing(line, plan)
+    if name is None:
         return None
-    name = line.removeprefix(_SECRET).removesuffix(_NOT_FOUND)
     return f"export {name}=… where nemotron is started, or take it out of secrets if the job does not need it"
+
+
+def _missing(line: str, plan: Plan) -> str | None:
+    """Which secret a line is about, None for other lines. A saved plan has the lines as text, and the names listed."""
+    if as_unfilled(line).code is Code.MISSING_SECRET:
+        return as_unfilled(line).key
+    return next((name for name in plan.run["env"].get("secrets") or () if line == missing_secret(name)), None)
 
 
 def _remedy(plan: Plan) -> str:

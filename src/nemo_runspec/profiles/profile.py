@@ -9,7 +9,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.errors import Problems, UserError, did_you_mean
+from nemo_runspec.errors import Code, Problems, Unfilled, UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
 from nemo_runspec.profiles.envfile import EnvFile, MergedProfile
 from nemo_runspec.profiles.executor import executor_of
@@ -53,7 +53,7 @@ class Profile:
     sources: dict[str, Source]
     warnings: tuple[str, ...] = ()
 
-    def unfilled(self) -> tuple[str, ...]:
+    def unfilled(self) -> tuple[Unfilled, ...]:
         """What a site must still fill in: required keys that no recipe brings, placeholders that were left."""
         brought = {"container_image": "the recipe's own"}
         return unfilled_values(self.executor, {**brought, **self.values}, self.sources)
@@ -156,22 +156,26 @@ def one_or_all(title: str, problems: list[UserError]) -> UserError:
     return problems[0] if len(problems) == 1 else Problems(f"{title} {len(problems)} problems", problems)
 
 
-def unfilled_values(executor: str, values: Mapping[str, Any], sources: Mapping[str, Source]) -> tuple[str, ...]:
+def unfilled_values(executor: str, values: Mapping[str, Any], sources: Mapping[str, Source]) -> tuple[Unfilled, ...]:
     """Required keys that have no value and values that are still placeholders, one line each."""
     missing = [
-        f"{field.name} is required by executor '{executor}' and not set"
+        Unfilled(f"{field.name} is required by executor '{executor}' and not set", key=field.name)
         for field in fields_of(executor).fields.values()
         if field.required and values.get(field.name) in (None, "")
     ]
     return (*missing, *placeholders(values, sources))
 
 
-def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefix: str = "") -> tuple[str, ...]:
+def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefix: str = "") -> tuple[Unfilled, ...]:
     """Values that still stand for something a site must fill in, one line each. `prefix` goes before each key."""
     return tuple(
-        f"{prefix}{path} is still a placeholder"
-        + ("" if is_secret_name(path.rsplit(".", 1)[-1]) else f": {text!r}")
-        + (f" ({source.place()})" if (source := sources.get(path) or sources.get(key)) else "")
+        Unfilled(
+            f"{prefix}{path} is still a placeholder"
+            + ("" if is_secret_name(path.rsplit(".", 1)[-1]) else f": {text!r}")
+            + (f" ({source.place()})" if (source := sources.get(path) or sources.get(key)) else ""),
+            key=f"{prefix}{path}",
+            code=Code.PLACEHOLDER,
+        )
         for key, value in values.items()
         for path, text in _texts(key, value)
         if _is_placeholder(key, text)
@@ -208,7 +212,7 @@ def type_problem(key: str, value: Any, fields: FieldSet, source: Source | None) 
         remedy = f'quote it: {key} = "{value}"'
     elif isinstance(value, str) and fields.fields[key].type in ("list[str]", "list[str|table]"):
         remedy = f'write a list: {key} = ["{value}"]'
-    return UserError(f"{key} {message}", where=source.place() if source else None, remedy=remedy)
+    return UserError(f"{key} {message}", where=source.place() if source else None, remedy=remedy, key=key)
 
 
 def _foreign(env: EnvFile, section: str, key: str, fields: FieldSet) -> tuple[list[UserError], list[str]]:
@@ -261,6 +265,8 @@ def _resolve(
                         f"profile '{profile}': {path} needs the environment variable {variable}, which is not set",
                         where=place.place(),
                         remedy=f"export {variable}=…, or give a default: ${{oc.env:{variable},default}}",
+                        code=Code.UNSET_VARIABLE,
+                        key=path,
                     )
                 )
 

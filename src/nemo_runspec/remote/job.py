@@ -7,7 +7,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.remote.capabilities import LimitsUploads
@@ -128,8 +128,8 @@ class RemoteJob:
         Where a connection was lost that is said, too: whoever reads of it would think that a job may run.
         """
         cause = f"not submitted: {first_line(error)}"
-        if error.transient and "submitted" not in error.what:
-            error.what = f"{error.what}; nothing was submitted"
+        if error.transient and error.code is not Code.NOT_SUBMITTED:
+            error.what, error.code = f"{error.what}; nothing was submitted", Code.NOT_SUBMITTED
             error.args = (error.what,)
         try:
             self.record = self.store.finish(self.record, "failed", exit_code=error.exit_code, cause=cause)

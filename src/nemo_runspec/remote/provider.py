@@ -35,6 +35,7 @@ class JobStatus:
         facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
             `begun`: some of its nodes run and others do not; not shown, see `refresh`.
         started, ended: seconds since 1970.
+        by: who has stopped it, where the platform knows that and `reason` says it.
         gone: True where the platform never had such a job: it was not submitted.
         absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
             state is `unknown` then: an absence is believed only once several looks agree (`remote.absence`).
@@ -48,6 +49,7 @@ class JobStatus:
     facts: Mapping[str, Any] = field(default_factory=dict)
     started: float | None = None
     ended: float | None = None
+    by: str = ""
     gone: bool = False
     absent: bool = False
     detail: Any = field(default=None, compare=False, repr=False)

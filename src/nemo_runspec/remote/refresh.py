@@ -275,7 +275,7 @@ def _for_want_of_input(store: JobStore, record: JobRecord, seen: JobStatus) -> J
 def _in_our_words(record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job that was stopped from here, with who wanted that, where its platform does not know."""
     by = record.handle.get("stopped_by")
-    if seen.state != "cancelled" or not by or seen.reason.startswith("cancelled by"):
+    if seen.state != "cancelled" or not by or seen.by:
         return seen
     return replace(seen, reason=f"cancelled by {by}")
 

@@ -41,9 +41,10 @@ def require_tls(key: str, url: str, sent: str, *, example: str = "https://exampl
     except ValueError:  # such as `http://[::1`
         known = False
     if not known:
-        raise UserError(f"{key} {url!r} is no URL", remedy=f"such as {example}")
+        raise UserError(f"{key} {url!r} is no URL", remedy=f"such as {example}", key=key)
     if is_in_clear(url):
         raise UserError(
             f"{key} {url!r} is plain HTTP: everybody on the way could read {sent}",
             remedy="use https://; http:// is for this machine alone, such as http://127.0.0.1:8080",
+            key=key,
         )

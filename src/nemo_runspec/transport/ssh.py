@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.polling import Backoff
 from nemo_runspec.transport.base import Data, Done, Unreachable
 from nemo_runspec.transport.connection import Address, Connection, interactive
@@ -149,7 +149,7 @@ class SshHost:
 def _named(value: str, what: str) -> str:
     if not _HOST.fullmatch(value):
         raise UserError(
-            f"{what} = '{value}' is no {what} that ssh could be given", remedy=f"correct the profile's {what}"
+            f"{what} = '{value}' is no {what} that ssh could be given", remedy=f"correct the profile's {what}", key=what
         )
     return value
 
@@ -163,5 +163,7 @@ def _key(identity: str | None) -> Path | None:
             f"identity = '{identity}': there is no such file on this machine",
             where=str(path),
             remedy="name a private key's file, such as ~/.ssh/id_ed25519, or leave identity out",
+            code=Code.LOGIN,
+            key="identity",
         )
     return path

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Unreachable
 
 
@@ -121,6 +121,7 @@ def _denied(attempt: Attempt) -> UserError:
         f"{attempt.name} refused to let us in: {_line(attempt, 'Permission denied')}",
         where="; ".join([f"tried {tried}", *unusable]),
         remedy=f"{mend}; then: {attempt.hand}",
+        code=Code.LOGIN,
     )
 
 
@@ -133,6 +134,7 @@ def _key_changed(attempt: Attempt) -> UserError:
         f"the host key of {attempt.target} has CHANGED: it was reinstalled, or somebody stands between{known}",
         where=_shown(attempt),
         remedy=f"ask whoever runs it whether the new key is right{mend}",
+        code=Code.HOST_KEY,
     )
 
 
@@ -142,6 +144,7 @@ def _key_unknown(attempt: Attempt) -> UserError:
         where=_shown(attempt),
         remedy="compare the fingerprint with the one your site publishes, and answer yes to: "
         f"{attempt.hand}\n       (or set accept_new_host_key = true in the profile)",
+        code=Code.HOST_KEY,
     )
 
 
@@ -154,6 +157,7 @@ def _too_many_keys(attempt: Attempt) -> UserError:
     return UserError(
         f"{attempt.name} gave up: too many keys were tried before the right one",
         remedy='name the key: identity = "~/.ssh/…" in the profile, or IdentitiesOnly yes in ~/.ssh/config',
+        code=Code.LOGIN,
     )
 
 

@@ -193,7 +193,9 @@ def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
     found = [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
     if env.get("cloud_metadata") and not _buckets(env):
         remedy = "set inputs or outputs, or export S3_BUCKET_NAME=bucket"
-        found.append(UserError("cloud_metadata: no bucket is named that it could tell of", remedy=remedy))
+        found.append(
+            UserError("cloud_metadata: no bucket is named that it could tell of", remedy=remedy, key="cloud_metadata")
+        )
     return found
 
 
@@ -203,7 +205,7 @@ def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
         try:
             whole_seconds(str(env.get(key) or "1m"))
         except ValueError:
-            found.append(UserError(f"{key}: {env[key]!r} is no length of time", remedy=f"such as {FORMS}"))
+            found.append(UserError(f"{key}: {env[key]!r} is no length of time", remedy=f"such as {FORMS}", key=key))
     return found
 
 
@@ -219,26 +221,33 @@ def _url(name: str, url: str) -> UserError | None:
     if url.startswith("s3://") and bucket:
         return None
     rest = url.partition("://")[2] or url.lstrip("/")
-    return UserError(f"{name}: {url!r} is no S3 path", remedy=f"write s3://{rest or 'bucket/path'}")
+    mend = f"write s3://{rest or 'bucket/path'}"
+    return UserError(f"{name}: {url!r} is no S3 path", remedy=mend, key=name.partition(":")[0])
 
 
 def _data(env: Mapping[str, Any]) -> list[UserError]:
     paths = [("inputs", path) for path in env.get("inputs") or {}]
     paths += [("outputs", path) for path in env.get("outputs") or ()]
     found = [
-        UserError(f"{key}: {path!r} is not an absolute path", remedy="as the job sees it, such as /data/train.json")
+        UserError(
+            f"{key}: {path!r} is not an absolute path", remedy="as the job sees it, such as /data/train.json", key=key
+        )
         for key, path in paths
         if not path.startswith("/")
     ]
     if env.get("outputs") and not _output_url(env):
         remedy = "such as s3://bucket/results; or export S3_BUCKET_NAME=bucket"
-        found.append(UserError("outputs: output_url does not say where they go", remedy=remedy))
+        found.append(UserError("outputs: output_url does not say where they go", remedy=remedy, key="outputs"))
     return found
 
 
 def _secret_vars(env: Mapping[str, Any]) -> list[UserError]:
     return [
-        UserError(f"secret_vars: {name!r} is not the name of a variable", remedy='such as { HF_TOKEN = "my-secret" }')
+        UserError(
+            f"secret_vars: {name!r} is not the name of a variable",
+            remedy='such as { HF_TOKEN = "my-secret" }',
+            key="secret_vars",
+        )
         for name in env.get("secret_vars") or {}
         if not VARIABLE.fullmatch(name)
     ]
@@ -260,6 +269,7 @@ def plain_secrets(custom: Mapping[str, Any], key: str, reference: str) -> list[U
         UserError(
             f"custom_spec.{key}: {name} holds a secret, which everyone who sees the job would see",
             remedy=f'keep it on the platform, and set secret_vars = {{ {name} = "{reference.format(name=name)}" }}',
+            key="custom_spec",
         )
         for each in spec_variables(custom.get(key))
         if is_secret_variable(name := str(each.get("name")), each.get("value"))

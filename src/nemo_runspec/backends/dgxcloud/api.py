@@ -82,12 +82,17 @@ class RunaiApi:
             self._projects[name] = found[0]
             return found[0]
         if found:
-            raise UserError(f"run:ai has {len(found)} projects '{name}', on several clusters", where=self.web.base)
+            raise UserError(
+                f"run:ai has {len(found)} projects '{name}', on several clusters",
+                where=self.web.base,
+                key="project_name",
+            )
         names = sorted(str(row.get("name")) for row in there)
         raise UserError(
             f"run:ai has no project '{name}'; there are: {', '.join(names) or 'none that this application sees'}",
             where=self.web.base,
             remedy=did_you_mean(name, names) or "set project_name to one of them",
+            key="project_name",
         )
 
     def claims(self, project_id: str = "") -> list[Row]:

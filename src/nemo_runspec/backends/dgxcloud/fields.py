@@ -16,7 +16,7 @@ from nemo_runspec.backends.cloud.fields import FIELDS as CLOUD_FIELDS
 from nemo_runspec.backends.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
 from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge, mounts_of
 from nemo_runspec.backends.storage import READ_ONLY, Storage
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Unfilled, UserError
 from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
@@ -225,7 +225,9 @@ def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
         if not str(claim.get("path") or "").startswith("/") or not claim_name(claim):
             problems.append(
                 UserError(
-                    f"pvcs[{number}] needs claimName and an absolute path: {as_toml(claim)}", remedy=f"such as {_CLAIM}"
+                    f"pvcs[{number}] needs claimName and an absolute path: {as_toml(claim)}",
+                    remedy=f"such as {_CLAIM}",
+                    key="pvcs",
                 )
             )
     return problems
@@ -236,7 +238,7 @@ def _argument_problems(env: Mapping[str, Any]) -> list[UserError]:
     if not 0 < length < _SHORTEST_ARGS:
         return []
     what = f"max_args_chars: {length} characters do not hold what a pod begins with"
-    return [UserError(what, remedy=f"{_SHORTEST_ARGS} or more, as far as run:ai takes them")]
+    return [UserError(what, remedy=f"{_SHORTEST_ARGS} or more, as far as run:ai takes them", key="max_args_chars")]
 
 
 def _references(env: Mapping[str, Any]) -> list[UserError]:
@@ -245,6 +247,7 @@ def _references(env: Mapping[str, Any]) -> list[UserError]:
         UserError(
             f"secret_vars: {name} = {str(reference)!r} does not say which key of which credential is meant",
             remedy=f'such as {{ {name} = "my-credential/{name}" }}',
+            key="secret_vars",
         )
         for name, reference in (env.get("secret_vars") or {}).items()
         if str(reference).count("/") != 1 or not all(str(reference).split("/"))
@@ -272,10 +275,10 @@ def _replaced(env: Mapping[str, Any], custom: Mapping[str, Any]) -> tuple[str, .
     return merge(spec, custom).replaced
 
 
-def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[str, ...]:
-    lines = [astray] if astray and env.get("pvc_nemo_run_dir") else []
-    lines += [line for key in _ADDRESSES if (line := _no_address(key, str(env.get(key) or "")))]
-    return (*lines, *(_not_kept(name) for name in _without_reference(env)))
+def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[Unfilled, ...]:
+    lines = [Unfilled(astray, key="pvc_nemo_run_dir")] if astray and env.get("pvc_nemo_run_dir") else []
+    lines += [Unfilled(line, key=key) for key in _ADDRESSES if (line := _no_address(key, str(env.get(key) or "")))]
+    return (*lines, *(Unfilled(_not_kept(name)) for name in _without_reference(env)))
 
 
 def _no_address(key: str, url: str) -> str:

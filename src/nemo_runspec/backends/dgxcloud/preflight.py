@@ -16,7 +16,7 @@ from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import number, tables, text
@@ -123,12 +123,12 @@ def _reached(wanted: Wanted, source: str) -> Iterator[Check]:
 
 def _not_found(error: UserError, credentials: str, target: DgxCloudTarget) -> Iterator[Check]:
     """Either the token was refused, or there is no such project."""
-    if "project" in error.what:
+    if error.key == "project_name":
         yield ok("credentials", f"{credentials}: accepted")
         yield ok("run:ai", f"{target.base_url} answers")
         yield of_error("project", error)
     else:
-        yield of_error("credentials" if "credentials" in error.what else "run:ai", error)
+        yield of_error("credentials" if error.code is Code.CREDENTIALS else "run:ai", error)
 
 
 def _project(project: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[Check]:

@@ -25,6 +25,7 @@ def check(plan: Plan) -> None:
         raise UserError(
             f"run_dir_here {target.run_dir_here!r} is no directory of this machine",
             remedy="mount the claim's storage there, or take the key out of the profile",
+            key="run_dir_here",
         )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nemo_runspec.backends.cloud.renewal import with_fresh_credentials
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import number, parsed, table, text
 from nemo_runspec.transport.web import Malformed, Refused, Web
@@ -140,7 +140,7 @@ def _explained(error: Refused, web: Web, *, taken: bool) -> UserError:
     if error.status == 404:
         return UserError("there is no run:ai API at base_url", where=web.base, remedy="it ends in /api/v1, mostly")
     what = f"run:ai does not accept the application's credentials (HTTP {error.status})"
-    return UserError(what, where=web.base, remedy=_REMEDY)
+    return UserError(what, where=web.base, remedy=_REMEDY, code=Code.CREDENTIALS)
 
 
 def _life(answer: dict[str, Any], token: str, now: float) -> float:

@@ -36,7 +36,9 @@ _SPECIAL = ("network", "networking_config", "ports", "volumes")
 def wrong_arguments(given: Mapping[str, Any]) -> list[UserError]:
     """What docker-py would not take, and what nemotron cannot leave to a profile. Imports docker-py if there is any."""
     found = [
-        UserError(f"additional_kwargs.{key} cannot be set: {REFUSED[key][0]}", remedy=REFUSED[key][1])
+        UserError(
+            f"additional_kwargs.{key} cannot be set: {REFUSED[key][0]}", remedy=REFUSED[key][1], key="additional_kwargs"
+        )
         for key in given
         if key in REFUSED
     ]
@@ -50,7 +52,13 @@ def wrong_arguments(given: Mapping[str, Any]) -> list[UserError]:
     try:
         body_of(dict(given))
     except _docker_errors() as error:
-        return [UserError(f"additional_kwargs: {_words(error)}", remedy="the arguments of docker-py's containers.run")]
+        return [
+            UserError(
+                f"additional_kwargs: {_words(error)}",
+                remedy="the arguments of docker-py's containers.run",
+                key="additional_kwargs",
+            )
+        ]
     return []
 
 
@@ -60,6 +68,7 @@ def _secrets(environment: Any) -> list[UserError]:
         UserError(
             f"additional_kwargs.environment: {name} holds a secret, which everyone who sees the container would see",
             remedy=f'put it into env_vars, or export it and list it: secrets = ["{name}"]',
+            key="additional_kwargs",
         )
         for name, value in _table(environment).items()
         if is_secret_variable(str(name), value)
@@ -169,7 +178,7 @@ def _known() -> set[str]:
 
 def _unknown(key: str, known: set[str]) -> UserError:
     remedy = did_you_mean(key, known) or "the arguments of docker-py's containers.run"
-    return UserError(f"additional_kwargs.{key}: docker-py has no such argument", remedy=remedy)
+    return UserError(f"additional_kwargs.{key}: docker-py has no such argument", remedy=remedy, key="additional_kwargs")
 
 
 def _docker_errors() -> tuple[type[Exception], ...]:

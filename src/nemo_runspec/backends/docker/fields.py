@@ -32,7 +32,7 @@ from nemo_runspec.backends.docker.identity import identity
 from nemo_runspec.backends.docker.sizes import size_in_bytes
 from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.backends.target import Target
-from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.errors import Unfilled, UserError, did_you_mean
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
@@ -137,12 +137,18 @@ def make_target(request: TargetRequest) -> DockerTarget:
     if (env.get("nodes") or 1) > 1:
         problems.append(
             UserError(
-                f"nodes = {env['nodes']}: executor 'docker' runs on one node", remedy="set nodes = 1, or use Slurm"
+                f"nodes = {env['nodes']}: executor 'docker' runs on one node",
+                remedy="set nodes = 1, or use Slurm",
+                key="nodes",
             )
         )
     if (env.get("num_gpus") or 0) < -1:
         problems.append(
-            UserError(f"num_gpus = {env['num_gpus']} is no number of GPUs", remedy="write 0 or more, or -1 for all")
+            UserError(
+                f"num_gpus = {env['num_gpus']} is no number of GPUs",
+                remedy="write 0 or more, or -1 for all",
+                key="num_gpus",
+            )
         )
     ulimits = _ulimits(env.get("ulimits") or (), problems)
     volumes = _volumes(env.get("mounts") or (), problems)
@@ -159,7 +165,7 @@ def make_target(request: TargetRequest) -> DockerTarget:
         home=user.home,
         volumes=(f"{store}:{store}", *volumes) if store else volumes,
         store=store,
-        unfilled=tuple(missing_sources(volumes, request.provided)),
+        unfilled=tuple(Unfilled(line, key="mounts") for line in missing_sources(volumes, request.provided)),
         num_gpus=(env.get("gpus_per_node") if gpus is None else gpus) or None,
         ulimits=ulimits,
         network=env.get("network") or "nemo_run",
@@ -174,7 +180,9 @@ def _ulimits(given: Any, problems: list[UserError]) -> tuple[str, ...]:
     for text in given:
         match = _ULIMIT.fullmatch(text)
         if match is None:
-            problems.append(UserError(f"ulimits: {text!r} is not name=soft[:hard]", remedy='such as "memlock=-1"'))
+            problems.append(
+                UserError(f"ulimits: {text!r} is not name=soft[:hard]", remedy='such as "memlock=-1"', key="ulimits")
+            )
         else:
             found.append(":".join(part for part in match.group("name", "soft", "hard") if part))
     return tuple(found)
@@ -221,7 +229,9 @@ def _here(mount: Mount, problems: list[UserError]) -> Mount:
     if unset:
         problems.append(
             UserError(
-                f"mounts: '{mount}' needs the variable {unset[0]}, which is not set", remedy="set it, or write the path"
+                f"mounts: '{mount}' needs the variable {unset[0]}, which is not set",
+                remedy="set it, or write the path",
+                key="mounts",
             )
         )
     return Mount(os.path.normpath(Path.cwd() / source), mount.target, mount.flags)
@@ -253,6 +263,7 @@ def _wrong_network(env: Mapping[str, Any]) -> list[UserError]:
         UserError(
             f"network: {network!r} is no name of a Docker network",
             remedy='write letters, digits, "_", "." and "-"; or host, none, bridge, "container:NAME"',
+            key="network",
         )
     ]
 
@@ -261,7 +272,13 @@ def _wrong_sizes(env: Mapping[str, Any]) -> list[UserError]:
     size = env.get("shm_size")
     if not size or size_in_bytes(size) is not None:
         return []
-    return [UserError(f"shm_size: {size!r} is no size", remedy='write a number and a unit, such as "16g" or "512m"')]
+    return [
+        UserError(
+            f"shm_size: {size!r} is no size",
+            remedy='write a number and a unit, such as "16g" or "512m"',
+            key="shm_size",
+        )
+    ]
 
 
 def _wrong_health(check: Mapping[str, Any]) -> list[UserError]:
@@ -270,5 +287,9 @@ def _wrong_health(check: Mapping[str, Any]) -> list[UserError]:
         return []
     known = ", ".join(HEALTH)
     return [
-        UserError(f"healthcheck has no '{unknown[0]}'", remedy=did_you_mean(unknown[0], HEALTH) or f"keys: {known}")
+        UserError(
+            f"healthcheck has no '{unknown[0]}'",
+            remedy=did_you_mean(unknown[0], HEALTH) or f"keys: {known}",
+            key="healthcheck",
+        )
     ]

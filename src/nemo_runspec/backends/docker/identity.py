@@ -35,7 +35,9 @@ def identity(wanted: str | None, problems: list[UserError]) -> Identity:
     user = wanted or f"{uid}:{os.getgid()}"
     if not _USER.fullmatch(user):
         problems.append(
-            UserError(f"user: {user!r} is no user", remedy='write "root", "uid:gid" or a name of the image\'s')
+            UserError(
+                f"user: {user!r} is no user", remedy='write "root", "uid:gid" or a name of the image\'s', key="user"
+            )
         )
     numbers = _NUMBERS.fullmatch(user)
     if numbers is None or is_root(user):
@@ -45,6 +47,7 @@ def identity(wanted: str | None, problems: list[UserError]) -> Identity:
             UserError(
                 f"user: {user} is not you ({uid}), and could not read your job's files",
                 remedy='leave it out, or write "root"',
+                key="user",
             )
         )
     return Identity(user, _login(int(numbers["uid"])), str(paths.run_dir() / "home"))

@@ -17,6 +17,7 @@ from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
 from nemo_runspec.backends.storage import READ_ONLY, Storage, StorageMount, tables
 from nemo_runspec.duration import whole_seconds
+from nemo_runspec.errors import Unfilled
 from nemo_runspec.field import Field
 from nemo_runspec.profiles.common import adopt
 
@@ -234,10 +235,10 @@ def _storage_mount(mount: Mapping[str, Any]) -> StorageMount:
     return StorageMount(str(mount.get("mount_path") or "/"), str(mount.get("path") or ""), lost)
 
 
-def _apart(target: LeptonTarget, nodes: int) -> tuple[str, ...]:
+def _apart(target: LeptonTarget, nodes: int) -> tuple[Unfilled, ...]:
     why = no_meeting(target, nodes)
     where = f"nemo_run_dir {target.nemo_run_dir!r} {target.storage('').why_lost(target.nemo_run_dir)}"
-    return (f"{where}: {why}",) if why else ()
+    return (Unfilled(f"{where}: {why}", key="nemo_run_dir"),) if why else ()
 
 
 def _mount_warnings(target: LeptonTarget, mounts: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -57,7 +57,7 @@ def _name(name: str) -> list[UserError]:
 
 def _mounts(mounts: Sequence[Any]) -> list[UserError]:
     wrong = [(number, _wrong_shape(mount) or _wrong_place(mount)) for number, mount in enumerate(mounts)]
-    found = [UserError(f"mounts[{number}]{told[0]}", remedy=told[1]) for number, told in wrong if told]
+    found = [UserError(f"mounts[{number}]{told[0]}", remedy=told[1], key="mounts") for number, told in wrong if told]
     return found or _same_place(mounts)
 
 
@@ -114,7 +114,7 @@ def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:
     places = [place_of(mount["mount_path"]) for mount in mounts]
     twice = sorted({place for place in places if places.count(place) > 1})
     return [
-        UserError(f"mounts: two of them are at {place}", remedy="leave one out, or mount it elsewhere")
+        UserError(f"mounts: two of them are at {place}", remedy="leave one out, or mount it elsewhere", key="mounts")
         for place in twice
     ]
 
@@ -125,10 +125,10 @@ def _ttl(text: Any) -> list[UserError]:
     try:
         enough = whole_seconds(str(text)) >= SHORTEST_TTL
     except ValueError:
-        return [UserError(f"ttl: {text!r} is no length of time", remedy="such as 3d or 12h")]
+        return [UserError(f"ttl: {text!r} is no length of time", remedy="such as 3d or 12h", key="ttl")]
     if enough:
         return []
-    return [UserError(f"ttl: {text} is too short to see how a job ended", remedy="10m or more, such as 3d")]
+    return [UserError(f"ttl: {text} is too short to see how a job ended", remedy="10m or more, such as 3d", key="ttl")]
 
 
 def _priority(env: Mapping[str, Any]) -> list[UserError]:
@@ -139,6 +139,7 @@ def _priority(env: Mapping[str, Any]) -> list[UserError]:
         UserError(
             f"queue_priority: {given!r} is no priority class",
             remedy="low-1000 to low-3000, mid-4000 to mid-6000, or high-7000 to high-9000, in steps of 1000",
+            key="queue_priority",
         )
     ]
 
@@ -152,13 +153,21 @@ def _variables(env: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
 
 def _secrets(env: Mapping[str, Any]) -> list[UserError]:
     found = [
-        UserError(f"{key}: {name!r} is a variable that Lepton sets itself", remedy="give it another name")
+        UserError(
+            f"{key}: {name!r} is a variable that Lepton sets itself",
+            remedy="give it another name",
+            key=key.partition(".")[0],
+        )
         for key, names in _variables(env).items()
         for name in names
         if name in RESERVED_VARIABLES
     ]
     return found + [
-        UserError(f"secret_vars: {variable} names no secret: {name!r}", remedy="the name of a secret of the workspace")
+        UserError(
+            f"secret_vars: {variable} names no secret: {name!r}",
+            remedy="the name of a secret of the workspace",
+            key="secret_vars",
+        )
         for variable, name in (env.get("secret_vars") or {}).items()
         if not isinstance(name, str) or not _SECRET.fullmatch(name)
     ]

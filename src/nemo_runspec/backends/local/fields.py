@@ -61,6 +61,7 @@ def make_target(request: TargetRequest) -> LocalTarget:
         raise UserError(
             f"nodes = {nodes}: a local run has one node, this machine",
             remedy="run.env.nodes=1, a config made for one node (such as -c tiny), or a profile of another executor",
+            key="nodes",
         )
     return LocalTarget(request.env.get("job_dir") or None, tuple(_warnings(request)))
 

@@ -69,7 +69,7 @@ class SlurmArray(JobArray):
         try:
             check_there(self.host, self.array.plan, say)
         except UserError as error:
-            if "job array" not in error.what:
+            if error.key != "array":
                 raise
             raise UserError(
                 f"Slurm does not take an array of {len(self.array.members)} tasks",

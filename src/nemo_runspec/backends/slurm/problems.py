@@ -14,7 +14,7 @@ from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_l
 from nemo_runspec.backends.slurm.time import is_placeholder
 from nemo_runspec.backends.slurm.words import exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_problem
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, Unfilled, UserError
 
 _OWN_OPTIONS: Mapping[str, str] = {
     **{name: f.name for f in reversed(FIELDS) for name in (f.nemo_run, f.sbatch) if name},
@@ -55,17 +55,27 @@ def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
     problems += array_problem(as_text(env.get("array")))
     prefix = str(env.get("job_name_prefix") or "")
     if not _NAME.fullmatch(prefix):
-        problems.append(UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"))
+        problems.append(
+            UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}", key="job_name_prefix")
+        )
     for text in env.get("dependencies") or ():
         if not _JOB_ID.fullmatch(job_id(text)):
-            problems.append(UserError(f"dependencies: {short(text)} is not a Slurm job id", remedy='such as "123456"'))
+            problems.append(
+                UserError(
+                    f"dependencies: {short(text)} is not a Slurm job id", remedy='such as "123456"', key="dependencies"
+                )
+            )
     for name in env.get("container_env") or ():
         if not VARIABLE.fullmatch(name):
-            problems.append(UserError(f"container_env: {name!r} is not the name of a variable"))
+            problems.append(UserError(f"container_env: {name!r} is not the name of a variable", key="container_env"))
     word = env.get("exclusive")
     if isinstance(word, str) and exclusive(word) not in (True, None, *_EXCLUSIVE):
         problems.append(
-            UserError(f"exclusive = {word!r} is no word of Slurm's", remedy=f"true, or one of {', '.join(_EXCLUSIVE)}")
+            UserError(
+                f"exclusive = {word!r} is no word of Slurm's",
+                remedy=f"true, or one of {', '.join(_EXCLUSIVE)}",
+                key="exclusive",
+            )
         )
     return [*problems, *_option_problems(list(env.get("additional_parameters") or {})), *_requeue_problems(env)]
 
@@ -81,6 +91,7 @@ def _requeue_problems(env: Mapping[str, Any]) -> list[UserError]:
         UserError(
             f"additional_parameters.no_requeue forbids what {key} asks for: to start the job again",
             remedy=f"leave out one of the two: no_requeue or {key}",
+            key="additional_parameters",
         )
         for key, wanted in asked.items()
         if wanted
@@ -98,19 +109,32 @@ def _option_problems(options: list[str]) -> list[UserError]:
                 UserError(
                     f"additional_parameters: {option!r} is not the name of an sbatch option",
                     remedy="write its long name in small letters, such as mail_type",
+                    key="additional_parameters",
                 )
             )
         elif snake(option) in _NOT_OURS:
             problems.append(
-                UserError(f"additional_parameters.{option} is not for a job", remedy=_NOT_OURS[snake(option)])
+                UserError(
+                    f"additional_parameters.{option} is not for a job",
+                    remedy=_NOT_OURS[snake(option)],
+                    key="additional_parameters",
+                )
             )
         elif key is not None:
             problems.append(
-                UserError(f"additional_parameters.{option} has a key of its own", remedy=f"set {key} instead")
+                UserError(
+                    f"additional_parameters.{option} has a key of its own",
+                    remedy=f"set {key} instead",
+                    key="additional_parameters",
+                )
             )
         elif other != option:
             problems.append(
-                UserError(f"additional_parameters: {other!r} and {option!r} are the same option", remedy="keep one")
+                UserError(
+                    f"additional_parameters: {other!r} and {option!r} are the same option",
+                    remedy="keep one",
+                    key="additional_parameters",
+                )
             )
     return problems
 
@@ -122,7 +146,9 @@ def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
         if env.get(key) and not _LOGIN.fullmatch(str(env[key])):
             problems.append(
                 UserError(
-                    f"{key} may not begin with - nor hold white space: {env[key]!r}", remedy="write the name alone"
+                    f"{key} may not begin with - nor hold white space: {env[key]!r}",
+                    remedy="write the name alone",
+                    key=key,
                 )
             )
     if env.get("host") and not env.get("tunnel"):
@@ -130,12 +156,15 @@ def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
             UserError(
                 f'host = "{env["host"]}" but no tunnel: the job would be submitted from this machine',
                 remedy='add tunnel = "ssh" to submit there, or tunnel = "local" to ignore host',
+                key="host",
             )
         )
     if named and not folder.startswith(("/", HOME)):
         problems.append(
             UserError(
-                f"remote_job_dir must be absolute or begin with ~/, not {named!r}", remedy="such as /lustre/me/run"
+                f"remote_job_dir must be absolute or begin with ~/, not {named!r}",
+                remedy="such as /lustre/me/run",
+                key="remote_job_dir",
             )
         )
     elif not _PATH.fullmatch(folder):
@@ -143,6 +172,7 @@ def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
             UserError(
                 f"remote_job_dir may hold letters, digits and / . _ - + = @, not {folder!r}",
                 remedy="Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works",
+                key="remote_job_dir",
             )
         )
     elif MOUNTED in folder and not env.get("container_image"):
@@ -150,18 +180,20 @@ def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
             UserError(
                 f"remote_job_dir {folder!r} holds '{MOUNTED}', which NeMo-Run replaces in jobs without a container",
                 remedy="name a directory without it",
+                key="remote_job_dir",
             )
         )
     return problems
 
 
-def unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[str]:
+def unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[Unfilled]:
     """What a submission would lack."""
     found = []
     if is_placeholder(time):
-        found.append(f"{time_key} is still a placeholder: {time!r}")
+        found.append(Unfilled(f"{time_key} is still a placeholder: {time!r}", key=time_key, code=Code.PLACEHOLDER))
     if env.get("tunnel") == "ssh" and not env.get("host"):
-        found.append(f'host is not set: tunnel = "ssh" needs the login node, such as {HOST_REMEDY}')
+        line = f'host is not set: tunnel = "ssh" needs the login node, such as {HOST_REMEDY}'
+        found.append(Unfilled(line, key="host"))
     return found
 
 

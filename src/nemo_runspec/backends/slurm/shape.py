@@ -63,6 +63,7 @@ def array_problem(array: str | None) -> list[UserError]:
         UserError(
             f"array is not one that Slurm takes: {short(array)}",
             remedy=f"such as 0-7, 0-15:4 or 1,3,5%2, its numbers up to {_MOST:,}",
+            key="array",
         )
     ]
 

@@ -49,7 +49,11 @@ def signal_problem(signal: str | None) -> list[UserError]:
         return []
     names = ", ".join(sorted(_SIGNALS.values()))
     return [
-        UserError(f"signal = {short(signal)} is no signal to send", remedy=f"NAME or NAME@SECONDS; NAME one of {names}")
+        UserError(
+            f"signal = {short(signal)} is no signal to send",
+            remedy=f"NAME or NAME@SECONDS; NAME one of {names}",
+            key="signal",
+        )
     ]
 
 

@@ -101,6 +101,7 @@ def _seen(job: ClusterJob, handle: Handle) -> JobStatus:
         facts=_facts(job, str(handle["id"]), int(handle.get("attempts") or 1)),
         started=job.started,
         ended=job.ended or _last_marker(job),
+        by=job.by,
         absent=absent,
         detail=job,
     )

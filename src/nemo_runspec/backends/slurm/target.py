@@ -76,6 +76,7 @@ def after(target: SlurmTarget, env: Mapping[str, Any], ids: Sequence[str]) -> Sl
         raise UserError(
             f'dependency_type = "{kind}": this job has to wait for the end of {", ".join(ids)} too, as afterok',
             remedy="make its inputs first, or leave dependencies out",
+            key="dependency_type",
         )
     given = {_END_IF_NEVER: "yes", **_additional(env)}
     return replace(target, dependencies=(*own, *ids), dependency_type="afterok", additional_parameters=given)
@@ -119,6 +120,7 @@ def _mounts(env: Mapping[str, Any], added: tuple[Mount, ...], problems: list[Use
                 UserError(
                     f"mounts: '{mount}' needs a source that begins with / or $, and no comma",
                     remedy='write the path as the cluster names it, such as "/lustre:/lustre" or "$HOME/data:/data"',
+                    key="mounts",
                 )
             )
     if not env.get("container_image"):

@@ -27,6 +27,7 @@ def time_problem(key: str, time: str) -> list[UserError]:
             UserError(
                 f"{key} is not a time limit Slurm takes: {short(time)}",
                 remedy="write M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 04:00:00 or 2-12",
+                key=key,
             )
         ]
     return []

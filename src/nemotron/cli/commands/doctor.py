@@ -53,7 +53,7 @@ def _doctor(profile: str | None, job: bool, as_json: bool) -> int:
     title, facts, checks = _of_profile(profile, job) if profile else _of_machine()
     if as_json:
         found = list(checks)
-        print_json({**facts, "ok": not _failed(found), "checks": [asdict(check) for check in found]})
+        print_json({**facts, "ok": not _failed(found), "checks": [_table(check) for check in found]})
         return 2 if _failed(found) else 0
     print(paint(title, "bold"))
     found = list(_shown(checks))
@@ -76,6 +76,11 @@ def _of_machine() -> tuple[str, dict[str, Any], Iterable[Check]]:
     from nemo_runspec.doctor.machine import env_file, here
 
     return "this machine", {"profile": None, "profiles": complete.profile_names()}, (*here(), *env_file())
+
+
+def _table(check: Check) -> dict[str, str]:
+    """What a script reads of a check."""
+    return {name: value for name, value in asdict(check).items() if name != "key"}
 
 
 def _shown(checks: Iterable[Check]) -> Iterator[Check]:

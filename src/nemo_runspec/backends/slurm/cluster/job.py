@@ -40,6 +40,7 @@ class ClusterJob:
         restarts: how often it was started again before. `task`: its number in an array.
         estimated: when a pending job is expected to start; `started`, `ended`: seconds since 1970.
         position: its place among its partition's waiting jobs, from 1, where that was asked.
+        by: who has stopped it, where that is known.
         markers: what its nodes left. `tasks`: those of an array, by number.
     """
 
@@ -60,5 +61,6 @@ class ClusterJob:
     started: float | None = None
     ended: float | None = None
     position: int | None = None
+    by: str = ""
     markers: tuple[NodeMarker, ...] = ()
     tasks: tuple[ClusterJob, ...] = ()

@@ -15,7 +15,7 @@ class Refusal:
     """What one of sbatch's messages means.
 
     Args:
-        pattern: of the message. `what`: in words. `key`: the profile's, which is to be changed.
+        pattern: of the message. `what`: in words. `key`: the profile's, which is to be changed; perhaps several.
         show: `accounts`, `qos`, `partitions` or '': what exists. `remedy`: where no key is to be changed.
     """
 
@@ -61,7 +61,13 @@ _REFUSALS = (
 
 
 def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
-    """What sbatch said, in words.
+    """What sbatch said, in words. As `explained`."""
+    error = explained(said, answer)
+    return UserError(f"Slurm refuses the job: {error.what}", remedy=error.remedy, key=error.key)
+
+
+def explained(said: str, answer: Mapping[str, Section]) -> UserError:
+    """Why Slurm refuses a job, without that it does.
 
     Args:
         answer: the sections `partitions` (sinfo's `%R %l %D %G %a`, perhaps `%s`) and `accounts` (sacctmgr's account,
@@ -70,11 +76,12 @@ def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
     message = re.sub(r"sbatch: (error: )?(Batch job submission failed: )?", "", said)
     known = next((entry for entry in _REFUSALS if re.search(entry.pattern, message)), None)
     if known is None:
-        return UserError(f"Slurm refuses the job: {message or 'without a word'}")
+        return UserError(message or "without a word")
     exists = _LISTS.get(known.show, lambda _: "")(answer)
     return UserError(
-        f"Slurm refuses the job: {known.what} ({message})",
+        f"{known.what} ({message})",
         remedy=known.remedy or f"set {known.key} in the profile" + (f"; {exists}" if exists else ""),
+        key=known.key,
     )
 
 

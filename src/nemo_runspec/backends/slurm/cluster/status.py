@@ -186,7 +186,7 @@ def _ended(case: _Case, row: Row, seen: ClusterJob) -> ClusterJob:
     if seen.state == "cancelled" and marker is None and seen.nodes in NO_NODES:
         seen, code = replace(seen, elapsed=None, started=None), code or CANCELLED
     if stopped and (seen.state == "cancelled" or (marker is not None and marker.received)):
-        return replace(seen, state="cancelled", reason=f"cancelled by {stopped}", exit_code=_failing(code, signal))
+        return replace(_cancelled(seen, stopped), exit_code=_failing(code, signal))
     if seen.state == "succeeded":
         return _succeeded(case, seen)
     if marker is not None and marker.exit_code:
@@ -225,9 +225,9 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
         return replace(seen, state="unknown", reason=f"Slurm does not answer ({case.queue_problem}){last}")
     marker = decisive(case.remains.markers)
     if marker is not None and marker.exit_code:
-        state = "cancelled" if case.remains.cancelled and marker.received else "failed"
-        why = f"cancelled by {case.remains.cancelled}" if state == "cancelled" else _cause(case, marker)
-        return replace(seen, state=state, reason=why, exit_code=marker.exit_code, signal=marker.signal)
+        by = case.remains.cancelled if marker.received else ""
+        known = _cancelled(seen, by) if by else replace(seen, state="failed", reason=_cause(case, marker))
+        return replace(known, exit_code=marker.exit_code, signal=marker.signal)
     if command_ran(case.remains.markers, case.asked.nodes):
         return replace(seen, state="succeeded", reason=_told(marker), exit_code=0)
     if seen.slurm_state:
@@ -238,9 +238,13 @@ def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
         return replace(seen, state="unknown", reason=said)
     if case.remains.cancelled and marker is None:
         # A task of an array that is cancelled while it waits leaves no trace in squeue (seen with Slurm 22.05).
-        return replace(seen, state="cancelled", reason=f"cancelled by {case.remains.cancelled}", exit_code=CANCELLED)
+        return replace(_cancelled(seen, case.remains.cancelled), exit_code=CANCELLED)
     said = f"Slurm no longer knows it, and it left {_left(case)}{_nobody_knows(case)}"
     return replace(seen, state="lost", reason=said)
+
+
+def _cancelled(seen: ClusterJob, by: str) -> ClusterJob:
+    return replace(seen, state="cancelled", reason=f"cancelled by {by}", by=by)
 
 
 def _cause(case: _Case, marker: NodeMarker) -> str:

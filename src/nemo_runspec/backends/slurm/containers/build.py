@@ -88,15 +88,22 @@ def build_problems(env: Mapping[str, Any]) -> list[UserError]:
             UserError(
                 f"build_cache_dir must be absolute or begin with ~/, not {folder!r}",
                 remedy="such as /lustre/me/cache: letters, digits and / . _ - + = @, seen by every node",
+                key="build_cache_dir",
             )
         )
     for name in env.get("build_registries") or ():
         if not _REGISTRY.fullmatch(name):
             problems.append(
-                UserError(f"build_registries: {name!r} is no registry's host name", remedy='such as "ghcr.io"')
+                UserError(
+                    f"build_registries: {name!r} is no registry's host name",
+                    remedy='such as "ghcr.io"',
+                    key="build_registries",
+                )
             )
     if (env.get("nodes") or 1) > 1 or (env.get("nproc_per_node") or 1) > 1:
-        problems.append(UserError("nodes: a container is built by one process on one node", remedy="leave it out"))
+        problems.append(
+            UserError("nodes: a container is built by one process on one node", remedy="leave it out", key="nodes")
+        )
     return problems
 
 

@@ -67,7 +67,7 @@ def _options(answer: Answer, asked: Asked) -> list[Check]:
         # Seen in 22.05: sbatch takes such a job where it is only that nodes are down, and it waits for them.
         return [warning("shape", f"not with the nodes that are up now ({away} are not): {section.reason}")]
     error = refused(section, wanted, answer)
-    return [failed("shape", error.what, error.remedy or "")]
+    return [failed("shape", f"Slurm refuses the job: {error.what}", error.remedy or "", error.key)]
 
 
 def _paths(answer: Answer, asked: Asked) -> list[Check]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import whole
-from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight import python
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
@@ -69,10 +69,8 @@ def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iter
 def _no_job(said: str, before: Answer) -> Check:
     if "nodes are busy" in said or not said:
         return skipped("shared", f"no nodes were free within {_WAIT} s", "try again when some are: sinfo")
-    error = refusal(said.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before.sections)
-    return failed(
-        "shared", f"no job could be had: {error.what.removeprefix('Slurm refuses the job: ')}", error.remedy or ""
-    )
+    error = explained(said.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before.sections)
+    return failed("shared", f"no job could be had: {error.what}", error.remedy or "")
 
 
 def _paths(rows: list[list[str]]) -> Iterator[Check]:

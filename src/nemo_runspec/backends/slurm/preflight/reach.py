@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nemo_runspec.doctor.check import Check, of_error, ok, skipped
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host
 
 _STEPS = ("host", "host key", "login")
-_SIGNS = (
-    ("the host key of ", "host key"),
-    (" refused to let us in", "login"),
-    ("identity = ", "login"),
-    (" gave up: too many keys", "login"),
-    ("ssh cannot read its settings", "host"),
-)
-"""Words of `transport.ssh_errors`, and the step that failed; what none of them is in never got as far as the host."""
+_FAILED = {Code.HOST_KEY: "host key", Code.LOGIN: "login"}
+"""What kind of error it is, and the step that failed; any other never got as far as the host."""
 
 
 def reached(host: Host, *, ssh: bool) -> Iterator[Check]:
@@ -32,7 +26,7 @@ def reached(host: Host, *, ssh: bool) -> Iterator[Check]:
 
 def not_reached(error: UserError) -> Iterator[Check]:
     """What is known of the steps before and after the one that failed."""
-    at = _STEPS.index(next((step for sign, step in _SIGNS if sign in error.what), "host"))
+    at = _STEPS.index(_FAILED.get(error.code, "host"))
     yield from (ok(step, "answers" if step == "host" else "known") for step in _STEPS[:at])
     yield of_error(_STEPS[at], error)
     yield from (skipped(step, f"not checked: {_STEPS[at]} failed") for step in _STEPS[at + 1 :])

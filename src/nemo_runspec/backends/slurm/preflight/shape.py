@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import Section, whole
-from nemo_runspec.backends.slurm.cluster.refusals import refusal
+from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.accounts import checks as billing
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
 from nemo_runspec.backends.slurm.preflight.draft import Draft
@@ -48,7 +48,7 @@ def partition(name: str, wanted: str | None, answer: Answer) -> Check:
     rows = {row[0]: row for row in answer["partitions"].rows if len(row) == 5}
     missing = [one for one in wanted.split(",") if one not in rows]
     if missing:
-        error = refusal("invalid partition specified", answer.sections)
+        error = explained("invalid partition specified", answer.sections)
         return failed(name, f"there is no partition '{', '.join(missing)}'", error.remedy or "")
     for one in wanted.split(","):
         if rows[one][4] in _STATES:
@@ -86,7 +86,7 @@ def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Qu
         return warning(name, seen, "a job waits until they are back; sinfo -R tells why they are away")
     if section.code:
         error = refused(section, draft, answer)
-        return failed(name, error.what.removeprefix("Slurm refuses the job: "), error.remedy or "")
+        return failed(name, error.what, error.remedy or "", error.key)
     return ok(name, f"{described(question)}: Slurm takes it{note}{_start(section, answer)}")
 
 
@@ -114,9 +114,9 @@ def waits_for(section: Section, draft: Draft, answer: Answer) -> str:
 
 def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
     """Why Slurm would take no such job, with what is known here of it."""
-    error = refusal(section.reason, answer.sections)
+    error = explained(section.reason, answer.sections)
     more = too_many(draft, answer) if NOT_NOW in section.reason else ""
-    return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy)
+    return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy, key=error.key)
 
 
 def is_busy(said: str) -> bool:

@@ -13,7 +13,7 @@ from labs.web import HttpError
 from s3_pods import client
 
 from nemo_runspec.backends.cloud.storage.s3 import S3, Keys
-from nemo_runspec.backends.cloud.storage.s3_wire import Request, authorised, quoted
+from nemo_runspec.backends.cloud.storage.s3_signing import Request, authorised, quoted
 
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 STAMP, HOST = "20130524T000000Z", "examplebucket.s3.amazonaws.com"

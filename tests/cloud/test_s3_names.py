@@ -8,7 +8,7 @@ import pytest
 from cloud_plans import plan_of
 
 from nemo_runspec.backends.cloud.pod.program import pod_files
-from nemo_runspec.backends.cloud.storage.s3_wire import Keys, keys_of
+from nemo_runspec.backends.cloud.storage.s3_signing import Keys, keys_of
 from nemo_runspec.s3_names import lacking
 
 OWN = {"ACCESS_KEY": "a", "SECRET_KEY": "s"}

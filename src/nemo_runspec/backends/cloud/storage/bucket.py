@@ -110,7 +110,7 @@ def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket |
     """
     import os
 
-    from nemo_runspec.backends.cloud.storage.s3_wire import keys_of
+    from nemo_runspec.backends.cloud.storage.s3_signing import keys_of
 
     keys = keys_of(os.environ)
     if keys is None:

@@ -32,7 +32,7 @@ else:  # in a job's directory
 
 PROGRAMS = (
     "data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "data_sent.py", "data_staged.py", "s3.py",
-    "s3_wire.py",
+    "s3_signing.py", "s3_wire.py",
 )  # fmt: skip
 """The modules beside this one that travel with jobs; `s3_names.py` does, too."""
 

@@ -24,8 +24,6 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         UserError: a mistake; nothing has happened then.
     """
     from nemo_runspec.planning.request import plan_request
-    from nemo_runspec.runner.run import run_request, stage_plan
-    from nemotron.cli.console import caller
 
     hide_command_line(sys.argv)
     _check_combination(invocation)
@@ -45,9 +43,14 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
     if invocation.dry_run:
         return _preview(_looked_at_here(planned), invocation)
-    if invocation.stage:
-        return stage_plan(planned, caller())
-    return run_request(request, planned, caller())
+    return _run(request, planned, stage=invocation.stage)
+
+
+def _run(request: PlanRequest, planned: Planned, *, stage: bool) -> int:
+    from nemo_runspec.runner.run import run_request, stage_plan
+    from nemotron.cli.console import caller
+
+    return stage_plan(planned, caller()) if stage else run_request(request, planned, caller())
 
 
 def _check_combination(invocation: Invocation) -> None:

@@ -67,8 +67,10 @@ def nemotron(project: Project) -> Callable[..., Outcome]:
 def nemotron_process(project: Project) -> Callable[..., Outcome]:
     """`nemotron_process("list", "--json", cwd=…, NAME="value")` as a process, inside the project."""
 
-    def run(*args: str, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Outcome:
-        return support.process(project, *args, cwd=cwd, timeout=timeout, **environment)
+    def run(
+        *args: str, cwd: Path | None = None, timeout: float = 300, cold: bool = False, **environment: str
+    ) -> Outcome:
+        return support.process(project, *args, cwd=cwd, timeout=timeout, cold=cold, **environment)
 
     return run
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SEED_BLOCKS = sorted((Path(__file__).parent / "data" / "seed_env_blocks").glob("*.toml"))
@@ -201,10 +202,13 @@ def call(*args: str) -> Outcome:
     return Outcome(code, out.getvalue(), err.getvalue())
 
 
-def start(project: Project, *args: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen[str]:
-    """`nemotron ARGS…` as a process that is not waited for."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "nemotron", *args],
+def start(
+    project: Project, *args: str, cwd: Path | None = None, cold: bool = False, **environment: str
+) -> subprocess.Popen[str]:
+    """`nemotron ARGS…` as a process that is not waited for. `cold`: as a program of its own, see `warm`."""
+    return warm.start(
+        args,
+        cold=cold,
         cwd=cwd or project.folder,
         env=project.environment(**environment),
         stdin=subprocess.DEVNULL,
@@ -214,9 +218,16 @@ def start(project: Project, *args: str, cwd: Path | None = None, **environment: 
     )
 
 
-def process(project: Project, *args: str, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Outcome:
+def process(
+    project: Project,
+    *args: str,
+    cwd: Path | None = None,
+    timeout: float = 300,
+    cold: bool = False,
+    **environment: str,
+) -> Outcome:
     """`nemotron ARGS…` as a process."""
-    return finish(start(project, *args, cwd=cwd, **environment), timeout)
+    return finish(start(project, *args, cwd=cwd, cold=cold, **environment), timeout)
 
 
 def finish(child: subprocess.Popen[str], seconds: float = 300) -> Outcome:

@@ -46,7 +46,7 @@ def run_suite(
     **files: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs files of tests: `name="text"` is `name.py`. `environment`: what whoever starts them has set."""
-    for name in ("conftest.py", "support.py", "durations.py", "labs/__init__.py", "labs/cache.py"):
+    for name in ("conftest.py", "support.py", "warm.py", "durations.py", "labs/__init__.py", "labs/cache.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
     for name, text in files.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import warm
 from support import Outcome, Project
 from waiting import LONG, until
 
@@ -125,8 +125,8 @@ class Bench:
 
     def started(self, *args: str, **environment: str) -> subprocess.Popen[bytes]:
         """`nemotron ARGS` as a process, in a session of its own as a terminal has one."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "nemotron", *args],
+        return warm.start(
+            args,
             cwd=self.project.folder,
             env=self.project.environment(**{**self.setting.environment, **environment}),
             stdin=subprocess.DEVNULL,

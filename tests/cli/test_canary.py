@@ -298,7 +298,7 @@ def test_the_command_line_of_an_attached_run(place, tmp_path):
     """It holds a secret under a secret's name, and one under a name that only the profile knows."""
     go = tmp_path / "go"
     words = [f"+run.env.env_vars.MY_OWN='{VALUES['argv']}'", f"run.env.env_vars={{HF_TOKEN:'{VALUES['argv']}'}}"]
-    child = start(place, "mine", "train", "--run", "laptop", *words, "--", "wait", GO_FILE=str(go))
+    child = start(place, "mine", "train", "--run", "laptop", *words, "--", "wait", cold=True, GO_FILE=str(go))
     try:
         until(lambda: go.exists() or child.poll() is not None, "its start")
         assert go.exists(), child.communicate()
@@ -315,7 +315,7 @@ def test_the_command_line_of_an_attached_run(place, tmp_path):
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name)
 def test_processes_and_files_while_it_runs_and_after_it_is_stopped(place, tmp_path, ending):
     go = tmp_path / "go"
-    child = start(place, "mine", "train", "--run", "laptop", "--", "wait", GO_FILE=str(go))
+    child = start(place, "mine", "train", "--run", "laptop", "--", "wait", cold=True, GO_FILE=str(go))
     try:
         until(lambda: go.exists() or child.poll() is not None, "its start")
         assert go.exists(), child.communicate()

@@ -2,8 +2,8 @@
 
 Each block is taken as it stands and filled in for a lab: addresses, accounts, names of partitions, images and volumes
 that the lab has, and no more nodes and processes than its machine. Nothing else is changed. The data is not there at
-first, as on a fresh cluster. One profile of each executor trains to the end; the others for a few steps, and profiles
-that are equal once they are filled in are run once.
+first, as on a fresh cluster. One profile of each executor trains to the end, with all processes that the machine takes;
+the others for a few steps with one process a node, and profiles that are equal once they are filled in are run once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ else:
 Table = dict[str, Any]
 SYSTEM = {"wandb", "artifacts", "cache", "cli"}
 FIRST = ("nano3", "pretrain", "-c", "tiny")
-SHORT = ("train.train_iters=3", "train.require_below_unigram=false")
+SHORT = ("train.train_iters=3", "train.eval_iters=1", "train.require_below_unigram=false")
+PROCESSES = ("ntasks_per_node", "nprocs_per_node", "nproc_per_node")
 MOST = 2
 """Nodes, and processes on each, of the labs' one machine."""
 
@@ -86,11 +87,7 @@ def filled(profile: Table) -> Table:
     """The profile with the lab's own values in the place of the specification's; `{name}` is known when it runs."""
     executor = profile.get("executor", "local")
     wanted = {**{key: value for key, value in FILLED[executor].items() if key in profile}, **ALWAYS[executor]}
-    small = {
-        key: min(profile[key], MOST)
-        for key in ("nodes", "ntasks_per_node", "nprocs_per_node", "nproc_per_node")
-        if key in profile
-    }
+    small = {key: min(profile[key], MOST) for key in ("nodes", *PROCESSES) if key in profile}
     if executor in ("lepton", "dgxcloud") and "nprocs_per_node" not in profile:
         small["nprocs_per_node"] = MOST
     if profile.get("packager") == "hybrid":
@@ -122,6 +119,8 @@ def _all() -> Iterator[tuple[Any, str, int]]:
             seen.add(text)
             executor = profile.get("executor", "local")
             words = SHORT if executor in whole else ()
+            if words:
+                profile |= {key: 1 for key in PROCESSES if key in profile}
             whole.add(executor)
             case = pytest.param(name, profile, words, id=f"{block.stem}-{name}", marks=LABS.get(executor, []))
             yield case, executor, int(re.match(r"\d+", block.stem)[0])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import warm
 from labs.slurm.cluster import SlurmLab
 from support import Outcome, Project, contents, finish, make_project
 from waiting import LONG, until
@@ -71,8 +72,8 @@ class Cluster:
 
     def started(self, *args: str, **environment: str) -> subprocess.Popen[str]:
         """`nemotron ARGS` as a process without a terminal."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "nemotron", *args],
+        return warm.start(
+            args,
             cwd=self.project.folder,
             env=self.project.environment(**environment),
             stdin=subprocess.DEVNULL,

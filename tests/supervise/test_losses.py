@@ -28,7 +28,7 @@ def nap(project, nemotron_process):
     """
     project.write("nap.py", NAP)
     words = ["run", "./nap.py", "--batch", "local", f"+run.env.env_vars.HF_TOKEN={CANARY}"]
-    name = nemotron_process(*words).succeeds().out.strip()
+    name = nemotron_process(*words, cold=True).succeeds().out.strip()  # its command line is looked at
     begun, store = project.folder / "begun", JobStore(project.state / "jobs")
     pid = int(until(lambda: begun.exists() and begun.read_text(), "the command"))
     until(lambda: store.get(name).state, "the record", good=lambda state: state == "running")

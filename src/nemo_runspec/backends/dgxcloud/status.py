@@ -100,7 +100,7 @@ def _by_id(api: RunaiApi, handles: Sequence[Handle]) -> tuple[dict[str, Row], di
         except Malformed as error:
             odd[_key(handle)] = error.what
             continue
-        del odd[_key(handle)]
+        odd.pop(_key(handle), None)  # a job may be asked about twice
         rows |= {_key(handle): row} if row else {}
     gone = [handle for handle in handles if _key(handle) not in rows and _key(handle) not in odd]
     deleted = api.workloads([_project(gone[0])], deleted=True) if gone else ()

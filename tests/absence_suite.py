@@ -125,9 +125,9 @@ def later(site: Site, name: str, seconds: float = 61.0) -> None:
     record = site.record(name)
     for state in record["states"]:
         state["time"] = _earlier(state["time"], seconds)
-    told, handle = record["facts"].get("absent") or {}, record["handle"]
+    told = record["facts"].get("absent") or {}
     told |= {key: told[key] - seconds for key in ("first", "last") if key in told}
-    handle |= {"sent": handle["sent"] - seconds} if handle.get("sent") else {}
+    record |= {"sent": record["sent"] - seconds} if record.get("sent") else {}
     (site.project.state / "jobs" / name / "record.json").write_text(json.dumps(record), encoding="utf-8")
 
 

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from nemo_runspec.jobs import JobRecord, JobStore, Launcher, Transition
-from nemo_runspec.jobs.codec import to_json
+from nemo_runspec.jobs.codec import TYPED, to_json
+from nemo_runspec.jobs.earlier import beside_handle
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.paths import private_dir
+from nemo_runspec.typed_json import read_any
 
 
 def gone() -> Launcher:
@@ -21,7 +23,15 @@ def gone() -> Launcher:
 def record(
     name: str, states: Sequence[str | tuple[str, str]] = ("planned",), *, age: float = 60, **values: Any
 ) -> JobRecord:
-    """A record that was made `age` seconds ago and came into each further state a second later."""
+    """A record that was made `age` seconds ago and came into each further state a second later.
+
+    Args:
+        values: its fields. A `handle` may hold what earlier releases kept in it: `attempt`, `stopped_by`, `deadlines` …
+    """
+    if values.get("handle"):
+        handle, beside = beside_handle(values["handle"])
+        typed = {key: read_any(TYPED[key], value, key) if key in TYPED else value for key, value in beside.items()}
+        values = {**typed, **values, "handle": handle}
     began = datetime.now(timezone.utc) - timedelta(seconds=age)
     steps = [(step, "") if isinstance(step, str) else step for step in states]
     return JobRecord(

@@ -20,6 +20,7 @@ from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.dgxcloud.token import Token
 from nemo_runspec.errors import UserError
+from nemo_runspec.remote.provider import JobRef
 from nemo_runspec.transport.web import NotKnown, Refused
 
 
@@ -153,7 +154,7 @@ def test_jobs_that_are_not_there(runai_lab: RunaiLab, others: int):
     found = [look(api, [*more, each])[-1] for each in asked]
     assert [each.state for each in found] == ["failed", "lost", "succeeded"]
     assert [each.gone for each in found] == [True, False, False]
-    stopped = look(api, [*more, {**asked[1], "stopped_by": "me"}])[-1]
+    stopped = look(api, [*more, JobRef(asked[1], "me")])[-1]
     assert (stopped.state, stopped.exit_code) == ("cancelled", 143)
 
 
@@ -219,7 +220,7 @@ def test_a_refusal_names_every_reason(runai_lab: RunaiLab):
 def test_a_job_is_tried_again_elsewhere_under_another_name(runai_lab: RunaiLab, tmp_path):
     first = payload(runai_lab, "job-1", environmentVariables=[{"name": "NEMOTRON_POD_ATTEMPT", "value": "0"}])
     (tmp_path / "job.json").write_text(json.dumps(first))
-    api, job = api_of(runai_lab), handle(runai_lab, stopped_by="")
+    api, job = api_of(runai_lab), handle(runai_lab)
     job = submit(api, job, first)
     second = again(api, job, ["gpu-node-1"], tmp_path)
     assert (second["name"], second["workload"], second["attempt"]) == ("job-1", "job-1-r1", 1)

@@ -27,7 +27,7 @@ from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
 from nemo_runspec.remote.listing import ListingRequest
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.remote.provider import JobRef, JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which run:ai is asked; a full run takes thousands."""
@@ -67,7 +67,7 @@ def api_of(job: dict[str, object]) -> RunaiApi:
 
 def looked(lab: RunaiLab, job: dict[str, object]) -> None:
     provider = DgxCloudProvider()
-    for handles in ([job], [job] * 4, [{**job, "id": ""}], [{**job, "stopped_by": "me"}]):
+    for handles in ([job], [job] * 4, [{**job, "id": ""}], [JobRef(job, "me")]):
         for seen in provider.status(handles):
             check(seen)
             provider.collect([job], [seen])

@@ -73,7 +73,7 @@ def test_a_node_that_failed_is_avoided_and_the_attempts_end(lab, project, nemotr
     assert nemotron_process("run", "./train.py", "--run", "again", *var(STAY=2)).code not in (0, 124)
     record = json.loads((job_folder(project) / "record.json").read_text())
     assert [each.phase for each in ours(lab, project)] == ["Failed", "Failed"]
-    [bad] = record["handle"]["avoid"]
+    [bad] = record["attempt"]["avoid"]
     assert record["diagnosis"]["kind"] == "node"
     assert not re.search(rf"\b{bad}\b", record["facts"]["nodes"])
 
@@ -86,7 +86,7 @@ def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(lab, project, nem
     assert "attempt 2 of 2 after: a node is not fit for it" in told.err
     assert [each.phase for each in ours(lab, project)] == ["Stopped", "Completed"]
     record = json.loads((job_folder(project) / "record.json").read_text())
-    [bad] = record["handle"]["avoid"]
+    [bad] = record["attempt"]["avoid"]
     assert bad not in record["facts"]["nodes"].split(",")
 
 

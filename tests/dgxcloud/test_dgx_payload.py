@@ -14,12 +14,15 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.placeholders import CARGO, Placeholder, fill
 from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.backends.dgxcloud import credentials
+from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
 from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
 from nemo_runspec.backends.dgxcloud.resubmit import without
 from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.remote.provider import Policy
 
 CLAIM = {"claimName": "data", "path": "/data"}
 
@@ -173,7 +176,9 @@ def test_a_handle_is_plain_json_without_a_secret(project: Project, monkeypatch: 
     )
     project.write("env.toml", f'{text}pvc_nemo_run_dir = "/data/run"\npvcs = [{{ name = "data", path = "/data" }}]\n')
     project.write("train.py", "pass\n")
-    handle = json.loads(json.dumps(place_of(plan("./train.py", profile="dgx"))))
+    made = plan("./train.py", profile="dgx")
+    handle = json.loads(json.dumps(place_of(made)))
     assert "hidden-0123" not in json.dumps(handle)
-    assert handle["deadlines"] == {"queue": 900, "pull": 3600, "start": 900, "action": ""}
-    assert (handle["kind"], handle["attempts"], handle["here"]) == ("trainings", 1, "")
+    assert (handle["kind"], handle["attempt"], handle["here"]) == ("trainings", 0, "")
+    policy = DgxCloudProvider().policy(made)
+    assert policy == Policy(Attempt(1), Deadlines(queue=900, pull=3600, start=900, action=""))

@@ -16,6 +16,7 @@ from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.backends.dgxcloud.status import look
+from nemo_runspec.remote.provider import JobRef
 from nemo_runspec.transport.web import Refused
 
 PULLING = ("Pulling", 'Pulling image "lab/any"')
@@ -135,7 +136,7 @@ def test_a_deletion_at_no_time_is_none(runai_lab: RunaiLab, others: int, time: o
     """Servers written in Go say a time that is not set as the year 1."""
     made = workload(runai_lab, "job-x", "Running")
     more = (workload(runai_lab, f"job-{n}", "Running") for n in range(others))
-    asked = [{**each, "stopped_by": "me"} for each in of(runai_lab, made, *more)]
+    asked = [JobRef(each, "me") for each in of(runai_lab, made, *more)]
     runai_lab.fault("GET /workloads*", "changed", times=None, change=lambda answer: _deleted(answer, time))
     assert {seen.state for seen in look(api_of(runai_lab), asked)} == {"running"}
 

@@ -15,10 +15,8 @@ from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import JobStatus
 
 H100 = "ng-h100-4f2a"
-FAILED = JobStatus("failed", "evicted")
 
 
 @pytest.fixture
@@ -41,8 +39,8 @@ def job(lepton_lab, tmp_path):
 
 def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
     handle, folder = job
-    second = provider.resubmit(handle, FAILED, ["node-ip-h100-node-1", "h100-node-3"], folder)
-    third = provider.resubmit(second, FAILED, [], folder)
+    second = provider.resubmit(handle, ["node-ip-h100-node-1", "h100-node-3"], folder)
+    third = provider.resubmit(second, [], folder)
     first_job, second_job, third_job = lepton_lab.jobs
     assert [second["id"], third["id"]] == [second_job.id, third_job.id]
     assert (second["attempt"], third["attempt"]) == (1, 2)
@@ -60,7 +58,7 @@ def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
 def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
     handle, folder = job
     lepton_lab.fault("POST /jobs", kind)
-    second = provider.resubmit(handle, FAILED, [], folder)
+    second = provider.resubmit(handle, [], folder)
     assert [each.id for each in lepton_lab.jobs] == [handle["id"], second["id"]]
 
 
@@ -72,10 +70,10 @@ def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
     soon as both are seen."""
     monkeypatch.setattr(submit, "_DOUBTS", (0.0, 0.0, 0.0))
     handle, folder = job
-    second = provider.resubmit(handle, FAILED, [], folder)
+    second = provider.resubmit(handle, [], folder)
     time.sleep(0.01)  # Lepton tells milliseconds, in one of which both may have been made
     lepton_lab.fault("GET /jobs", "emptied", times=lists)
-    found = provider.resubmit({**handle, "again": {"resumed": True}}, FAILED, [], folder)
+    found = provider.resubmit(handle, [], folder, resumed=True)
     assert found["id"] == second["id"]
     ours = lepton_lab.jobs[1:]
     assert len(ours) == made
@@ -84,13 +82,13 @@ def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
 
 def test_too_few_nodes_are_left(lepton_lab, provider, job):
     handle, folder = job
-    provider.resubmit(handle, FAILED, [f"h100-node-{number}" for number in range(3)], folder)
+    provider.resubmit(handle, [f"h100-node-{number}" for number in range(3)], folder)
     assert "allowed_nodes_in_node_group" not in lepton_lab.jobs[-1].body["spec"]["affinity"]
 
 
 def test_what_was_sent_is_gone(provider, job, tmp_path_factory):
     with pytest.raises(UserError, match="what was sent to Lepton is not kept"):
-        provider.resubmit(job[0], FAILED, [], tmp_path_factory.mktemp("empty"))
+        provider.resubmit(job[0], [], tmp_path_factory.mktemp("empty"))
 
 
 def test_what_is_forgotten_is_said(lepton_lab, provider):

@@ -72,7 +72,7 @@ def test_a_sweep_leaves_what_another_call_waits_for(site: Site):
     (maker,) = until(lambda: jobs_of(site.project, "mine-make"), "the job that makes it")
     until(lambda: site.state(maker), maker, lambda state: state == "running")
     other = site.started("mine", "read", "--run", "one", "-c", "held")
-    until(lambda: site.record(maker)["handle"].get("awaited"), "two that wait", lambda known: len(known or ()) == 2)
+    until(lambda: site.record(maker)["relations"]["awaited_by"], "two that wait", lambda known: len(known or ()) == 2)
     site.nemotron("jobs", "cancel", group, "--grace", "1").succeeds()
     site.opened(maker)
     assert finish(other).code == 0

@@ -186,7 +186,7 @@ def test_a_node_that_failed_is_avoided_and_the_attempts_end(site):
     assert attempts(site) == ["Failed", "Failed"]
     record = site.record(site.lab.jobs[0].name)
     assert record["diagnosis"]["kind"] == "node"
-    [bad] = record["handle"]["avoid"]
+    [bad] = record["attempt"]["avoid"]
     assert bad not in record["facts"]["nodes"].split(",")
 
 
@@ -197,7 +197,7 @@ def test_a_job_that_is_stuck_on_a_bad_node_is_tried_on_another(site):
     told = site.run("again", *var(SECONDS_TO_RUN=1), "run.env.start_timeout=20s").succeeds()
     assert "attempt 2 of 2 after: a node is not fit for it" in told.err
     assert attempts(site) == ["Stopped", "Completed"]
-    [bad] = site.record(site.lab.jobs[0].name)["handle"]["avoid"]
+    [bad] = site.record(site.lab.jobs[0].name)["attempt"]["avoid"]
     assert bad not in site.record(site.lab.jobs[0].name)["facts"]["nodes"].split(",")
 
 
@@ -219,7 +219,7 @@ def test_stop_keeps_what_cancel_deletes(site):
     name = site.run("again", *var(SECONDS_TO_RUN=600), mode="--batch").succeeds().out.strip()
     assert site.nemotron("jobs", "stop", name).succeeds().out.startswith(f"{name}: cancelled, exit code 143")
     assert (attempts(site), site.lab.running) == (["Stopped"], []), "and it is not tried again"
-    assert site.record(name)["handle"]["stopped_by"].startswith("nemotron jobs stop")
+    assert site.record(name)["cancellation"]["by"].startswith("nemotron jobs stop")
     assert deletions(site) == []
     again = site.nemotron("jobs", "cancel", name, "--json").succeeds().json[0]
     assert again["deleted"][0].startswith(f"job {site.lab.jobs[0].id} of the Lepton workspace")

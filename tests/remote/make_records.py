@@ -17,18 +17,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from inputskit import jobs_of, write_recipes
+from input_recipes import jobs_of, write_recipes
 from lab_docker import BASE
-from remotekit import Cluster
+from slurm_project import Cluster
 from support import REPOSITORY, Project
 from waiting import until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lepton"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "dgxcloud"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "slurm"))
-from clusterkit import closed
-from dgxsite import make_site as make_runai
-from leptonsite import Site, make_site, var
+from dgx_project import make_site as make_runai
+from lepton_project import Site, make_site, var
+from slurm_jobs import closed
 
 TOP = Path(__file__).parents[1] / "data" / "records" / os.environ.get("RECORDS", "scratch")
 AGAIN = """

@@ -14,6 +14,7 @@ from job_records import record, stored
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote import resubmit, unconfirmed
@@ -63,7 +64,7 @@ class Platform:
         fresh = {key: value for key, value in handle.items() if key != "id"}
         return {**fresh, "attempt": int(handle["attempt"]) + 1}
 
-    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
+    def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         if self.trouble:
             raise self.trouble
         new = self.next_attempt(handle)
@@ -118,14 +119,14 @@ def test_until_the_attempts_are_over(store, platform):
     now = job(store)
     for attempt in (1, 2):
         ((now, seen),) = refresh(store, [now])
-        assert (now.state, now.handle["id"], now.handle["attempt"]) == ("queued", f"j-{attempt}", attempt)
+        assert (now.state, now.handle["id"], now.attempt.number) == ("queued", f"j-{attempt}", attempt)
         assert now.reason == f"attempt {attempt + 1} of 3 after eviction"
         assert seen is not None
         assert seen.facts["attempt"] == attempt
     assert platform.rests == 0, "its secrets are still needed"
     ((now, _),) = refresh(store, [now])
     assert (now.state, now.exit_code, now.diagnosis["kind"], platform.rests) == ("failed", 137, "eviction", 1)
-    assert [each["id"] for each in now.handle["tried"]] == ["j-0", "j-1"]
+    assert [each.id for each in now.attempt.tried] == ["j-0", "j-1"]
     log = (store.folder("job") / "logs" / "job.log").read_text()
     assert log == "the log of j-0\nthe log of j-1\n", "each attempt's, before it is forgotten"
 
@@ -173,18 +174,18 @@ def test_an_end_that_came_first(store, platform):
 
 def test_stopped_while_its_log_was_fetched(store, platform):
     waiting = job(store)
-    platform.during_tail = lambda: store.note(waiting, handle={"stopped_by": "me"})
+    platform.during_tail = lambda: store.note(waiting, cancellation=Cancellation("me"))
     ((now, _),) = refresh(store, [waiting])
-    assert (now.state, platform.avoided, now.handle["stopped_by"]) == ("failed", [], "me")
-    assert "again" not in now.handle
+    assert (now.state, platform.avoided, now.stopped_by) == ("failed", [], "me")
+    assert now.attempt.pending is None
 
 
 def test_stopped_while_it_was_sent(store, platform):
     """Who stopped it was told that the old attempt is over: the new one is ended by whoever has sent it."""
     waiting = job(store)
-    platform.during_again = lambda: store.note(waiting, handle={"stopped_by": "me"})
+    platform.during_again = lambda: store.note(waiting, cancellation=Cancellation("me"))
     ((now, _),) = refresh(store, [waiting])
-    assert (now.handle["id"], now.handle["stopped_by"], platform.stopped) == ("j-1", "me", ["j-1"])
+    assert (now.handle["id"], now.stopped_by, platform.stopped) == ("j-1", "me", ["j-1"])
 
 
 def test_killed_once_it_was_sent(store, platform):
@@ -194,9 +195,13 @@ def test_killed_once_it_was_sent(store, platform):
         refresh(store, [job(store)])
     platform.diagnosis = None
     ((now, seen),) = refresh(store, [store.by_name("job")])
-    assert (now.state, now.handle["id"], now.handle["attempt"], seen) == ("queued", "j-1", 1, None)
-    assert (len(platform.avoided), "again" in now.handle, now.reason) == (1, False, "attempt 2 of 3 after eviction")
-    assert [each["kind"] for each in now.handle["tried"]] == ["eviction"]
+    assert (now.state, now.handle["id"], now.attempt.number, seen) == ("queued", "j-1", 1, None)
+    assert (len(platform.avoided), now.attempt.pending is not None, now.reason) == (
+        1,
+        False,
+        "attempt 2 of 3 after eviction",
+    )
+    assert [each.kind for each in now.attempt.tried] == ["eviction"]
 
 
 @pytest.mark.parametrize("hidden", [0, 2, 3])
@@ -208,18 +213,18 @@ def test_killed_and_stopped(store, platform, monkeypatch, hidden):
     with pytest.raises(KeyboardInterrupt):
         refresh(store, [job(store)])
     there, platform.there = platform.there, {}
-    left = store.note(store.by_name("job"), handle={"stopped_by": "me"})
+    left = store.note(store.by_name("job"), cancellation=Cancellation("me"))
     clock[0] += 100
     for _ in range(min(hidden, 2)):
         ((now, _),) = refresh(store, [left])
-        assert (now.state, "again" in now.handle, platform.stopped) == ("unknown", True, [])
+        assert (now.state, now.attempt.pending is not None, platform.stopped) == ("unknown", True, [])
         assert "attempt 2 may have been submitted" in now.reason
         clock[0] += 31
     platform.there = {} if hidden == 3 else there
     ((now, _),) = refresh(store, [left])
     assert (now.handle["id"], now.state) == (("j-0", "failed") if hidden == 3 else ("j-1", "queued"))
     assert platform.stopped == ([] if hidden == 3 else ["j-1"])
-    assert (len(platform.avoided), "again" in now.handle) == (1, False)
+    assert (len(platform.avoided), now.attempt.pending is not None) == (1, False)
 
 
 def test_out_of_reach(store, platform):
@@ -229,7 +234,7 @@ def test_out_of_reach(store, platform):
         refresh(store, [job(store)])
     platform.trouble = None
     ((now, _),) = refresh(store, [store.by_name("job")])
-    assert (now.state, now.handle["attempt"]) == ("queued", 1)
+    assert (now.state, now.attempt.number) == ("queued", 1)
 
 
 def test_refused(store, platform):
@@ -255,4 +260,4 @@ def test_without_the_nodes_that_were_at_fault(store, platform, wanted, diagnosis
     ((now, _),) = refresh(store, [job(store, avoid_failed_nodes=wanted)])
     ((now, _),) = refresh(store, [now])
     assert platform.avoided == [avoided, avoided], "in the next attempt too"
-    assert list(now.handle.get("avoid", [])) == avoided
+    assert list(now.attempt.avoid) == avoided

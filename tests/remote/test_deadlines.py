@@ -14,6 +14,7 @@ from job_records import record, stored
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import Cancellation, Deadlines
 from nemo_runspec.remote.capabilities import Diagnoses
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
 from nemo_runspec.remote.provider import Handle, JobStatus, Results
@@ -62,7 +63,7 @@ def test_a_pull_that_has_failed_has_less_time(store):
     """Nodes are not held for an hour for an image that is not there; one that is only large has all of its time."""
     limits = {**LIMITS, "pull": 3600, "action": ""}
     began = job(store, phase="pull", phase_since=1000.0)
-    began = replace(began, handle={**began.handle, "deadlines": limits})
+    began = replace(began, deadlines=Deadlines(**limits))
     fails = replace(WAITS, state="starting", facts={"id": "j-1", "phase": "pull", "failing": True})
     first = timed(began, fails, 2000.0)
     assert (first.facts["failing_since"], "overdue" in first.facts) == (2000.0, False), "it only fails since then"
@@ -72,7 +73,7 @@ def test_a_pull_that_has_failed_has_less_time(store):
     pulls = replace(fails, facts={**fails.facts, "failing": False})
     assert {"overdue", "failing_since"}.isdisjoint(timed(later, pulls, 2301.0).facts), "it goes on after all"
     long_ago = store.note(later, facts={**first.facts, "phase_since": time.time(), "failing_since": 2000.0})
-    long_ago = store.note(long_ago, handle=later.handle)
+    long_ago = store.note(long_ago, deadlines=later.deadlines)
     _, seen = enforced(store, Platform(), long_ago, fails)
     assert (seen.state, seen.exit_code) == ("failed", TIMED_OUT)
     assert seen.reason == "pull_timeout: it could not pull the image for longer than 5 min"
@@ -155,8 +156,8 @@ def test_a_platform_that_cannot_tell_why_stops_it_all_the_same(store):
     platform = Platform()
     platform.diagnose = _cannot_tell  # type: ignore[method-assign]
     now, seen = enforced(store, platform, job(store, age=90, action="stop"))
-    assert (seen.exit_code, now.handle["timed_out"]["diagnosis"]["kind"]) == (TIMED_OUT, "capacity")
-    assert now.handle["timed_out"]["diagnosis"]["evidence"] == "no capacity"
+    assert (seen.exit_code, now.deadlines.timed_out.diagnosis["kind"]) == (TIMED_OUT, "capacity")
+    assert now.deadlines.timed_out.diagnosis["evidence"] == "no capacity"
 
 
 def _cannot_tell(handle: Handle, seen: JobStatus) -> Diagnosis | None:
@@ -173,7 +174,7 @@ def test_one_that_cannot_be_stopped_keeps_nobody_from_the_others(store):
     )  # type: ignore[arg-type]
     assert (first.state, second.state, second.exit_code) == ("queued", "failed", TIMED_OUT)
     assert "cannot be stopped: no permission" in first.facts["overdue"]
-    assert [("timed_out" in store.by_name(name).handle) for name in ("one", "two")] == [False, True]
+    assert [(store.by_name(name).deadlines.timed_out is not None) for name in ("one", "two")] == [False, True]
 
 
 def test_a_job_that_finishes_while_it_is_stopped_has_succeeded(store):
@@ -198,11 +199,11 @@ def test_whoever_asks_next_goes_on_where_the_first_one_was_cut_off(store):
     left = store.by_name("job")
     platform.diagnose = lambda handle, seen: pytest.fail("it was diagnosed before")  # type: ignore[method-assign]
     _, seen = enforced(store, platform, left, replace(WAITS, facts={"phase": ""}))
-    assert (seen.state, seen.reason) == ("failed", left.handle["timed_out"]["cause"])
+    assert (seen.state, seen.reason) == ("failed", left.deadlines.timed_out.cause)
 
 
 def test_a_job_that_somebody_stops_is_left_to_them(store):
     stopping = job(store, age=90, action="stop")
     platform = Platform()
-    enforced(store, platform, replace(stopping, handle={**stopping.handle, "stopped_by": "me"}))
+    enforced(store, platform, replace(stopping, cancellation=Cancellation("me")))
     assert platform.stopped == []

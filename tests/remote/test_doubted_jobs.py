@@ -14,7 +14,7 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.wait import exit_code_of
 from nemo_runspec.remote import input_jobs
 from nemo_runspec.remote.deadlines import timed
-from nemo_runspec.remote.input_jobs import MADE, MADE_FOR, NEEDS, only_for
+from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.late_results import read_again
 from nemo_runspec.remote.provider import Handle, JobStatus, Results
 from nemo_runspec.remote.refresh import _as_begun
@@ -103,10 +103,10 @@ def test_an_answer_without_an_id_is_no_crash():
 
 
 def test_a_job_that_its_user_submitted_does_not_end_with_another(store, monkeypatch):
-    relation = {MADE_FOR: ["reader"]}
+    relation = {"made_for": ["reader"]}
     job(store, "running", name="own", handle=relation)
-    job(store, "running", name="made", handle={**relation, MADE: True})
-    reader = job(store, "queued", name="reader", handle={NEEDS: ["own", "made"]})
+    job(store, "running", name="made", handle={**relation, "made": True})
+    reader = job(store, "queued", name="reader", handle={"needs": ["own", "made"]})
     assert [maker.name for maker in only_for(store, [reader])] == ["made"]
 
 

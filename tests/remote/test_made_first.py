@@ -28,8 +28,8 @@ def test_a_missing_input_is_made_by_a_job_before(site: Cluster):
     name = done.out.strip()
     (maker,) = jobs_of(site.project, "mine-make")
     assert "'words' is not there yet; mine/make runs first" in done.err
-    assert site.show(name)["handle"]["needs"] == [maker]
-    assert site.show(maker)["handle"]["made_for"] == [name]
+    assert site.show(name)["relations"]["needs"] == [maker]
+    assert site.show(maker)["relations"]["made_for"] == [name]
     assert maker in site.nemotron("jobs", "show", name).succeeds().out
     waiting = site.lab.run("squeue", "--noheader", f"--name={name}", "--format=%E %T").stdout
     assert waiting.startswith("afterok:") and "PENDING" in waiting
@@ -111,8 +111,8 @@ def test_a_sweep_is_cancelled_with_what_makes_its_input(site: Cluster, shape: st
     """As an array, as jobs by themselves; not with one run of it, nor where a job of another call reads it too."""
     more = {"array": (), "jobs": ("run.env.time=00:04:00,00:05:00",), "alone": ("run.env.max_parallel=2",)}[shape]
     group, maker, names = swept(site, "held", *more)
-    assert [site.show(name)["handle"]["needs"] for name in names] == [[maker]] * len(names)
-    assert sorted(site.show(maker)["handle"]["made_for"]) == names
+    assert [site.show(name)["relations"]["needs"] for name in names] == [[maker]] * len(names)
+    assert sorted(site.show(maker)["relations"]["made_for"]) == names
     assert len(names) == (4 if shape == "jobs" else 2)
     other = read(site, "--batch", "here", "-c", "held").succeeds().out.strip()
     site.nemotron("jobs", "cancel", other, "--grace", "1").succeeds()
@@ -131,7 +131,7 @@ def test_a_sweep_that_a_sweeper_leads_is_ended_with_what_makes_its_input(site: C
     names = until(lambda: jobs_of(site.project, "mine-read"), "a run of it")
     (maker,) = jobs_of(site.project, "mine-make")
     until(lambda: site.show(names[0])["handle"].get("id"), "its id")
-    assert site.show(names[0])["handle"]["needs"] == [maker]
+    assert site.show(names[0])["relations"]["needs"] == [maker]
     child.terminate()
     told = finish(child)
     assert told.code == 143, told.err

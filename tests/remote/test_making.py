@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from job_records import gone, record, stored
 
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.process import process_of
-from nemo_runspec.remote.input_jobs import AWAITED, MADE, MADE_FOR, NEEDS, awaited, only_for, relate, unneeded
+from nemo_runspec.remote.input_jobs import awaited, only_for, relate, unneeded
 
 RUNNING = ("planned", "submitting", "queued", "running")
 
@@ -30,11 +30,11 @@ def names(records: list[JobRecord]) -> list[str]:
 
 
 def test_it_ends_with_the_last_one_that_needs_it(store):
-    job(store, "maker", **{MADE: True})
-    runs = [job(store, name, **{NEEDS: ["maker"]}) for name in ("a", "b")]
+    job(store, "maker", **{"made": True})
+    runs = [job(store, name, **{"needs": ["maker"]}) for name in ("a", "b")]
     relate(store, ["maker"], ["a"])
     relate(store, ["maker"], ["b"])
-    assert store.by_name("maker").handle[MADE_FOR] == ["a", "b"]
+    assert store.by_name("maker").relations.made_for == ("a", "b")
     assert names(only_for(store, runs[:1])) == []
     assert names(only_for(store, runs)) == ["maker"]
     store.finish(runs[1], "cancelled")
@@ -42,38 +42,38 @@ def test_it_ends_with_the_last_one_that_needs_it(store):
 
 
 def test_what_makes_for_it_ends_with_it(store):
-    job(store, "first", **{MADE: True, MADE_FOR: ["second"]})
-    job(store, "second", **{MADE: True, MADE_FOR: ["reader"], NEEDS: ["first"]})
-    reader = job(store, "reader", **{NEEDS: ["second"]})
+    job(store, "first", **{"made": True, "made_for": ["second"]})
+    job(store, "second", **{"made": True, "made_for": ["reader"], "needs": ["first"]})
+    reader = job(store, "reader", **{"needs": ["second"]})
     assert names(only_for(store, [reader])) == ["second", "first"]
-    job(store, "other", **{NEEDS: ["first"]})
+    job(store, "other", **{"needs": ["first"]})
     relate(store, ["first"], ["other"])
     assert names(only_for(store, [reader])) == ["second"]
 
 
 def test_one_that_its_user_submitted_or_that_is_over_is_left(store):
-    job(store, "own", **{MADE_FOR: ["reader"]})
-    job(store, "over", *RUNNING, "succeeded", **{MADE: True, MADE_FOR: ["reader"]})
-    reader = job(store, "reader", **{NEEDS: ["own", "over", "removed"]})
+    job(store, "own", **{"made_for": ["reader"]})
+    job(store, "over", *RUNNING, "succeeded", **{"made": True, "made_for": ["reader"]})
+    reader = job(store, "reader", **{"needs": ["own", "over", "removed"]})
     assert names(only_for(store, [reader])) == []
 
 
 def test_a_process_that_waits_for_it_needs_it(store):
     """As long as it is there; this one does not count: it is what is interrupted."""
-    maker = job(store, "maker", **{MADE: True})
+    maker = job(store, "maker", **{"made": True})
     with awaited(store, maker):
         assert names(unneeded(store, ["maker"], ())) == ["maker"]
-        others = [asdict(gone()), asdict(process_of(1))]
-        store.note(maker, handle=lambda now: {AWAITED: [*now[AWAITED], *others]})
+        others = [gone(), process_of(1)]
+        store.note(maker, relations=lambda now: replace(now.relations, awaited_by=(*now.relations.awaited_by, *others)))
         assert names(unneeded(store, ["maker"], ())) == []
-        store.note(maker, handle=lambda now: {AWAITED: now[AWAITED][:2]})
+        store.note(maker, relations=lambda now: replace(now.relations, awaited_by=now.relations.awaited_by[:2]))
         assert names(unneeded(store, ["maker"], ())) == ["maker"]
-    assert store.by_name("maker").handle[AWAITED] == [asdict(gone())]
+    assert store.by_name("maker").relations.awaited_by == (gone(),)
 
 
 @pytest.mark.parametrize("odd", [3, "x", {"a": 1}, [None], [["x"]]])
 def test_odd_lists(store, odd):
-    job(store, "maker", **{MADE: True, MADE_FOR: odd, AWAITED: odd})
-    reader = job(store, "reader", **{NEEDS: odd})
+    job(store, "maker", **{"made": True, "made_for": odd, "awaited": odd})
+    reader = job(store, "reader", **{"needs": odd})
     assert names(only_for(store, [reader])) == []
     unneeded(store, ["maker"], ())

@@ -15,6 +15,7 @@ from job_records import gone, record, stored
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.last_poll import known_since
+from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote import unconfirmed
@@ -178,11 +179,11 @@ def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatc
 )
 def test_what_others_wrote_while_the_platform_was_asked_stays(store, platform, handle, seen):
     asked = job(store, "job", "queued", handle=handle)
-    platform.meanwhile = lambda: store.note(asked, handle={"stopped_by": "me"})
+    platform.meanwhile = lambda: store.note(asked, cancellation=Cancellation("me"))
     platform.says["job"] = seen
     refresh(store, [asked])
     now = store.by_name("job")
-    assert (now.state, now.handle) == (seen.state, {**asked.handle, "stopped_by": "me"})
+    assert (now.state, now.stopped_by, now.handle) == (seen.state, "me", asked.handle)
 
 
 def test_of_a_handle_what_changes_is_written_alone(store):

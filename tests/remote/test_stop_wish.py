@@ -36,7 +36,7 @@ class Platform:
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         for handle in handles:
-            self.told.append((str(handle["id"]), str(self.store.by_name("job").handle.get("stopped_by"))))
+            self.told.append((str(handle["id"]), str(self.store.by_name("job").stopped_by or None)))
         if self.answer and self.refused in (None, *(handle["id"] for handle in handles)):
             raise self.answer
         self.stopped += [str(handle["id"]) for handle in handles]
@@ -75,7 +75,7 @@ def job(store: JobStore) -> JobRecord:
 
 
 def wish(store: JobStore) -> str | None:
-    return store.by_name("job").handle.get("stopped_by")
+    return store.by_name("job").stopped_by or None
 
 
 def test_the_first_who_wished_it_stays_named(store, platform, job):
@@ -106,7 +106,7 @@ def test_one_that_is_refused_keeps_nobody_from_stopping_the_others(store, platfo
     with pytest.raises(UserError, match="job-1: not stopped: no permission"):
         stop_all(jobs, "me", hard=False, store=store)
     assert platform.stopped == ["j-0", "j-2"]
-    assert [store.by_name(each.name).handle.get("stopped_by") for each in jobs] == ["me", None, "me"]
+    assert [store.by_name(each.name).stopped_by or None for each in jobs] == ["me", None, "me"]
 
 
 @pytest.mark.parametrize("there", [2, None])
@@ -118,7 +118,7 @@ def test_a_submission_that_was_interrupted_may_still_arrive(store, platform, the
     now = end_now(store, sent, "Ctrl-C")
     assert (now.state, platform.stopped) == ("cancelled", [] if there is None else ["j-7"])
     assert ("job is not there, and might still turn up" in now.cause) is (there is None)
-    assert (platform.removed, "sent" in now.handle) == ((1, True) if there is None else (0, False))
+    assert (platform.removed, now.sent is not None) == ((1, True) if there is None else (0, False))
 
 
 def test_a_submission_that_was_interrupted_before_it_was_sent(store, platform):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nemo_runspec.jobs.record import STATES, JobRecord, Launcher, State, Transition, Unreadable
+from nemo_runspec.jobs.lifecycle import Launcher
+from nemo_runspec.jobs.record import STATES, JobRecord, State, Transition, Unreadable
 from nemo_runspec.jobs.store import JobEnded, JobStore
 
 __all__ = ["STATES", "JobEnded", "JobRecord", "JobStore", "Launcher", "State", "Transition", "Unreadable"]

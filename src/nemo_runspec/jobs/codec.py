@@ -9,7 +9,10 @@ from dataclasses import MISSING, fields
 from datetime import datetime
 from typing import Any
 
-from nemo_runspec.jobs.record import RECORD_SCHEMA, STATES, JobRecord, Launcher, Transition
+from nemo_runspec.jobs.earlier import as_now
+from nemo_runspec.jobs.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
+from nemo_runspec.jobs.record import RECORD_SCHEMA, STATES, JobRecord, Transition
+from nemo_runspec.typed_json import plain, read_any
 
 _NONE = type(None)
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -19,7 +22,11 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "facts", "diagnosis"), (dict,)),
     **dict.fromkeys(("argv", "overrides", "states"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
-    "elapsed": (int, float, _NONE),
+    **dict.fromkeys(("elapsed", "sent"), (int, float, _NONE)),
+    "attempt": (Attempt, _NONE),
+    "deadlines": (Deadlines, _NONE),
+    "cancellation": (Cancellation, _NONE),
+    "relations": (Relations,),
     "schema": (int,),
 }
 """What a record's fields may be, so that whoever shows them need not ask."""
@@ -30,9 +37,17 @@ _INSIDE: Mapping[str, Mapping[str, tuple[type, ...]]] = {
         **dict.fromkeys(("elapsed", "estimated"), (int, float, _NONE)),
         "asked": (str, _NONE),
     },
-    "handle": {**dict.fromkeys(("name", "job_dir"), (str,)), "tried": (list, tuple, _NONE)},
+    "handle": dict.fromkeys(("name", "job_dir"), (str,)),
 }
 """The same of what stands in its tables, where somebody counts with it or asks a platform by it."""
+
+TYPED: Mapping[str, Any] = {
+    "attempt": Attempt | None,
+    "deadlines": Deadlines | None,
+    "cancellation": Cancellation | None,
+    "relations": Relations,
+}
+"""Fields that are records of their own."""
 
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(f.name for f in fields(kind)) for kind in (JobRecord, Transition, Launcher)
@@ -56,13 +71,14 @@ def to_json(record: JobRecord) -> str:
 
 def to_dict(record: JobRecord) -> dict[str, Any]:
     """The record as plain tables, lists and scalars. A metric that is no number in JSON is its text: `"nan"`."""
-    plain = {name: getattr(record, name) for name in _FIELDS[JobRecord]}
+    data = {name: getattr(record, name) for name in _FIELDS[JobRecord]}
     for name in ("launcher", "process"):
-        plain[name] = plain[name] and _table(plain[name])
-    plain["states"] = [_table(step) for step in record.states]
-    plain |= {name: dict(plain[name]) for name in ("handle", "facts", "diagnosis")}
-    plain["metrics"] = {name: v if math.isfinite(v) else str(v) for name, v in record.metrics.items()}
-    return plain
+        data[name] = data[name] and _table(data[name])
+    data["states"] = [_table(step) for step in record.states]
+    data |= {name: dict(data[name]) for name in ("handle", "facts", "diagnosis")}
+    data |= {name: plain(data[name]) for name in TYPED}
+    data["metrics"] = {name: v if math.isfinite(v) else str(v) for name, v in record.metrics.items()}
+    return data
 
 
 def from_json(text: str) -> JobRecord:
@@ -82,7 +98,7 @@ def from_json(text: str) -> JobRecord:
         if name not in data:
             raise ValueError(f"it lacks '{name}'")
     try:
-        record = _record(data)
+        record = _record(as_now(data))
     except (TypeError, AttributeError, KeyError, OverflowError):
         raise ValueError(_DAMAGED) from None
     _check(record)
@@ -115,6 +131,9 @@ def _record(data: Mapping[str, Any]) -> JobRecord:
     values["metrics"] = {name: _number(value) for name, value in (data.get("metrics") or {}).items()}
     for key in ("launcher", "process"):
         values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
+    for key, kind in TYPED.items():
+        if key in data:
+            values[key] = read_any(kind, data[key], key, lenient=True)
     return JobRecord(**values)
 
 
@@ -167,8 +186,6 @@ def _check_inside(record: JobRecord) -> None:
     asked = record.facts.get("asked")
     if asked and not _is_moment(asked):
         raise ValueError(f"it holds a time without its offset from UTC: {asked!r}")
-    if not all(isinstance(each, dict) for each in record.handle.get("tried") or ()):
-        raise ValueError("its handle holds an attempt that is none")
     for process in (record.launcher, record.process):
         if process and [type(getattr(process, key)) for key in _FIELDS[Launcher]] != [int, str, str]:
             raise ValueError("it names a process that is none")

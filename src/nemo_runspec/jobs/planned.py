@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.artifacts.store import known_inputs
-from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, now
+from nemo_runspec.jobs.record import JobRecord, Transition, now
 
 if TYPE_CHECKING:
     from nemo_runspec.planning.model import Package, Plan
@@ -18,13 +18,13 @@ def planned_record(
     plan: Plan,
     argv: Sequence[str],
     secret_values: Iterable[str],
-    *,
-    launcher: Launcher | None,
-    group: str | None,
-    retry_of: str | None,
-    handle: Mapping[str, Any],
+    **known: Any,
 ) -> JobRecord:
-    """The record in state `planned`. No secret value of `secret_values`, and none under a secret's name, is in it."""
+    """The record in state `planned`. No secret value of `secret_values`, and none under a secret's name, is in it.
+
+    Args:
+        known: further fields of it.
+    """
     from nemo_runspec.processes import user_name
     from nemo_runspec.redact import redact_argv
 
@@ -42,13 +42,10 @@ def planned_record(
         host=os.uname().nodename,
         commit=plan.package.commit,
         states=(Transition("planned", now()),),
-        launcher=launcher,
-        group=group,
         overrides=tuple(redact_argv(plan.overrides, secrets)),
         package=_package(plan.package),
-        retry_of=retry_of,
-        handle=dict(handle),
         inputs=known_inputs(plan),
+        **known,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.processes import machine, started
 
 

@@ -9,8 +9,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
 
-RECORD_SCHEMA = 1
+RECORD_SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +56,6 @@ class Transition:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Launcher:
-    """The process that watches over an attached job.
-
-    Args:
-        pid: its process id; `started`: when it started, as the kernel says it, so that another process with the same
-            id is not taken for it.
-        machine: boot and process namespace the id is valid in.
-    """
-
-    pid: int
-    started: str
-    machine: str
-
-
 class StoredHandle(dict[str, Any]):
     """A stored handle. What a damaged one lacks is an error for the person, wherever it is asked for."""
 
@@ -99,7 +85,14 @@ class JobRecord:
             behind as `uncommitted` and `untracked`.
         retry_of: the job this one repeats.
         metrics: the last value of each, written when the job has ended.
-        handle: of a job that runs elsewhere, how its backend finds it there (`remote.provider.Handle`).
+        handle: of a job that runs elsewhere, how its backend finds it there (`remote.provider.Handle`); the backend's
+            own, but for its `id`, `name` and `job_dir`.
+        attempt: None for a job that nemotron does not submit again. `deadlines`: None for one that may wait for ever.
+        cancellation: None as long as nobody wants it to stop.
+        sent: when the request that makes it was sent, seconds since 1970, as long as its answer is not known: the job
+            may still come to be. Where a submission is made under a lock, as Slurm's is, there is no such doubt.
+        staged: its files are there, and a person submits it.
+        relations: how it stands to jobs that make what others read.
         facts: what that platform said of it when it was last asked: `id`, `nodes`, `attempt`, `asked` (when).
         diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
@@ -133,6 +126,12 @@ class JobRecord:
     facts: Mapping[str, Any] = field(default_factory=dict)
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
+    attempt: Attempt | None = None
+    deadlines: Deadlines | None = None
+    cancellation: Cancellation | None = None
+    sent: float | None = None
+    staged: bool = False
+    relations: Relations = field(default_factory=Relations)
     schema: int = RECORD_SCHEMA
 
     def __post_init__(self) -> None:
@@ -150,9 +149,19 @@ class JobRecord:
         return self.states[-1].reason
 
     @property
+    def id(self) -> str:
+        """What its platform calls it, '' where that is not known."""
+        return str(self.handle.get("id") or "")
+
+    @property
     def submitted(self) -> bool:
         """True for a job of another machine that is known there by its id."""
-        return bool(self.handle.get("id"))
+        return bool(self.id)
+
+    @property
+    def stopped_by(self) -> str:
+        """Who wanted it to stop, '' where nobody does."""
+        return self.cancellation.by if self.cancellation else ""
 
     @property
     def created(self) -> str:

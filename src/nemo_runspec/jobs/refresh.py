@@ -69,11 +69,11 @@ def _marker_in(folder: Path) -> NodeMarker | None:
 
 def _absent(record: JobRecord, reason: str) -> JobRecord:
     """A job whose engine says that it is not there: believed as of any platform (`remote.absence`)."""
-    from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, parse_looks
+    from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, looks_of
 
-    told = counted(parse_looks(record.facts.get(ABSENT)), time.time(), stop=False)
-    seen = dataclasses.replace(record, facts={**record.facts, ABSENT: told})
-    return _with(seen, "lost", reason) if is_believed(told) else _with(seen, "unknown", f"{reason}; {BELIEVED}")
+    looks = counted(looks_of(record), time.time(), stop=False)
+    seen = dataclasses.replace(record, facts={**record.facts, ABSENT: dataclasses.asdict(looks)})
+    return _with(seen, "lost", reason) if is_believed(looks) else _with(seen, "unknown", f"{reason}; {BELIEVED}")
 
 
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:

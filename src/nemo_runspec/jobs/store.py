@@ -17,9 +17,10 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.codec import from_json, to_json
 from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over, hidden
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
+from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.jobs.planned import planned_record
-from nemo_runspec.jobs.record import JobRecord, Launcher, Transition, Unreadable, moment, now
+from nemo_runspec.jobs.record import JobRecord, Transition, Unreadable, moment, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
 from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
 from nemo_runspec.jobs.transitions import JobEnded, after, corrected, numbers, replaced
@@ -61,24 +62,20 @@ class JobStore:
         secret_values: Iterable[str] = (),
         launcher: Launcher | None = None,
         files: Mapping[str, str] | None = None,
-        group: str | None = None,
-        retry_of: str | None = None,
-        handle: Mapping[str, Any] | None = None,
+        **known: Any,
     ) -> JobRecord:
         """Records a job before anything else is done for it: state `planned`.
 
         Args:
             plan_text: the plan's JSON. `files`: further files of the job, by name.
             secret_values: to be kept out of `argv` and the overrides.
-            group: the sweep it is a member of. `retry_of`: the job it repeats.
-            handle: of a job that will run elsewhere.
+            known: further fields of the record: the job that it repeats (`retry_of`), the `group` it is a member of; of
+                a job that will run elsewhere its `handle` and what is kept beside that.
 
         Raises:
             UserError: a job of that name exists, or its folder cannot be written.
         """
-        record = planned_record(
-            plan, argv, secret_values, launcher=launcher, group=group, retry_of=retry_of, handle=handle or {}
-        )
+        record = planned_record(plan, argv, secret_values, launcher=launcher, **known)
         scratch = self.root / hidden(NEW, plan.name)
         try:
             if self.exists(plan.name):
@@ -105,23 +102,24 @@ class JobStore:
         process: Launcher | None = None,
         container: str | None = None,
         launcher: Launcher | None = None,
-        handle: Mapping[str, Any] | None = None,
-        facts: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> JobRecord:
         """Writes down that the job has come into a state; returns the record as it is now.
 
         The record is read again under the job's lock, so what others wrote meanwhile stays.
 
         Args:
-            handle: what changes in it, here and wherever one is given: other keys stay, a key with None goes.
+            more: further fields of the record. A `handle`, here and wherever one is given, is what changes in it: other
+                keys stay, a key with None goes.
 
         Raises:
             JobEnded: a `ValueError`; it ended before, and that stays as it is.
             ValueError: no state may be left for that one.
             OSError: it cannot be written, or the job was removed.
         """
-        given = {"process": process, "container": container, "launcher": launcher, "handle": handle, "facts": facts}
-        return self._change(record, Transition(state, now(), reason), {k: v for k, v in given.items() if v is not None})
+        given = {"process": process, "container": container, "launcher": launcher}
+        values = {**{key: value for key, value in given.items() if value is not None}, **more}
+        return self._change(record, Transition(state, now(), reason), values)
 
     def finish(
         self,
@@ -166,11 +164,11 @@ class JobStore:
         return self._change(record, Transition(state, now(), reason), values, again=True)
 
     def note(self, record: JobRecord, **values: Any) -> JobRecord:
-        """Writes down `facts` or a `handle` of a job whose state stays as it is; of one that has ended, nothing.
+        """Writes down fields of a job whose state stays as it is; of one that has ended, nothing.
 
         Args:
-            values: a `handle` may be a function of the one that is stored: what several processes add to is added to
-                as it is then.
+            values: each may be a function of the record that is stored: what several processes add to is added to as it
+                is then.
 
         Raises:
             OSError: it cannot be written, or the job was removed.
@@ -179,9 +177,7 @@ class JobStore:
             stored = self._stored(record.name)
             if not isinstance(stored, JobRecord) or stored.ended:
                 return stored if isinstance(stored, JobRecord) else record
-            if callable(made := values.get("handle")):
-                values["handle"] = made(stored.handle)
-            changed = replaced(stored, values)
+            changed = replaced(stored, {key: each(stored) if callable(each) else each for key, each in values.items()})
             self._write(changed)
         return changed
 

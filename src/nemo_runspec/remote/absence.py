@@ -7,13 +7,13 @@ single look that finds the job undoes all of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
 
 from nemo_runspec.jobs import JobRecord
+from nemo_runspec.jobs.lifecycle import Absence
 from nemo_runspec.jobs.record import ABSENT
 from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.typed_json import read_value
 
 LOOKS = 3
 """Looks that must agree."""
@@ -23,9 +23,6 @@ SPAN = 60.0
 
 APART = 15.0
 """Seconds between two looks that count as two: several within one hiccup of a platform are one."""
-
-DELETED = "deleted"
-"""Of a handle: nemotron has deleted the job, and its platform has acknowledged that."""
 
 BELIEVED = "believed once three looks over a minute agree"
 CANCELLED = 143
@@ -42,54 +39,55 @@ def judged(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     """
     if not (seen.absent or _may_have_been_sent(record, seen)):
         return seen
-    if record.state == "lost" or record.handle.get(DELETED):
-        return _believed(record, seen, _told(record))
-    told = counted(_told(record), now, stop=bool(record.handle.get("stopped_by")))
-    if is_believed(told):
-        return _believed(record, seen, told)
-    why = f"{seen.reason}; {BELIEVED}"
-    return replace(seen, state="unknown", reason=why, gone=False, exit_code=None, facts={**seen.facts, ABSENT: told})
+    if record.state == "lost" or _deleted(record):
+        return _believed(record, seen, looks_of(record))
+    looks = counted(looks_of(record), now, stop=bool(record.stopped_by))
+    if is_believed(looks):
+        return _believed(record, seen, looks)
+    facts = {**seen.facts, ABSENT: asdict(looks)}
+    return replace(seen, state="unknown", reason=f"{seen.reason}; {BELIEVED}", gone=False, exit_code=None, facts=facts)
 
 
-def counted(before: Mapping[str, Any] | None, now: float, *, stop: bool) -> dict[str, Any]:
+def looks_of(record: JobRecord) -> Absence | None:
+    """The looks so far that did not find a job; a record may have been written by anybody."""
+    try:
+        return read_value(Absence, record.facts[ABSENT], ABSENT, lenient=True) if ABSENT in record.facts else None
+    except TypeError:
+        return None
+
+
+def counted(before: Absence | None, now: float, *, stop: bool) -> Absence:
     """The looks so far with this one. A clock that was set back begins anew.
 
     Args:
-        before: as `parse_looks`. `stop`: whether somebody had wanted the job to stop by the first of them.
+        stop: whether somebody had wanted the job to stop by the first of them.
     """
-    if before is None or not before["first"] <= before["last"] <= now:
-        return {"looks": 1, "first": now, "last": now, "stop": stop}
-    if now - before["last"] < APART:
-        return dict(before)
-    return {**before, "looks": before["looks"] + 1, "last": now}
+    if before is None or not before.first <= before.last <= now:
+        return Absence(1, now, now, stop)
+    if now - before.last < APART:
+        return before
+    return replace(before, looks=before.looks + 1, last=now)
 
 
-def is_believed(told: Mapping[str, Any]) -> bool:
+def is_believed(absence: Absence) -> bool:
     """Whether these looks are enough."""
-    return bool(told["looks"] >= LOOKS and told["last"] - told["first"] >= SPAN)
-
-
-def parse_looks(told: object) -> dict[str, Any] | None:
-    """Looks as `counted` has written them, None where there are none; a record may have been written by anybody."""
-    if not isinstance(told, dict):
-        return None
-    return told if all(type(told.get(key)) in (int, float) for key in ("looks", "first", "last")) else None
+    return absence.looks >= LOOKS and absence.last - absence.first >= SPAN
 
 
 def _may_have_been_sent(record: JobRecord, seen: JobStatus) -> bool:
     """Whether the request that makes the job has gone out. Without one, that it is not there is no surprise."""
-    return seen.gone and bool(record.handle.get("sent"))
+    return seen.gone and record.sent is not None
 
 
-def _believed(record: JobRecord, seen: JobStatus, told: Mapping[str, Any] | None) -> JobStatus:
-    facts = {**seen.facts, ABSENT: told} if told else seen.facts
+def _believed(record: JobRecord, seen: JobStatus, looks: Absence | None) -> JobStatus:
+    facts = {**seen.facts, ABSENT: asdict(looks)} if looks else seen.facts
     if seen.gone:
         return replace(seen, facts=facts)
-    by = record.handle.get("stopped_by")
-    if by and (record.handle.get(DELETED) or (told or {}).get("stop")):
+    by = record.stopped_by
+    if by and (_deleted(record) or (looks and looks.stop)):
         return replace(seen, state="cancelled", reason=f"cancelled by {by}", exit_code=CANCELLED, facts=facts)
     return replace(seen, state="lost", facts=facts)
 
 
-def _told(record: JobRecord) -> dict[str, Any] | None:
-    return parse_looks(record.facts.get(ABSENT))
+def _deleted(record: JobRecord) -> bool:
+    return record.cancellation is not None and record.cancellation.deleted

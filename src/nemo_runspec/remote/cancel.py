@@ -6,10 +6,12 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.polling import Backoff, Deadline
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.input_jobs import unneeded
@@ -66,13 +68,13 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         UserError: it cannot be known, or ended.
     """
     provider = get_backend(record.executor).load_provider()
-    seen = look(provider, [record.handle])[0]
+    seen = look(provider, [record])[0]
     if seen.gone:
         ended = _write_cancelled(store, record, by)
         provider.delete_files(record.handle)
         return ended
-    handle = {"id": id_in(seen), "sent": None, "stopped_by": by}
-    found = store.transition(record, "queued", handle=handle, facts=dict(seen.facts))
+    known: dict[str, Any] = {"handle": {"id": id_in(seen)}, "sent": None, "cancellation": Cancellation(by)}
+    found = store.transition(record, "queued", facts=dict(seen.facts), **known)
     provider.stop([found.handle], by, hard=True)
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
 
@@ -98,7 +100,7 @@ def end_makers(
 def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobStore | None = None) -> None:
     """Asks jobs that are not over to stop, or ends them: one round trip per machine that refuses none.
 
-    Who wanted it is in their records first (`stopped_by` in the handle): no job is submitted again after that. What
+    Who wanted it is in their records first (`Cancellation`): no job is submitted again after that. What
     there is of logs that may go with the jobs is fetched before, as far as it can be.
 
     Raises:
@@ -135,18 +137,18 @@ def _wished(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     """The job as it is now, with the wish to stop it; the first who wished it stays named."""
     with suppress(UserError):
         record = store.by_name(record.name)
-    if record.handle.get("stopped_by"):
+    if record.stopped_by:
         return record
     with suppress(OSError):
-        return store.note(record, handle={"stopped_by": by})
-    return dataclasses.replace(record, handle={**record.handle, "stopped_by": by})
+        return store.note(record, cancellation=Cancellation(by))
+    return dataclasses.replace(record, cancellation=Cancellation(by))
 
 
 def _take_back(store: JobStore, records: Sequence[JobRecord], by: str) -> None:
     for record in records:
-        if record.handle.get("stopped_by") == by:
+        if record.stopped_by == by:
             with suppress(OSError):
-                store.note(record, handle={"stopped_by": None})
+                store.note(record, cancellation=None)
 
 
 def _named(problems: Sequence[tuple[JobRecord, UserError]], of: int) -> UserError:
@@ -161,14 +163,14 @@ def _named(problems: Sequence[tuple[JobRecord, UserError]], of: int) -> UserErro
 
 def _before_submission(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     """A job that was only staged has nothing to be stopped."""
-    if record.over or record.submitted or not record.handle.get("staged"):
+    if record.over or record.submitted or not record.staged:
         return record
     return _write_cancelled(store, record, by)
 
 
 def _write_cancelled(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     cause = f"cancelled by {by} before it was submitted"
-    if record.handle.get("sent"):
+    if record.sent is not None:
         cause = f"cancelled by {by} while it was being submitted; {record.name} is not there, and might still turn up"
     try:
         return store.finish(record, "cancelled", exit_code=143, cause=cause)

@@ -79,13 +79,14 @@ class Resubmits(Diagnoses):
         """How the attempt after this one is found as long as its id is not known. No network."""
 
     @abstractmethod
-    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
-        """Submits a failed job once more, exactly as before; the new handle, its `attempt` one more.
+    def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
+        """Submits a failed job once more, exactly as before; the new handle, as `next_attempt` with its id.
 
         A second call finds what the first one has submitted.
 
         Args:
             avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.
+            resumed: another process has begun to, so it may have been sent.
         """
 
 

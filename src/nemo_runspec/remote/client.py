@@ -75,7 +75,7 @@ def submit_detached(submission: Submission, *, console: Console) -> JobRecord:
 
 
 def _say_submitted(job: RemoteJob) -> None:
-    job.say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.handle['id']}")
+    job.say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.id}")
     job.say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
 
 

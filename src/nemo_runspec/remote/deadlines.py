@@ -1,6 +1,6 @@
 """How long a job may wait for nodes, for its image and for its start, and what becomes of one that waits for longer.
 
-Only jobs whose handle has `deadlines` have any: seconds by phase, and as `action` `warn`, `stop` or nothing.
+Only jobs whose record has `Deadlines` have any.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from nemo_runspec.diagnosis.model import Deadline, Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import TimedOut
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.capabilities import Diagnoses
-from nemo_runspec.remote.provider import Handle, JobStatus, Provider, Results, changes
+from nemo_runspec.remote.provider import Handle, JobRef, JobStatus, Provider, Results, changes
 from nemo_runspec.remote.stopping import stop_each
 
 TIMED_OUT = 124
@@ -71,7 +72,7 @@ def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     A platform that was not asked what a job waits for says no phase: then it is in the one it was in, and not overdue.
     """
     phase = seen.facts.get("phase")
-    if is_over(seen.state) or "deadlines" not in record.handle:
+    if is_over(seen.state) or record.deadlines is None:
         return seen
     same = record.state in (seen.state, "unknown", "lost")
     if phase is None and same and seen.state in _WAITING:
@@ -80,7 +81,7 @@ def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
         return seen
     since = _since(record, str(phase), now)
     facts = {**seen.facts, "phase_since": since}
-    limit = record.handle["deadlines"].get(phase)
+    limit = record.deadlines.limit(str(phase))
     if limit and now - since > limit:
         facts["overdue"] = f"for longer than {PHASES[str(phase)].key} ({span(limit)})"
     elif limit and _is_failing(seen):
@@ -121,11 +122,11 @@ def told_by(record: JobRecord, rest: Results) -> Results:
 
 def timed_out(record: JobRecord) -> Diagnosis | None:
     """What kept a job from running until its time was up; None for one that was not stopped for that."""
-    told = record.handle.get("timed_out")
-    if not told:
+    told = _timed_out(record)
+    if told is None:
         return None
     known = {each.name for each in fields(Diagnosis)}
-    given: dict[str, Any] = {key: value for key, value in told["diagnosis"].items() if key in known}
+    given: dict[str, Any] = {key: value for key, value in told.diagnosis.items() if key in known}
     return Diagnosis(**given)
 
 
@@ -135,7 +136,7 @@ def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float],
     for pause in _LOOKS if stopped else ():
         sleep(pause)
         with suppress(UserError):
-            answers = provider.status([_with_id(*pair) for pair in stopped])
+            answers = provider.status([JobRef(_with_id(*pair), pair[0].stopped_by) for pair in stopped])
         if all(is_over(seen.state) for seen in answers):
             break
     return {record.name: (record, seen) for (record, _), seen in zip(stopped, answers, strict=True)}
@@ -144,9 +145,13 @@ def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float],
 def _not_stopped(store: JobStore, record: JobRecord, seen: JobStatus, problem: UserError) -> Pair:
     """A job that goes on although its time is up. What was refused surely was not done: it may end by itself."""
     if not problem.transient:
-        record = store.note(record, handle={"timed_out": None})
+        record = store.note(record, deadlines=lambda now: now.deadlines and replace(now.deadlines, timed_out=None))
     late = str(seen.facts.get("overdue") or "for too long")
     return record, replace(seen, facts={**seen.facts, "overdue": f"{late}, and cannot be stopped: {problem.what}"})
+
+
+def _timed_out(record: JobRecord) -> TimedOut | None:
+    return record.deadlines.timed_out if record.deadlines else None
 
 
 def _key_of(late: Sequence[Pair]) -> str:
@@ -155,10 +160,10 @@ def _key_of(late: Sequence[Pair]) -> str:
 
 def as_timed_out(record: JobRecord, seen: JobStatus) -> Pair:
     """A job that was stopped as its time was up has failed, unless it came to a good end meanwhile."""
-    told = record.handle.get("timed_out")
-    if not told or not is_over(seen.state) or seen.state == "succeeded":
+    told = _timed_out(record)
+    if told is None or not is_over(seen.state) or seen.state == "succeeded":
         return record, seen
-    return record, replace(seen, state="failed", reason=str(told["cause"]), exit_code=TIMED_OUT, signal=None)
+    return record, replace(seen, state="failed", reason=told.cause, exit_code=TIMED_OUT, signal=None)
 
 
 def _since(record: JobRecord, phase: str, now: float) -> float:
@@ -188,31 +193,32 @@ def _phase_before(record: JobRecord) -> dict[str, Any]:
 
 
 def _is_to_stop(record: JobRecord, seen: JobStatus) -> bool:
-    if record.ended or is_over(seen.state) or seen.gone or record.handle.get("stopped_by"):
+    if record.ended or is_over(seen.state) or seen.gone or record.stopped_by:
         return False
     overdue = "overdue" in seen.facts and _action(record, _phase_of(seen)) == "stop"
-    return overdue or bool(record.handle.get("timed_out"))
+    return overdue or _timed_out(record) is not None
 
 
 def _action(record: JobRecord, phase: str) -> str:
     """What its profile wants; by default a place in the queue is kept, and nodes are not held for nothing."""
-    return str(record.handle["deadlines"].get("action") or ("warn" if phase == "queue" else "stop"))
+    wanted = record.deadlines.action if record.deadlines else ""
+    return wanted or ("warn" if phase == "queue" else "stop")
 
 
 def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> JobRecord:
     """The job, written down as being stopped, with what keeps it from running: afterwards that could not be seen."""
-    if record.handle.get("timed_out"):
+    if record.deadlines is None or record.deadlines.timed_out:
         return record
     phase = PHASES[_phase_of(seen)]
-    limit, doing = record.handle["deadlines"][_phase_of(seen)], phase.doing
+    limit, doing = record.deadlines.limit(_phase_of(seen)) or 0.0, phase.doing
     if _is_failing(seen):
         limit, doing = min(limit, FAILED_PULL), "could not pull the image"
     cause = f"{phase.key}: it {doing} for longer than {span(limit)}"
     found = _diagnosed(provider, record, seen) or Diagnosis(
         phase.kind, cause, str(seen.facts.get("waiting") or ""), phase.remedy
     )
-    told = {"timed_out": {"cause": cause, "diagnosis": asdict(found)}}
-    return store.note(record, handle={**changes(record.handle, _with_id(record, seen)), **told})
+    deadlines = replace(record.deadlines, timed_out=TimedOut(cause, asdict(found)))
+    return store.note(record, handle=changes(record.handle, _with_id(record, seen)), deadlines=deadlines)
 
 
 def _diagnosed(provider: Provider, record: JobRecord, seen: JobStatus) -> Diagnosis | None:
@@ -232,5 +238,5 @@ def _phase_of(seen: JobStatus) -> str:
 
 def _with_id(record: JobRecord, seen: JobStatus) -> Handle:
     """The handle; that of a job which was only found by its name gets its id."""
-    id = record.handle.get("id") or seen.facts.get("id")
+    id = record.id or seen.facts.get("id")
     return {**record.handle, "id": id} if id else record.handle

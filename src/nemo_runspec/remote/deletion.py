@@ -8,7 +8,7 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.remote.absence import DELETED
+from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.remote.cancel import until_over
 from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.log_mirror import fetch_all
@@ -40,7 +40,7 @@ def after_deletion(
 
 def is_kept(record: JobRecord) -> bool:
     """Whether it was cancelled, or was to be and goes on, on a platform that keeps something."""
-    stopped = record.state == "cancelled" or (not record.over and bool(record.handle.get("stopped_by")))
+    stopped = record.state == "cancelled" or (not record.over and bool(record.stopped_by))
     return record.submitted and stopped and isinstance(_provider(record), KeepsJobs)
 
 
@@ -55,7 +55,7 @@ def _delete(store: JobStore, record: JobRecord, say: Say) -> tuple[list[str], bo
             gone = provider.delete_remote(handle)
             lines += gone
         if gone:  # the last attempt's: that it is not there is no doubt then
-            store.note(record, handle={DELETED: True})
+            store.note(record, cancellation=lambda now: Cancellation(now.stopped_by, deleted=True))
     except (UserError, OSError) as error:
         why = error.what if isinstance(error, UserError) else error.strerror
         say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")
@@ -63,10 +63,10 @@ def _delete(store: JobStore, record: JobRecord, say: Say) -> tuple[list[str], bo
     return lines, True
 
 
-def _attempts(record: JobRecord) -> list[dict[str, Any]]:
+def _attempts(record: JobRecord) -> list[Mapping[str, Any]]:
     """How each attempt of a job is found, the last one being the job's own."""
-    earlier = [{key: each.get(key) for key in ("id", "workload")} for each in record.handle.get("tried") or ()]
-    return [{**record.handle, **each} for each in (*earlier, {})]
+    tried = record.attempt.tried if record.attempt else ()
+    return [*(each.handle for each in tried), record.handle]
 
 
 def _provider(record: JobRecord) -> Provider | None:

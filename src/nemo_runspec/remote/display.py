@@ -110,7 +110,7 @@ class Display:
         """What is said once, in a line that stays: another attempt, and that it waits for too long."""
         attempt = seen.facts.get("attempt")
         before, self._attempt = self._attempt, attempt if isinstance(attempt, int) else self._attempt
-        if record.handle.get("tried") and self._attempt != before and self._attempt:
+        if record.attempt and record.attempt.tried and self._attempt != before and self._attempt:
             self._say(f"{record.name}: {again_of(record)}")
         overdue = str(seen.facts.get("overdue") or "")
         if overdue and overdue != self._overdue:
@@ -163,9 +163,10 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
 
 def again_of(record: JobRecord) -> str:
     """Which attempt of a job runs, and why there was another: `attempt 2 of 3 after: node-1 was lost`."""
-    last = record.handle["tried"][-1]
-    why = one_line(str(last.get("what") or last.get("kind") or ""))
-    attempt = f"attempt {_attempt({**record.handle, 'attempt': record.handle.get('attempt') or 0})}"
+    assert record.attempt is not None, "told of jobs that are tried again"
+    last = record.attempt.tried[-1]
+    why = one_line(last.what or last.kind)
+    attempt = f"attempt {_attempt({'attempt': record.attempt.number, 'attempts': record.attempt.limit})}"
     return f"{attempt}{f' after: {why}' if why else ''}"
 
 

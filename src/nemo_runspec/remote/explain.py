@@ -11,7 +11,7 @@ from nemo_runspec.diagnosis.symptoms import find, tail_of
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.remote.capabilities import Diagnoses
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.remote.provider import JobStatus, ref_of
 
 
 def explain(store: JobStore, record: JobRecord, status: JobStatus | None) -> Mapping[str, Any]:
@@ -32,7 +32,7 @@ def _of_platform(record: JobRecord, status: JobStatus | None) -> Mapping[str, An
     provider = get_backend(record.executor).load_provider()
     if not isinstance(provider, Diagnoses):
         return {}
-    found = provider.diagnose(record.handle, status or provider.status([record.handle])[0])
+    found = provider.diagnose(record.handle, status or provider.status([ref_of(record)])[0])
     return asdict(found) if found else {}
 
 

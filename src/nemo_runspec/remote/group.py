@@ -102,7 +102,7 @@ class RemoteGroup:
         if self.store.exists(given.plan.name):
             return self.store.by_name(given.plan.name)
         files = {Path(name).name: text for name, text in self.group.texts(task).items()}
-        record = recorded(self.store, given, handle, files)
+        record = recorded(self.store, given, self.provider, handle, files)
         folder = self.store.folder(record.name)
         self._keep_bundle(Path(JobLayout(str(folder)).bundle))
         write_mounts(folder, self.parts.mounts)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.process import is_alive, this_process
-from nemo_runspec.jobs.record import Launcher
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.model import Artifact, Plan
 from nemo_runspec.remote.refresh import refresh
-
-NEEDS, MADE_FOR, MADE, AWAITED = "needs", "made_for", "made", "awaited"
-"""Keys of a handle: the jobs whose outputs a job waits for; the jobs that an output is made for; whether the job was
-submitted for one of these; the processes that wait for its end before they submit theirs."""
 
 
 def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None:
@@ -46,32 +41,36 @@ def made_by(store: JobStore, plan: Plan, artifact: Artifact) -> JobRecord | None
 
 
 def relate(store: JobStore, needs: Sequence[str], names: Sequence[str]) -> None:
-    """Writes down in the records of jobs what they are made for: before those are recorded, who have it in `NEEDS`."""
+    """Writes down in the records of jobs what they are made for: before those are recorded, which need them."""
     for maker in _known(store, needs):
-        store.note(maker, handle=_with(MADE_FOR, names))
+        store.note(maker, relations=lambda now: replace(now.relations, made_for=(*now.relations.made_for, *names)))
 
 
 @contextmanager
 def awaited(store: JobStore, maker: JobRecord) -> Iterator[None]:
     """Inside, this process waits for the job: it is needed, though no record says so yet."""
-    me = asdict(this_process())
+    me = this_process()
+
+    def others(now: JobRecord) -> tuple[Launcher, ...]:
+        return tuple(each for each in now.relations.awaited_by if each != me)
+
     with suppress(OSError):  # removed meanwhile, or a full disk: it is waited for all the same
-        store.note(maker, handle=_with(AWAITED, [me]))
+        store.note(maker, relations=lambda now: replace(now.relations, awaited_by=(*others(now), me)))
     try:
         yield
     finally:
         with suppress(OSError):
-            store.note(maker, handle=lambda now: {AWAITED: [each for each in _listed(now, AWAITED) if each != me]})
+            store.note(maker, relations=lambda now: replace(now.relations, awaited_by=others(now)))
 
 
 def submitted_for_another(store: JobStore, maker: JobRecord) -> JobRecord:
     """Writes down that a job was submitted because another one needs what it makes: it ends with that one."""
-    return store.note(maker, handle={MADE: True})
+    return store.note(maker, relations=lambda now: replace(now.relations, on_demand=True))
 
 
 def only_for(store: JobStore, records: Sequence[JobRecord]) -> list[JobRecord]:
     """As `unneeded`, of the jobs that these need."""
-    needs = [name for record in records for name in _names(record.handle, NEEDS)]
+    needs = [name for record in records for name in record.relations.needs]
     return unneeded(store, needs, [record.name for record in records])
 
 
@@ -86,8 +85,8 @@ def unneeded(store: JobStore, makers: Iterable[str], ending: Iterable[str]) -> l
     """
     gone, found = set(ending), list[JobRecord]()
     for maker in _known(store, [name for name in dict.fromkeys(makers) if name not in gone]):
-        if maker.handle.get(MADE) and not maker.over and not _is_awaited(store, maker, gone):
-            further = unneeded(store, _names(maker.handle, NEEDS), gone := {*gone, maker.name})
+        if maker.relations.on_demand and not maker.over and not _is_awaited(store, maker, gone):
+            further = unneeded(store, maker.relations.needs, gone := {*gone, maker.name})
             found += [maker, *further]
             gone |= {each.name for each in further}
     return found
@@ -95,13 +94,13 @@ def unneeded(store: JobStore, makers: Iterable[str], ending: Iterable[str]) -> l
 
 def waits_for(store: JobStore, records: Iterable[JobRecord]) -> list[JobRecord]:
     """Jobs that are not over and read what these jobs make: without them they never start."""
-    names = dict.fromkeys(name for record in records for name in _names(record.handle, MADE_FOR))
+    names = dict.fromkeys(name for record in records for name in record.relations.made_for)
     return [record for record in _known(store, names) if not record.over]
 
 
 def not_made_by(store: JobStore, record: JobRecord) -> JobRecord | None:
     """The first job that was to make an input of this one and has ended without; None where there is none."""
-    for maker in _known(store, _names(record.handle, NEEDS)):
+    for maker in _known(store, record.relations.needs):
         with suppress(UserError):
             now = refresh(store, [maker])[0][0]
             if now.over and now.state != "succeeded":
@@ -113,28 +112,8 @@ def _is_awaited(store: JobStore, maker: JobRecord, gone: set[str]) -> bool:
     """Whether a job other than these reads what it makes, or a process other than this one waits for it."""
     if {record.name for record in waits_for(store, [maker])} - gone:
         return True
-    me = asdict(this_process())
-    others = [each for each in _listed(maker.handle, AWAITED) if each != me]
-    return any(_waits(each) for each in others)
-
-
-def _waits(process: Any) -> bool:
-    """Whether that process is there; what cannot be seen from here may be."""
-    try:
-        return is_alive(Launcher(**process)) is not False
-    except TypeError:
-        return False
-
-
-def _with(key: str, more: Sequence[Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """What makes a handle's list longer."""
-    return lambda now: {key: [*_listed(now, key), *more]}
-
-
-def _listed(handle: Mapping[str, Any], key: str) -> list[Any]:
-    """A list of a handle; a record may have been written by anybody."""
-    found = handle.get(key)
-    return list(found) if isinstance(found, (list, tuple)) else []
+    me = this_process()  # what cannot be seen from here may be there
+    return any(is_alive(each) is not False for each in maker.relations.awaited_by if each != me)
 
 
 def _known(store: JobStore, names: Iterable[str]) -> list[JobRecord]:
@@ -170,7 +149,3 @@ def _writes(store: JobStore, record: JobRecord, plan: Plan, folder: str) -> bool
 def _is_there(plan: Plan, path: str) -> bool:
     """Whether a version is still there; where that cannot be asked, the job that has made it is believed."""
     return get_backend(plan.executor).present(plan, [path])[path] is not False
-
-
-def _names(handle: Mapping[str, Any], key: str) -> list[str]:
-    return [name for name in _listed(handle, key) if isinstance(name, str)]

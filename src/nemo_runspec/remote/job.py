@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from nemo_runspec import paths
@@ -14,7 +15,7 @@ from nemo_runspec.remote.capabilities import LimitsUploads
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
 from nemo_runspec.remote.recorded import recorded
-from nemo_runspec.remote.unconfirmed import mark
+from nemo_runspec.remote.unconfirmed import is_in_doubt
 from nemo_runspec.script import JobLayout
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
 from nemo_runspec.submission.layout import job_files, keep_package, packed
@@ -49,7 +50,7 @@ class RemoteJob:
         """Writes the job down, with all that a retry needs."""
         files = {Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()}
         relate(self.store, self.submission.needs, [self.plan.name])
-        self.record = recorded(self.store, self.submission, self.provider.make_handle(self.plan), files)
+        self.record = recorded(self.store, self.submission, self.provider, self.provider.make_handle(self.plan), files)
         write_bundle(dict(self.parts.contents), Path(JobLayout(str(self.folder)).bundle))
         write_mounts(self.folder, self.parts.mounts)
         if self.parts.archive is not None:
@@ -65,19 +66,18 @@ class RemoteJob:
         """
         self.record = self.store.transition(self.record, "submitting")
         prepared = self._prepare()
-        self._on_its_way(prepared)
+        self._on_its_way()
         try:
             handle = self.provider.submit(prepared, self.say)
         except UserError as error:
             if not error.transient:
                 self._refused(error)
             else:
-                self._on_its_way(prepared)
+                self._on_its_way()
             raise
-        known = {**changes(self.record.handle, handle), "sent": None}
-        self.record = self.store.transition(
-            self.record, "queued", handle=known, facts={"id": handle.get("id"), "attempt": 0}
-        )
+        known = changes(self.record.handle, handle)
+        facts = {"id": handle.get("id"), "attempt": 0}
+        self.record = self.store.transition(self.record, "queued", handle=known, sent=None, facts=facts)
         return self.record
 
     def stage(self) -> Prepared:
@@ -87,8 +87,9 @@ class RemoteJob:
             UserError: they cannot be sent.
         """
         prepared = self._prepare()
-        staged = {**changes(self.record.handle, prepared.handle), "staged": True}
-        self.record = self.store.transition(self.record, "planned", "its files are there; not submitted", handle=staged)
+        known = changes(self.record.handle, prepared.handle)
+        why = "its files are there; not submitted"
+        self.record = self.store.transition(self.record, "planned", why, handle=known, staged=True)
         self.record = self.store.note(self.record, launcher=None)
         return prepared
 
@@ -107,11 +108,10 @@ class RemoteJob:
         self.record = self.store.note(self.record, handle=changes(self.record.handle, prepared.handle))
         return prepared
 
-    def _on_its_way(self, prepared: Prepared) -> None:
+    def _on_its_way(self) -> None:
         """Writes down that a request goes out now, or has gone out, of which it is not known what became."""
-        sent = mark(prepared.handle)
-        if sent:
-            self.record = self.store.note(self.record, handle=sent)
+        if is_in_doubt(self.record):
+            self.record = self.store.note(self.record, sent=time.time())
 
     def _keep(self, rendering: Rendering) -> None:
         for file in rendering.files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
+from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
 from nemo_runspec.submission.request import Submission
 
@@ -22,7 +24,51 @@ Cursors = Mapping[str, Json]
 """How far each log of a job was read, by `LogChunk.path`: the backend's own JSON, None or missing for the beginning."""
 
 Handle = Mapping[str, Any]
-"""How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret."""
+"""How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret.
+
+The backend's own: of its keys others read `name`, `job_dir` and, once the platform has said it, `id`; and what is named
+in its `Backend.handle_place`.
+"""
+
+
+@dataclass(frozen=True)
+class JobRef(Mapping[str, Any]):
+    """A job as its platform is asked how it is. Reads as its handle.
+
+    Args:
+        stopped_by: who wanted it to stop, '' where nobody does.
+    """
+
+    handle: Handle
+    stopped_by: str = ""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.handle[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.handle
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As a mapping's; what a damaged handle lacks is an error only where it is needed."""
+        return self.handle.get(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.handle)
+
+    def __len__(self) -> int:
+        return len(self.handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What nemotron itself does about a job of a plan.
+
+    Args:
+        attempt: None where it is not submitted again. `deadlines`: None where it may wait for ever.
+    """
+
+    attempt: Attempt | None = None
+    deadlines: Deadlines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +224,11 @@ def changes(before: Handle, after: Handle) -> dict[str, Any]:
     return {key: value for key, value in after.items() if before.get(key) != value}
 
 
+def ref_of(record: JobRecord) -> JobRef:
+    """A job as its platform is asked how it is."""
+    return JobRef(record.handle, record.stopped_by)
+
+
 class Provider(ABC):
     """The errands. Every one may raise `UserError`; `transport.base.Unreachable` where trying later may help."""
 
@@ -188,6 +239,10 @@ class Provider(ABC):
     def make_handle(self, plan: Plan) -> Handle:
         """How a job will be found, as far as it is known before anything is asked. No network."""
 
+    def policy(self, plan: Plan) -> Policy:
+        """What is to be done about a job of the plan that waits for too long, or fails through no fault of its own."""
+        return Policy()
+
     @abstractmethod
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """Puts the job's files where it will run; a second call goes on where the first one was cut off."""
@@ -197,7 +252,7 @@ class Provider(ABC):
         """Submits exactly once, however often it is called; the handle with the platform's id."""
 
     @abstractmethod
-    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+    def status(self, handles: Sequence[JobRef], *, places: bool = False) -> Sequence[JobStatus]:
         """How jobs are, in the order of the handles, all on the same `host_of`. One round trip where there is one host.
 
         A handle without an id is looked for by its name; `JobStatus.gone` where there is no such job. A job of which

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import Relations
 from nemo_runspec.jobs.process import this_process
-from nemo_runspec.remote.input_jobs import NEEDS
-from nemo_runspec.remote.provider import Handle
+from nemo_runspec.remote.provider import Handle, Provider
 from nemo_runspec.submission.request import Submission
 
 
-def recorded(store: JobStore, given: Submission, handle: Handle, files: Mapping[str, str]) -> JobRecord:
+def recorded(
+    store: JobStore, given: Submission, provider: Provider, handle: Handle, files: Mapping[str, str]
+) -> JobRecord:
     """Writes a job down, with the jobs that it waits for.
 
-    `making.relate` tells those of it, before: once for all jobs that are submitted together.
+    `input_jobs.relate` tells those of it, before: once for all jobs that are submitted together.
 
     Args:
         handle: how it will be found. `files`: further files of the job, by name.
@@ -22,6 +24,7 @@ def recorded(store: JobStore, given: Submission, handle: Handle, files: Mapping[
     Raises:
         UserError: as `JobStore.create`.
     """
+    policy = provider.policy(given.plan)
     return store.create(
         given.plan,
         plan_text=given.plan_text,
@@ -31,5 +34,8 @@ def recorded(store: JobStore, given: Submission, handle: Handle, files: Mapping[
         files=files,
         group=given.group,
         retry_of=given.again.name if given.again else None,
-        handle={**handle, **({NEEDS: list(given.needs)} if given.needs else {})},
+        handle=dict(handle),
+        attempt=policy.attempt,
+        deadlines=policy.deadlines,
+        relations=Relations(needs=tuple(given.needs)),
     )

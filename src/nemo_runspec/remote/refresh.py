@@ -18,7 +18,7 @@ from nemo_runspec.remote.absence import judged
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.late_results import read_again
 from nemo_runspec.remote.provider import JobStatus, Provider, Results
-from nemo_runspec.remote.resubmit import AGAIN, resume, submit_again
+from nemo_runspec.remote.resubmit import resume, submit_again
 from nemo_runspec.remote.results import collected
 from nemo_runspec.remote.unconfirmed import look
 
@@ -99,12 +99,12 @@ def conclude(
 def apply(store: JobStore, record: JobRecord, seen: JobStatus) -> JobRecord:
     """Writes down the state of a job that goes on."""
     facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
-    handle = _new_id(record, seen)
+    found = _new_id(record, seen)
     try:
         if seen.state != record.state or (seen.state != "queued" and seen.reason != record.reason):
-            return store.saw(record, seen.state, seen.reason, handle=handle, facts=facts)
-        if _lasting(facts) != _lasting(record.facts) or handle:
-            return store.note(record, facts=facts, handle=handle)
+            return store.saw(record, seen.state, seen.reason, facts=facts, **found)
+        if _lasting(facts) != _lasting(record.facts) or found:
+            return store.note(record, facts=facts, **found)
     except JobEnded as error:
         return error.record
     return record
@@ -151,8 +151,16 @@ def _in_time(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
 
 
 def _seen(provider: Provider, records: Sequence[JobRecord], places: bool) -> Sequence[Pair]:
-    handles = [record.handle for record in records]
-    return list(zip(records, look(provider, handles, places=places), strict=True)) if records else []
+    found = look(provider, records, places=places) if records else []
+    return [(record, _counted(record, seen)) for record, seen in zip(records, found, strict=True)]
+
+
+def _counted(record: JobRecord, seen: JobStatus) -> JobStatus:
+    """What is seen, with which attempt that is, where nemotron counts them."""
+    if record.attempt is None or not seen.facts:
+        return seen
+    most = {"attempts": record.attempt.limit} if record.attempt.limit > 1 else {}
+    return replace(seen, facts={**seen.facts, "attempt": record.attempt.number, **most})
 
 
 def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[str, Found]]:
@@ -161,8 +169,8 @@ def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[s
     same: list[Pair] = []
     others: dict[str, Found] = {}
     for record, seen in pairs:
-        now, known = _as_stored(store, record), record.handle.get("id")
-        if AGAIN in now.handle or (known and now.handle.get("id") != known):
+        now = _as_stored(store, record)
+        if (now.attempt and now.attempt.pending) or (record.id and now.id != record.id):
             others[record.name] = (now, None)
         else:
             same.append((now, seen))
@@ -195,7 +203,7 @@ def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, 
 def _may_change(record: JobRecord) -> bool:
     """Whether another process may have given the job another handle: it is stopped, or submitted again, by whoever
     asks first."""
-    return "attempt" in record.handle or "deadlines" in record.handle
+    return record.attempt is not None or record.deadlines is not None
 
 
 def _as_stored(store: JobStore, record: JobRecord) -> JobRecord:
@@ -228,7 +236,7 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: J
     Raises:
         UserError: it cannot be removed now; the next look tries again.
     """
-    if record.handle.get("staged") or (record.launcher and life_of(record.launcher, record.host) is Life.OTHER_MACHINE):
+    if record.staged or (record.launcher and life_of(record.launcher, record.host) is Life.OTHER_MACHINE):
         return record
     provider.delete_files(record.handle)
     try:
@@ -250,7 +258,7 @@ def _finish(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) 
             record,
             seen.state,
             facts={**seen.facts, "asked": now()},
-            handle=_new_id(record, seen),
+            **_new_id(record, seen),
             **collected(store, record, seen, rest),
             **elapsed,
         )
@@ -260,7 +268,7 @@ def _finish(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) 
 
 def _for_want_of_input(store: JobStore, record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job that its platform has ended because another one, which makes its input, did not succeed."""
-    if seen.state != "cancelled" or seen.started is not None or record.handle.get("stopped_by"):
+    if seen.state != "cancelled" or seen.started is not None or record.stopped_by:
         return seen
     from nemo_runspec.remote.input_jobs import not_made_by
 
@@ -274,7 +282,7 @@ def _for_want_of_input(store: JobStore, record: JobRecord, seen: JobStatus) -> J
 
 def _in_our_words(record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job that was stopped from here, with who wanted that, where its platform does not know."""
-    by = record.handle.get("stopped_by")
+    by = record.stopped_by
     if seen.state != "cancelled" or not by or seen.by:
         return seen
     return replace(seen, reason=f"cancelled by {by}")
@@ -303,10 +311,10 @@ def _on_its_way(record: JobRecord) -> bool:
     return life_of(record.launcher, record.host) is Life.ALIVE
 
 
-def _new_id(record: JobRecord, seen: JobStatus) -> dict[str, object]:
-    """What the handle of an adopted job gets: its id; it is no longer on its way. Nothing for a job that has one."""
+def _new_id(record: JobRecord, seen: JobStatus) -> dict[str, Any]:
+    """What the record of an adopted job gets: its id; it is no longer on its way. Nothing for a job that has one."""
     id = seen.facts.get("id")
-    return {"id": id, "sent": None} if id and not record.handle.get("id") else {}
+    return {"handle": {"id": id}, "sent": None} if id and not record.submitted else {}
 
 
 def _lasting(facts: Mapping[str, object]) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """Jobs that failed through no fault of their own: submitted once more where their profile says so.
 
-Only jobs whose handle has an `attempt` are: the one that runs, from 0; `attempts` is how many there may be. Slurm
-counts its own.
+Only jobs whose record has an `Attempt` are. Slurm counts its own.
 """
 
 from __future__ import annotations
@@ -10,18 +9,19 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nemo_runspec import paths
 from nemo_runspec.diagnosis.kinds import Fault, kind_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.lifecycle import FailedAttempt, PendingAttempt
 from nemo_runspec.jobs.lock import locked
-from nemo_runspec.jobs.record import ABSENT
 from nemo_runspec.locks import Busy
-from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, parse_looks
+from nemo_runspec.remote.absence import BELIEVED, counted, is_believed
 from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.log_mirror import fetch_all
@@ -30,10 +30,6 @@ from nemo_runspec.remote.unconfirmed import id_in, look
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.refresh import Found
-
-AGAIN = "again"
-"""Of a handle: the attempt that is being sent. Whoever is cut off then leaves the rest to the next one that asks, who
-notes that it is `resumed`: it may have been sent."""
 
 
 def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> Found | None:
@@ -52,7 +48,7 @@ def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: J
     try:
         with _alone(store, record):
             now = store.by_name(record.name)
-            if now.ended or _attempt(now) != _attempt(record):
+            if now.ended or _number(now) != _number(record):
                 return now, None
             return _submit(store, provider, now, seen, diagnosis) if _is_left(now, seen) else None
     except Busy:
@@ -67,12 +63,12 @@ def resume(store: JobStore, provider: Provider, record: JobRecord) -> tuple[JobR
     Raises:
         Unreachable: it cannot be known, or done, now; the next question tries again.
     """
-    if not isinstance(provider, Resubmits) or AGAIN not in record.handle or record.ended:
+    if not isinstance(provider, Resubmits) or _pending(record) is None or record.ended:
         return record, True
     try:
         with _alone(store, record):
             now = store.by_name(record.name)
-            if AGAIN not in now.handle or now.ended:
+            if _pending(now) is None or now.ended:
                 return now, True
             found = _resumed(store, provider, now)
             return (found[0], False) if found else (store.by_name(record.name), True)
@@ -81,9 +77,10 @@ def resume(store: JobStore, provider: Provider, record: JobRecord) -> tuple[JobR
 
 
 def _resumed(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
-    if not record.handle.get("stopped_by"):
-        record = store.note(record, handle={AGAIN: {**record.handle[AGAIN], "sent": time.time(), "resumed": True}})
-    return (_taken_back if record.handle.get("stopped_by") else _send)(store, provider, record)
+    pending = _pending(record)
+    if pending and not record.stopped_by:
+        record = _note_pending(store, record, replace(pending, sent=time.time(), resumed=True))
+    return (_taken_back if record.stopped_by else _send)(store, provider, record)
 
 
 @contextmanager
@@ -97,11 +94,9 @@ def _alone(store: JobStore, record: JobRecord) -> Iterator[None]:
 
 def _is_left(record: JobRecord, seen: JobStatus) -> bool:
     """Whether a job has failed, by itself, and may run once more."""
-    if "attempt" not in record.handle or seen.state != "failed" or seen.gone:
+    if record.attempt is None or seen.state != "failed" or seen.gone:
         return False
-    if record.handle.get("stopped_by"):
-        return False
-    return _attempt(record) + 1 < int(record.handle.get("attempts") or 1)
+    return not record.stopped_by and not record.attempt.is_last
 
 
 def _submit(
@@ -110,31 +105,28 @@ def _submit(
     """Writes down that there will be one more attempt, and with what, before it is sent. Not where it was stopped
     while its log was fetched."""
     _keep_log(provider, record, store.folder(record.name))
-    avoid = list(_nodes_to_avoid(provider, record, seen, diagnosis))
-    note = {
-        "avoid": avoid,
-        "tried": _told(record, seen, diagnosis),
-        "after": kind_of(diagnosis.kind).event or diagnosis.kind,
-        "sent": time.time(),
-    }
-    now = store.note(record, handle={AGAIN: note})
+    avoid = tuple(_nodes_to_avoid(provider, record, seen, diagnosis))
+    after = kind_of(diagnosis.kind).event or diagnosis.kind
+    now = _note_pending(store, record, PendingAttempt(time.time(), _failed(record, seen, diagnosis), after, avoid))
     if now.ended:
         return now, None
-    if now.handle.get("stopped_by"):
-        store.note(now, handle={AGAIN: None})
+    if now.stopped_by:
+        _note_pending(store, now, None)
         return None
     return _send(store, provider, now)
 
 
 def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
     """Submits the attempt that is written down, or finds it, if it was sent before."""
-    avoid = record.handle[AGAIN]["avoid"]
+    pending = _pending(record)
+    if pending is None:
+        return None
     try:
-        found = provider.resubmit(record.handle, JobStatus("failed"), avoid, store.folder(record.name))
+        found = provider.resubmit(record.handle, pending.avoid, store.folder(record.name), resumed=pending.resumed)
     except UserError as error:
         if error.transient:
             raise
-        store.note(record, handle={AGAIN: None})
+        _note_pending(store, record, None)
         return None  # it stays failed, for the reason it failed first
     return _begun(store, provider, record, found)
 
@@ -144,41 +136,48 @@ def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Foun
 
     One that is not there may be hidden by a stray answer: it is `unknown` until that is believed.
     """
-    handle = {**provider.next_attempt(record.handle), "sent": record.handle[AGAIN]["sent"]}
-    [seen] = look(provider, [handle])
+    attempt, pending = record.attempt, _pending(record)
+    if attempt is None or pending is None:
+        return None
+    handle = provider.next_attempt(record.handle)
+    [seen] = look(provider, [replace(record, handle=handle, sent=pending.sent)])
     if not seen.gone:
         return _begun(store, provider, record, {**handle, "id": id_in(seen)})
-    told = counted(parse_looks(record.handle[AGAIN].get(ABSENT)), time.time(), stop=True)
-    if is_believed(told):
-        store.note(record, handle={AGAIN: None})
+    absence = counted(pending.absence, time.time(), stop=True)
+    if is_believed(absence):
+        _note_pending(store, record, None)
         return None
-    why = f"attempt {handle['attempt'] + 1} may have been submitted, and is not there; {BELIEVED}"
+    why = f"attempt {attempt.number + 2} may have been submitted, and is not there; {BELIEVED}"
     try:
-        return store.saw(record, "unknown", why, handle={AGAIN: {**record.handle[AGAIN], ABSENT: told}}), None
+        noted = replace(attempt, pending=replace(pending, absence=absence))
+        return store.saw(record, "unknown", why, attempt=noted), None
     except JobEnded as error:
         return error.record, None
 
 
 def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handle) -> Found:
     """Writes down the attempt that is there now. It is ended where the job was stopped, or has ended, meanwhile."""
-    note, attempt, attempts = record.handle[AGAIN], _attempt(record) + 1, int(record.handle["attempts"])
-    own = {AGAIN: None, "timed_out": None, "attempt": attempt, "tried": [*_tried(record), note["tried"]]}
-    own |= {"avoid": note["avoid"]} if note["avoid"] else {}
+    before, pending = record.attempt, _pending(record)
+    assert before is not None and pending is not None, "it is begun because that is on record"
+    tried, avoid = (*before.tried, pending.failed), pending.avoid or before.avoid
+    attempt = replace(before, number=before.number + 1, tried=tried, avoid=avoid, pending=None)
     left = {key: found.get(key) for key in record.handle if key not in provider.next_attempt(record.handle)}
-    handle = {**left, **changes(record.handle, found), **own}
-    for key in ("stopped_by", "sent"):
-        handle.pop(key, None)
-    facts = {"id": found.get("id"), "attempt": attempt, "attempts": attempts}
-    facts |= {"phase": "queue", "phase_since": time.time()}
-    reason = f"attempt {attempt + 1} of {attempts} after {note['after']}"
+    facts = {"id": found.get("id"), "attempt": attempt.number, "attempts": attempt.limit}
+    known = {
+        "handle": {**left, **changes(record.handle, found)},
+        "attempt": attempt,
+        "deadlines": record.deadlines and replace(record.deadlines, timed_out=None),
+        "facts": {**facts, "phase": "queue", "phase_since": time.time()},
+    }
+    reason = f"attempt {attempt.number + 1} of {attempt.limit} after {pending.after}"
     try:
-        now = store.saw(record, "queued", reason, handle=handle, facts=facts)
+        now = store.saw(record, "queued", reason, **known)
     except JobEnded as error:  # somebody else has written down its end meanwhile: nobody would watch over this one
         provider.stop([found], "nemotron, as the job had ended", hard=True)
         return error.record, None
-    if now.handle.get("stopped_by"):
-        provider.stop([now.handle], str(now.handle["stopped_by"]), hard=True)
-    return now, JobStatus("queued", facts=facts)
+    if now.stopped_by:
+        provider.stop([now.handle], now.stopped_by, hard=True)
+    return now, JobStatus("queued", facts=now.facts)
 
 
 def _keep_log(provider: Resubmits, record: JobRecord, folder: Path) -> None:
@@ -189,8 +188,8 @@ def _keep_log(provider: Resubmits, record: JobRecord, folder: Path) -> None:
 
 def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> Sequence[str]:
     """Nodes that were at fault in any attempt, where the profile wants to do without them."""
-    before = [str(node) for node in record.handle.get("avoid") or ()]
-    if not record.handle.get("avoid_failed_nodes") or diagnosis.fault is not Fault.NODE:
+    before = record.attempt.avoid if record.attempt else ()
+    if not (record.attempt and record.attempt.avoid_failed_nodes) or diagnosis.fault is not Fault.NODE:
         return before
     replicas: Sequence[Replica] = ()
     if isinstance(provider, ListsReplicas):
@@ -206,16 +205,20 @@ def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, dia
     return list(dict.fromkeys([*before, *(named or troubled or alone)]))
 
 
-def _told(record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> dict[str, Any]:
+def _failed(record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> FailedAttempt:
     """What is kept of an attempt that failed."""
-    nodes = seen.facts.get("nodes") or record.facts.get("nodes") or ""
-    known = {key: record.handle.get(key) for key in ("id", "workload") if record.handle.get(key)}
-    return {**known, "nodes": nodes, "kind": diagnosis.kind, "what": diagnosis.what}
+    nodes = str(seen.facts.get("nodes") or record.facts.get("nodes") or "")
+    return FailedAttempt(dict(record.handle), record.id, nodes, diagnosis.kind, diagnosis.what)
 
 
-def _tried(record: JobRecord) -> Sequence[Any]:
-    return tuple(record.handle.get("tried") or ())
+def _pending(record: JobRecord) -> PendingAttempt | None:
+    return record.attempt.pending if record.attempt else None
 
 
-def _attempt(record: JobRecord) -> int:
-    return int(record.handle.get("attempt") or 0)
+def _note_pending(store: JobStore, record: JobRecord, pending: PendingAttempt | None) -> JobRecord:
+    """Writes down the attempt that is being submitted, None for that there is none any more."""
+    return store.note(record, attempt=lambda now: now.attempt and replace(now.attempt, pending=pending))
+
+
+def _number(record: JobRecord) -> int:
+    return record.attempt.number if record.attempt else 0

@@ -1,16 +1,15 @@
 """Submissions that were cut off: a request that was sent may still arrive, so that a job which is not there yet may be.
 
-While that is so the handle of a job of a cloud has `sent`: when its request was sent, in seconds since 1970. Where a
-submission is made under a lock, as Slurm's is, there is no such time and no doubt.
+While that is so the record of a job of a cloud says when its request was sent.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from nemo_runspec.remote.provider import Handle, JobStatus, Provider
+from nemo_runspec.jobs import JobRecord
+from nemo_runspec.remote.provider import JobStatus, Provider, ref_of
 from nemo_runspec.transport.base import Unreachable
 
 PAUSES: Sequence[float] = (1.0, 2.0, 3.0, 4.0)
@@ -20,15 +19,14 @@ _FRESH = 60.0
 """Seconds after which a request that was sent has been served, or never will be."""
 
 
-def mark(handle: Handle) -> dict[str, Any]:
-    """What the handle of a job is to have from just before its request is sent; nothing where there is no doubt."""
-    return {"sent": time.time()} if "attempt" in handle else {}
+def is_in_doubt(record: JobRecord) -> bool:
+    """Whether it is not known what became of a request that makes the job, should its answer be lost."""
+    return record.attempt is not None
 
 
-def may_come(handle: Handle) -> bool:
+def may_come(record: JobRecord) -> bool:
     """Whether a job that is not there may still come to be."""
-    sent = handle.get("sent")
-    return not handle.get("id") and isinstance(sent, (int, float)) and time.time() - sent < _FRESH
+    return not record.submitted and record.sent is not None and time.time() - record.sent < _FRESH
 
 
 def id_in(seen: JobStatus) -> str:
@@ -45,7 +43,7 @@ def id_in(seen: JobStatus) -> str:
 
 def look(
     provider: Provider,
-    handles: Sequence[Handle],
+    records: Sequence[JobRecord],
     *,
     places: bool = False,
     sleep: Callable[[float], None] = time.sleep,
@@ -55,12 +53,13 @@ def look(
     Raises:
         UserError: as `Provider.status`.
     """
-    answers = list(provider.status(handles, places=places))
+    refs = [ref_of(record) for record in records]
+    answers = list(provider.status(refs, places=places))
     for pause in PAUSES:
-        left = [n for n, seen in enumerate(answers) if seen.gone and may_come(handles[n])]
+        left = [n for n, seen in enumerate(answers) if seen.gone and may_come(records[n])]
         if not left:
             break
         sleep(pause)
-        for n, seen in zip(left, provider.status([handles[n] for n in left]), strict=True):
+        for n, seen in zip(left, provider.status([refs[n] for n in left]), strict=True):
             answers[n] = seen
     return answers

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import JobRecord, Launcher
+from nemo_runspec.jobs.lifecycle import Launcher
+from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.planning.model import Plan
 
 Say = Callable[[str], None]

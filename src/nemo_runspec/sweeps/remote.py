@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
@@ -177,7 +178,7 @@ class RemoteSweep:
         """What was submitted: id on the platform → how many runs it is."""
         found: dict[str, int] = {}
         for batch in self.batches:
-            id = str(self.records[batch.members[0]].handle.get("id", ""))
+            id = self.records[batch.members[0]].id
             found[id.partition("_")[0] if len(batch.members) > 1 else id] = len(batch.members)
         return found
 
@@ -250,14 +251,14 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
     if not open_ones:
         return
     provider = get_backend(open_ones[0].executor).load_provider()
-    seen = look(provider, [record.handle for record in open_ones])
+    seen = look(provider, open_ones)
     there = []
     for record, found in zip(open_ones, seen, strict=True):
         if found.gone:
             store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
             continue
-        handle = {"id": id_in(found), "sent": None}
-        there.append(store.transition(record, "queued", handle=handle, facts=dict(found.facts)))
+        known: dict[str, Any] = {"handle": {"id": id_in(found)}, "sent": None, "facts": dict(found.facts)}
+        there.append(store.transition(record, "queued", **known))
     stop_all(there, by, hard=True)
     for record, found in zip(open_ones, seen, strict=True):
         if found.gone and record.handle.get("task", 0) == 0:

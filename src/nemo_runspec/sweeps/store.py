@@ -18,7 +18,8 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
-from nemo_runspec.jobs.record import STATES, Launcher, Unreadable, moment
+from nemo_runspec.jobs.lifecycle import Launcher
+from nemo_runspec.jobs.record import STATES, Unreadable, moment
 from nemo_runspec.regular import is_kept, read_regular_text
 from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep

@@ -7,14 +7,16 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.pod.program import declared_outputs
+from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.planning.model import Plan
+from nemo_runspec.remote.provider import Policy
 
 
 def handle_of(plan: Plan) -> dict[str, Any]:
     """Plain JSON without a secret; a backend adds where its platform is.
 
-    `here`: the job's directory as this machine sees it, '' where it does not. `deadlines`: seconds by phase, and as
-    `action` what is done then, see `remote.deadlines`. `attempt` counts from 0, up to `attempts`.
+    `here`: the job's directory as this machine sees it, '' where it does not. `attempt`, from 0, is part of what the
+    platform knows the job by.
     """
     target: CloudTarget = plan.target
     return {
@@ -25,15 +27,14 @@ def handle_of(plan: Plan) -> dict[str, Any]:
         else "",
         "nodes": plan.resources.nodes,
         "attempt": 0,
-        "attempts": target.retries + 1,
-        "avoid_failed_nodes": target.avoid_failed_nodes,
-        "deadlines": {
-            "queue": target.queue_timeout,
-            "pull": target.pull_timeout,
-            "start": target.start_timeout,
-            "action": target.on_timeout,
-        },
         "outputs": declared_outputs(plan),
         "profile": plan.profile,
         "env_file": plan.env_file,
     }
+
+
+def policy_of(plan: Plan) -> Policy:
+    """How often a job is submitted again, and how long it may wait."""
+    target: CloudTarget = plan.target
+    deadlines = Deadlines(target.queue_timeout, target.pull_timeout, target.start_timeout, target.on_timeout or "")
+    return Policy(Attempt(target.retries + 1, avoid_failed_nodes=target.avoid_failed_nodes), deadlines)

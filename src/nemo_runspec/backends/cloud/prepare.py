@@ -15,7 +15,7 @@ from nemo_runspec.doctor.check import Check
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import Handle, Parts, Prepared, Say
+from nemo_runspec.remote.provider import Handle, Parts, Policy, Prepared, Say
 from nemo_runspec.submission.request import Submission
 
 
@@ -68,6 +68,12 @@ class PodProvider(CloudProvider):
     @abstractmethod
     def provide_secrets(self, answers: Answers, submission: Submission, say: Say) -> None:
         """Makes the secrets that the payload refers to, as far as we may, and says which ones do not travel."""
+
+    def policy(self, plan: Plan) -> Policy:
+        """As `Provider.policy`."""
+        from nemo_runspec.backends.cloud.handle import policy_of
+
+        return policy_of(plan)
 
     def check_size(self, submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
         """As `CloudProvider.check_size`."""

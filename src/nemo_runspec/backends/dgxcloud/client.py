@@ -179,7 +179,7 @@ class DgxCloudProvider(PodProvider):
 
         return further(handle)
 
-    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
+    def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         """As `CloudProvider.resubmit`: a workload of another name, as the first one keeps its own."""
         from nemo_runspec.backends.dgxcloud.resubmit import again
 

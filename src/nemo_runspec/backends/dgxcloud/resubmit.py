@@ -42,7 +42,7 @@ def again(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> 
 def further(handle: Handle) -> dict[str, Any]:
     """As `CloudProvider.next_attempt`: run:ai knows the next attempt by another name."""
     attempt = int(handle.get("attempt") or 0) + 1
-    first = {key: value for key, value in handle.items() if key not in ("id", "stopped_by")}
+    first = {key: value for key, value in handle.items() if key != "id"}
     return {**first, "workload": f"{handle['name']}-r{attempt}", "attempt": attempt}
 
 

@@ -24,7 +24,7 @@ from nemo_runspec.backends.dgxcloud.states import (
 )
 from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.remote.provider import Handle, JobRef, JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
 from nemo_runspec.transport.web import Malformed, Refused
 
@@ -300,7 +300,7 @@ def _after_deletion(handle: Handle, row: Row, found: Meaning) -> Meaning:
     """A workload that was deleted while it ran ended by that; one that was over before keeps its end."""
     if moment(row.get("deletedAt")) is None or is_over(found.state):
         return found
-    if handle.get("stopped_by"):
+    if isinstance(handle, JobRef) and handle.stopped_by:
         return Meaning("cancelled", "", "deleted from run:ai")
     return Meaning("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
 
@@ -313,12 +313,10 @@ def _missing(handle: Handle) -> JobStatus:
 
 
 def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:
-    attempts = int(handle.get("attempts") or 1)
     facts = {
         "id": workload_id(row),
         "nodes": nodes,
         "attempt": int(handle.get("attempt") or 0),
-        "attempts": attempts if attempts > 1 else None,
         "waiting": waiting,
         "platform_state": phase,
         "replicas": _replicas(row) if phase in PHASES and not is_over(PHASES[phase].state) else "",

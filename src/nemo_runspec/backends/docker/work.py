@@ -13,7 +13,7 @@ from nemo_runspec.backends.docker.engine import engine_host
 from nemo_runspec.backends.docker.log_tail import try_complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import Launcher
+from nemo_runspec.jobs.lifecycle import Absence, Launcher
 from nemo_runspec.remote.absence import BELIEVED, counted, is_believed
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import NodeMarker, decisive, read_markers
@@ -68,7 +68,7 @@ class ContainerWork:
         self._missed = 0
         self._missed_since: float | None = None
         self._looked = 0.0
-        self._absent: dict[str, Any] | None = None
+        self._absent: Absence | None = None
         self._away_since: float | None = None
         self._was_away = self._is_cut = False
         self._ended_at: float | None = None

@@ -186,11 +186,11 @@ class LeptonProvider(PodProvider):
 
         return further(handle)
 
-    def resubmit(self, handle: Handle, seen: JobStatus, avoid: Sequence[str], folder: Path) -> Handle:
+    def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         """As `CloudProvider.resubmit`."""
         from nemo_runspec.backends.lepton.resubmit import again
 
-        return again(_api(handle), handle, avoid, folder)
+        return again(_api(handle), handle, avoid, folder, resumed=resumed)
 
     def _id(self, handle: Handle) -> str:
         """The job's id, looked for by its name where the handle has none; '' where there is no such job."""

@@ -16,11 +16,11 @@ from nemo_runspec.regular import read_json
 from nemo_runspec.remote.provider import Handle
 
 
-def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path) -> Handle:
+def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
     """Submits the job's payload again; the new handle, its `attempt` one more.
 
     Args:
-        avoid: nodes, by id or name, that it is not to run on.
+        avoid: nodes, by id or name, that it is not to run on. `resumed`: it may have been sent.
 
     Raises:
         UserError: what was sent is not kept any more, or Lepton refuses it now.
@@ -36,7 +36,7 @@ def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path) ->
         left = _others(api, str(groups[0]), set(avoid))
         if len(left) >= int(payload["spec"].get("parallelism") or 1):
             payload["spec"]["affinity"]["allowed_nodes_in_node_group"] = left
-    return submit_once(api, found, payload, lambda _: None, sent=bool((handle.get("again") or {}).get("resumed")))
+    return submit_once(api, found, payload, lambda _: None, sent=resumed)
 
 
 def further(handle: Handle) -> dict[str, Any]:

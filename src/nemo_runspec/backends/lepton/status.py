@@ -185,12 +185,10 @@ def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any],
 
 def _facts(handle: Handle, word: str, replicas: Sequence[Replica]) -> dict[str, Any]:
     nodes = dict.fromkeys(replica.node for replica in replicas if replica.node)
-    attempts = int(handle.get("attempts") or 1)
     facts = {
         "id": handle.get("id"),
         "nodes": ",".join(nodes),
         "attempt": int(handle.get("attempt") or 0),
-        "attempts": attempts if attempts > 1 else None,
         "platform_state": word,
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
@@ -312,8 +310,7 @@ def _how(
     if meaning.state == "succeeded":
         return 0, None, _unheard(handle, ends) if told.unread in ("", _NOT_YET) else ""
     if meaning.state == "cancelled":
-        by = f"cancelled by {handle['stopped_by']}" if handle.get("stopped_by") else meaning.reason
-        return CANCELLED, None, by
+        return CANCELLED, None, meaning.reason
     if meaning.state in ("lost", "unknown"):
         return None, None, meaning.reason
     if end is not None and end.exit_code:

@@ -14,8 +14,9 @@ from nemo_runspec import envs
 from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.process import is_alive, process_of
-from nemo_runspec.jobs.record import JobRecord, Launcher
+from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.supervise.worker import Say, WorkerStatus

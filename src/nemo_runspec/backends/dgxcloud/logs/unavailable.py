@@ -57,7 +57,7 @@ def broken_off(handle: Handle) -> list[LogChunk]:
 def never_ran(handle: Handle, cursors: Cursors) -> list[LogChunk]:
     """Of a job, or of one attempt of it, that has written nothing anywhere."""
     attempt = int(handle.get("attempt") or 0)
-    which = f"its attempt {attempt + 1}" if int(handle.get("attempts") or 1) > 1 else "it"
+    which = f"its attempt {attempt + 1}" if attempt else "it"
     path = f"{PATH}-{attempt}"
     return [] if cursors.get(path) else [said(path, (f"there is no log of {which}: none of its pods ever ran",))]
 

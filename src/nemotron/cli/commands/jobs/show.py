@@ -68,8 +68,8 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
         ("sweep", record.group or ""),
         ("overrides", shlex.join(record.overrides)),
         ("retry of", record.retry_of or ""),
-        ("needs", ", ".join(record.handle.get("needs") or ())),
-        ("made for", ", ".join(record.handle.get("made_for") or ())),
+        ("needs", ", ".join(record.relations.needs)),
+        ("made for", ", ".join(record.relations.made_for)),
         ("code", _package(record.package)),
         ("commit", record.commit or "none"),
         ("container", record.container or ""),
@@ -128,9 +128,9 @@ def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:
 def _attempts(record: JobRecord) -> list[tuple[str, str]]:
     """The attempts that failed and were followed by another, with why, and where they ran."""
     rows = []
-    for number, each in enumerate(record.handle.get("tried") or (), 1):
-        where = f", on {each['nodes']}" if each.get("nodes") else ""
-        rows.append((f"attempt {number}", f"{each.get('kind')}: {each.get('what')} ({each.get('id')}{where})"))
+    for number, each in enumerate(record.attempt.tried if record.attempt else (), 1):
+        where = f", on {each.nodes}" if each.nodes else ""
+        rows.append((f"attempt {number}", f"{each.kind}: {each.what} ({each.id}{where})"))
     return rows
 
 

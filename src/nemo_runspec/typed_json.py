@@ -1,0 +1,106 @@
+"""Values of declared types as plain JSON data, and back: dataclasses, enumerations, tuples, lists and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+def plain(value: Any, compact: tuple[type, ...] = ()) -> Any:
+    """A value as tables, lists and scalars.
+
+    Args:
+        compact: types of which what is None or False is left out.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        # Not `each not in (None, False)`: 0 is equal to False.
+        short = isinstance(value, compact)
+        return {k: plain(each, compact) for k, each in found if not short or (each is not None and each is not False)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {str(key): plain(each, compact) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each, compact) for each in value]
+    return value
+
+
+def read_value(kind: type[T], value: object, at: str, *, lenient: bool = False) -> T:
+    """A dataclass out of plain data.
+
+    Args:
+        at: what the data is, for the error.
+        lenient: keys that the dataclass does not have are left out.
+
+    Raises:
+        TypeError: the data does not fit the declared types.
+    """
+    found: T = read_any(kind, value, at, lenient=lenient)
+    return found
+
+
+def read_any(kind: Any, value: Any, at: str, *, lenient: bool = False) -> Any:
+    """A value of any declared type. Raises as `read_value`."""
+    if kind is Any:
+        return value
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _read_union(kind, value, at, lenient)
+    if origin is tuple:
+        _expect(value, list, at)
+        return tuple(read_any(get_args(kind)[0], item, f"{at}[{i}]", lenient=lenient) for i, item in enumerate(value))
+    if origin is list:
+        _expect(value, list, at)
+        return [read_any(get_args(kind)[0], item, f"{at}[{i}]", lenient=lenient) for i, item in enumerate(value)]
+    if origin is not None:
+        _expect(value, dict, at)
+        return {k: read_any(get_args(kind)[1], v, f"{at}.{k}", lenient=lenient) for k, v in value.items()}
+    if dataclasses.is_dataclass(kind):
+        return _read_dataclass(kind, value, at, lenient)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    _expect(value, kind, at)
+    return value
+
+
+def _read_union(kind: Any, value: Any, at: str, lenient: bool) -> Any:
+    if value is None and type(None) in get_args(kind):
+        return None
+    errors: list[str] = []
+    for option in get_args(kind):
+        if option is not type(None):
+            try:
+                return read_any(option, value, at, lenient=lenient)
+            except TypeError as error:
+                errors.append(str(error))
+    raise TypeError(errors[0] if errors else f"{at} cannot be read")
+
+
+def _read_dataclass(kind: Any, value: Any, at: str, lenient: bool) -> Any:
+    _expect(value, dict, at)
+    hints = _hints(kind)
+    unknown = set(value) - set(hints)
+    if unknown and not lenient:
+        raise TypeError(f"{at} has unknown keys: {', '.join(sorted(unknown))}")
+    known = {name: item for name, item in value.items() if name in hints}
+    return kind(**{name: read_any(hints[name], item, f"{at}.{name}", lenient=lenient) for name, item in known.items()})
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: Any) -> dict[str, Any]:
+    """The declared types of a dataclass's fields, resolved."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _expect(value: Any, kind: Any, at: str) -> None:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{at} must be {getattr(kind, '__name__', kind)}, not {type(value).__name__}")

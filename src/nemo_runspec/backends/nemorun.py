@@ -12,6 +12,7 @@ from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import carried_keys
 from nemo_runspec.planning.model import Package, Plan
 
 
@@ -40,6 +41,18 @@ def make_packager(package: Package) -> Any:
     from nemo_runspec.packaging.nemorun import packager_of
 
     return packager_of(package)
+
+
+def same_arguments(target: Any) -> dict[str, Any]:
+    """The executor's arguments that the keys of a plan's target fill, as lists and tables that NeMo-Run may change."""
+    keys = [declared for declared in carried_keys(type(target)) if declared.nemo_run]
+    return {str(declared.nemo_run): _own_copy(getattr(target, declared.name)) for declared in keys}
+
+
+def _own_copy(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_own_copy(each) for each in value]
+    return dict(value) if isinstance(value, dict) else value
 
 
 def plain_environment(plan: Plan) -> dict[str, str]:

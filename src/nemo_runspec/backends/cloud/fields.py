@@ -4,117 +4,52 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from nemo_runspec.backends.checks import VARIABLE, lists, tables, texts
+from nemo_runspec.backends.checks import VARIABLE, control_characters
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
 from nemo_runspec.backends.target import Target
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
-from nemo_runspec.field import Field
+from nemo_runspec.field import SAME_NAME, Field, carried_values, key, keys_of
+from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
 
 _S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
 """Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
 with the plan: whatever asks S3 later, here or in a pod, reads the target."""
 
-_TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
-
 CODE_TRANSPORTS = ("auto", "inline", "git", "s3", "volume")
 
 _LEFT_OPEN = "a plan leaves open how the job's files reach its pods, which is decided as it is submitted"
 _BY_WHO_ASKS = "the platform is not told: whoever asks about the job acts by it"
+NEMO_RUN_ALONE = "it is an argument of NeMo-Run's own executor alone"
 
-FIELDS: tuple[Field, ...] = (
-    Field(
-        "code_transport",
-        "str",
-        "How the job's files reach its pods: inline (in the job's own description), git (a commit the pods can fetch), "
-        "s3 (presigned), volume (run_dir_here); auto takes the first that fits.",
-        default="auto",
-        choices=CODE_TRANSPORTS,
-        never_sent=_LEFT_OPEN,
-    ),
-    Field(
-        "code_url",
-        "str",
-        "Where code is put for transport s3, such as s3://bucket/code.",
-        never_sent=_LEFT_OPEN,
-    ),
-    Field(
-        "run_dir_here",
-        "str",
-        "The directory for jobs as this machine sees it, where it is mounted here too.",
-        never_sent=_LEFT_OPEN,
-    ),
-    Field("inputs", "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'),
-    Field("outputs", "list[str]", "Paths of the job that are copied to output_url, also when it has failed."),
-    Field(
-        "output_url",
-        "str",
-        "Where outputs go, such as s3://bucket/results; below it, a folder for each job. By default results in the "
-        "bucket that S3_BUCKET_NAME names, where there are outputs.",
-    ),
-    Field("s3_endpoint", "str", "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL."),
-    Field("s3_region", "str", "Region of the S3 service; by default CLOUD_REGION, else us-east-1."),
-    Field(
-        "cloud_metadata",
-        "bool",
-        "Give the job CLOUD_METADATA: for each bucket that this profile names its region, endpoint and keys, as JSON, "
-        "where containers of NVIDIA's TAO Toolkit look for them.",
-        default=False,
-    ),
-    Field(
-        "queue_timeout",
-        "str",
-        "How long a job may wait for nodes, such as 15m.",
-        default="15m",
-        never_sent=_BY_WHO_ASKS,
-    ),
-    Field(
-        "pull_timeout",
-        "str",
-        "How long its nodes may pull the image, such as 1h; 5m at most once the platform says it cannot be pulled.",
-        default="1h",
-        never_sent=_BY_WHO_ASKS,
-    ),
-    Field(
-        "start_timeout",
-        "str",
-        "How long its nodes may take to start otherwise, such as 15m.",
-        default="15m",
-        never_sent=_BY_WHO_ASKS,
-    ),
-    Field(
-        "on_timeout",
-        "str",
-        "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed). By default it is "
-        "stopped where it has nodes and does not start, and warned about while it waits for them.",
-        choices=("warn", "stop"),
-        never_sent=_BY_WHO_ASKS,
-    ),
-    Field(
-        "retries",
-        "count",
-        "How often a job that was evicted, or whose node was at fault, is submitted again.",
-        default=0,
-    ),
-    STALL_TIMEOUT,
-    Field(
-        "avoid_failed_nodes",
-        "bool",
-        "Submit it again without the nodes that were at fault.",
-        default=False,
-        never_sent=_BY_WHO_ASKS,
-    ),
-    Field("secret_vars", "table[str]", "Variable of the job = name of a secret that the platform keeps."),
-)
+
+def text(help: str, **facts: Any) -> Any:
+    """A key whose value is text on one line, '' where it is not set. With `nemo_run` an argument of NeMo-Run's."""
+    return key(Field("", **{"type": "str", "help": help, "one_line": True, **facts}), unset="")
+
+
+def plain(type: str, help: str, **facts: Any) -> Any:
+    """A key that nemotron itself uses."""
+    return key(Field("", type, help, **facts))
+
+
+def argument(type: str, help: str, **facts: Any) -> Any:
+    """A key that is an argument of NeMo-Run's executor under its own name, too."""
+    return key(Field("", type, help, **{"nemo_run": SAME_NAME, **facts}))
+
+
+def duration(help: str, default: str, **facts: Any) -> Any:
+    """A key whose value is a length of time; the target has its seconds."""
+    return key(Field("", "str", help, default=default, **facts), unset=whole_seconds(default))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudTarget(Target):
-    """What a cloud job is beyond what every plan says; each backend's target adds its own.
+    """What a cloud job is beyond what every plan says; each backend's target adds its own keys.
 
     Args:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
@@ -126,47 +61,110 @@ class CloudTarget(Target):
         warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
     """
 
-    container_image: str = field()
+    container_image: str = key(adopt("container_image", required=True, nemo_run=SAME_NAME, one_line=True), unset="")
+    nodes: ClassVar[Field] = adopt("nodes", nemo_run="nodes")
+    gpus_per_node: ClassVar[Field] = adopt("gpus_per_node", nemo_run="gpus_per_node")
+    nproc_per_node: ClassVar[Field] = adopt("nproc_per_node", nemo_run="nprocs_per_node")
+    packager: ClassVar[Field] = adopt("packager", nemo_run="packager")
+    pre_launch_commands: tuple[str, ...] = plain("list[str]", "Shell commands before the job.", default=[])
+    custom_spec: dict[str, Any] = argument("table", "Further keys of the job's spec.")  # noqa: RUF009 (a field)
+
+    code_transport: str = plain(
+        "str",
+        "How the job's files reach its pods: inline (in the job's own description), git (a commit the pods can fetch), "
+        "s3 (presigned), volume (run_dir_here); auto takes the first that fits.",
+        default="auto",
+        choices=CODE_TRANSPORTS,
+        never_sent=_LEFT_OPEN,
+    )
+    code_url: str = text(
+        "Where code is put for transport s3, such as s3://bucket/code.", one_line=False, never_sent=_LEFT_OPEN
+    )
+    run_dir_here: str = text(
+        "The directory for jobs as this machine sees it, where it is mounted here too.",
+        one_line=False,
+        never_sent=_LEFT_OPEN,
+    )
+    inputs: dict[str, str] = plain(  # noqa: RUF009 (a field)
+        "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'
+    )
+    outputs: tuple[str, ...] = plain(
+        "list[str]", "Paths of the job that are copied to output_url, also when it has failed."
+    )
+    output_url: str = text(
+        "Where outputs go, such as s3://bucket/results; below it, a folder for each job. By default results in the "
+        "bucket that S3_BUCKET_NAME names, where there are outputs.",
+        one_line=False,
+    )
+    s3_endpoint: str = text("URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL.", one_line=False)
+    s3_region: str = text("Region of the S3 service; by default CLOUD_REGION, else us-east-1.", one_line=False)
+    cloud_metadata: tuple[str, ...] = key(
+        Field(
+            "",
+            "bool",
+            "Give the job CLOUD_METADATA: for each bucket that this profile names its region, endpoint and keys, as "
+            "JSON, where containers of NVIDIA's TAO Toolkit look for them.",
+            default=False,
+        ),
+        unset=(),
+    )
+    queue_timeout: int = duration(
+        "How long a job may wait for nodes, such as 15m.", default="15m", never_sent=_BY_WHO_ASKS
+    )
+    pull_timeout: int = duration(
+        "How long its nodes may pull the image, such as 1h; 5m at most once the platform says it cannot be pulled.",
+        default="1h",
+        never_sent=_BY_WHO_ASKS,
+    )
+    start_timeout: int = duration(
+        "How long its nodes may take to start otherwise, such as 15m.", default="15m", never_sent=_BY_WHO_ASKS
+    )
+    on_timeout: str = text(
+        "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed). By default it is "
+        "stopped where it has nodes and does not start, and warned about while it waits for them.",
+        choices=("warn", "stop"),
+        one_line=False,
+        never_sent=_BY_WHO_ASKS,
+    )
+    retries: int = plain(
+        "count", "How often a job that was evicted, or whose node was at fault, is submitted again.", default=0
+    )
+    stall_timeout: int | None = key(STALL_TIMEOUT)
+    avoid_failed_nodes: bool = plain(
+        "bool", "Submit it again without the nodes that were at fault.", default=False, never_sent=_BY_WHO_ASKS
+    )
+    secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
+        "table[str]", "Variable of the job = name of a secret that the platform keeps."
+    )
+
     shared: bool = False
-    code_transport: str = "auto"
-    code_url: str = ""
-    run_dir_here: str = ""
-    inputs: dict[str, str] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-    output_url: str = ""
-    s3_endpoint: str = ""
-    s3_region: str = ""
-    cloud_metadata: tuple[str, ...] = ()
-    queue_timeout: int = 900
-    pull_timeout: int = 3600
-    start_timeout: int = 900
-    on_timeout: str = ""
-    stall_timeout: int | None = None
-    retries: int = 0
-    avoid_failed_nodes: bool = False
-    secret_vars: dict[str, str] = field(default_factory=dict)
-    pre_launch_commands: tuple[str, ...] = ()
-    custom_spec: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
 
-def cloud_values(env: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a `CloudTarget` from a merged profile, but for those that a backend finds out."""
-    defaults = {declared.name: declared.default for declared in FIELDS}
+_TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
+
+
+def cloud_keys(target: type[CloudTarget]) -> tuple[Field, ...]:
+    """The keys of a platform's profiles: those that its target declares itself, then those of all clouds."""
+    own = {name: place for place, name in enumerate(target.__annotations__)}
+    return tuple(sorted(keys_of(target), key=lambda declared: own.get(declared.name, len(own))))
+
+
+def cloud_values(target: type[CloudTarget], env: Mapping[str, Any], *durations: str) -> dict[str, Any]:
+    """Arguments of a platform's target from a merged profile, but for those that the platform finds out.
+
+    Args:
+        durations: its own keys that are lengths of time.
+    """
+    found = carried_values(target, env)
     return {
-        "code_transport": env.get("code_transport") or "auto",
-        "on_timeout": env.get("on_timeout") or "",
+        **found,
+        **{name: whole_seconds(found[name]) for name in (*_TIMEOUTS, *durations)},
         "stall_timeout": stall_seconds(env.get("stall_timeout")),
-        "retries": env.get("retries") or 0,
-        "avoid_failed_nodes": bool(env.get("avoid_failed_nodes")),
-        **{key: whole_seconds(str(env.get(key) or defaults[key])) for key in _TIMEOUTS},
-        **{key: str(env.get(key) or _variable(env, name) or usual) for key, (name, usual) in _S3_VARIABLES.items()},
-        **texts(env, "code_url", "run_dir_here", unset=""),
+        **{name: found[name] or _variable(env, variable) or usual for name, (variable, usual) in _S3_VARIABLES.items()},
         "output_url": _output_url(env),
         "cloud_metadata": _buckets(env) if env.get("cloud_metadata") else (),
-        **tables(env, "inputs", "secret_vars", "custom_spec"),
-        **lists(env, "outputs", "pre_launch_commands"),
     }
 
 
@@ -188,9 +186,17 @@ def _variable(env: Mapping[str, Any], name: str) -> str:
     return str((env.get("env_vars") or {}).get(name) or os.environ.get(name, ""))
 
 
-def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
-    """What is wrong with the shared keys; each begins with the key's name."""
-    found = [*_timeouts(env), *stall_problem(env.get("stall_timeout")), *_urls(env), *_data(env), *_secret_vars(env)]
+def cloud_problems(target: type[CloudTarget], env: Mapping[str, Any]) -> list[UserError]:
+    """What is wrong with texts that must stand on one line, and with the shared keys; each begins with a key's name."""
+    one_line = [declared.name for declared in keys_of(target) if declared.one_line]
+    found = [
+        *control_characters(env, one_line),
+        *_timeouts(env),
+        *stall_problem(env.get("stall_timeout")),
+        *_urls(env),
+        *_data(env),
+        *_secret_vars(env),
+    ]
     if env.get("cloud_metadata") and not _buckets(env):
         remedy = "set inputs or outputs, or export S3_BUCKET_NAME=bucket"
         found.append(
@@ -201,11 +207,11 @@ def cloud_problems(env: Mapping[str, Any]) -> list[UserError]:
 
 def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
     found = []
-    for key in _TIMEOUTS:
+    for name in _TIMEOUTS:
         try:
-            whole_seconds(str(env.get(key) or "1m"))
+            whole_seconds(str(env.get(name) or "1m"))
         except ValueError:
-            found.append(UserError(f"{key}: {env[key]!r} is no length of time", remedy=f"such as {FORMS}", key=key))
+            found.append(UserError(f"{name}: {env[name]!r} is no length of time", remedy=f"such as {FORMS}", key=name))
     return found
 
 

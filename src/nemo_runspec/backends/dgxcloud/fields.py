@@ -8,16 +8,25 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, control_characters, flags, raise_problems, texts
-from nemo_runspec.backends.cloud.fields import FIELDS as CLOUD_FIELDS
-from nemo_runspec.backends.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
+from nemo_runspec.backends.checks import below, raise_problems
+from nemo_runspec.backends.cloud.fields import (
+    NEMO_RUN_ALONE,
+    CloudTarget,
+    argument,
+    cloud_keys,
+    cloud_problems,
+    cloud_values,
+    plain,
+    plain_secrets,
+    text,
+)
 from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge, mounts_of
 from nemo_runspec.backends.storage import READ_ONLY, Storage
 from nemo_runspec.errors import Unfilled, UserError
-from nemo_runspec.field import Field
+from nemo_runspec.field import SAME_NAME, Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
@@ -25,112 +34,7 @@ from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
 from nemo_runspec.transport.loopback import require_tls
 
-_ACCESS: tuple[Field, ...] = (
-    Field("base_url", "str", "run:ai API, such as https://example.com/api/v1.", required=True, nemo_run="base_url"),
-    Field(
-        "kube_apiserver_url",
-        "str",
-        "Kubernetes API server of the cluster; with it, logs are read from the pods while they are there.",
-        nemo_run="kube_apiserver_url",
-        never_sent="the job's log is read there",
-    ),
-    Field(
-        "client_id",
-        "str",
-        "Client id of the API.",
-        required=True,
-        aliases=("app_id",),
-        nemo_run="client_id",
-        never_sent="nemotron logs in with it",
-    ),
-    Field(
-        "client_secret",
-        "str",
-        'Client secret of the API; best "${oc.env:NAME}".',
-        required=True,
-        aliases=("app_secret",),
-        nemo_run="client_secret",
-        secret=True,
-    ),
-    Field("project_name", "str", "run:ai project.", required=True, nemo_run="project_name"),
-)
-
-_WORKLOAD: tuple[Field, ...] = (
-    adopt("container_image", required=True, nemo_run="container_image"),
-    Field(
-        "pvc_nemo_run_dir",
-        "str",
-        "Directory for jobs, outputs and caches, on one of pvcs that may be written.",
-        required=True,
-        nemo_run="pvc_nemo_run_dir",
-    ),
-    Field(
-        "pvcs",
-        "list[table]",
-        'Volumes of the workload: { claimName, path, readOnly }, or the names of the run:ai API ("name").',
-        default=[],
-        nemo_run="pvcs",
-    ),
-    adopt("nodes", nemo_run="nodes"),
-    adopt("gpus_per_node", nemo_run="gpus_per_node"),
-    adopt("nproc_per_node", nemo_run="nprocs_per_node"),
-    Field(
-        "distributed_framework",
-        "str",
-        "Framework of workloads with several nodes.",
-        default="PyTorch",
-        nemo_run="distributed_framework",
-    ),
-    Field(
-        "custom_spec",
-        "table",
-        "Further keys of the workload's spec; they win over all others, and a warning names what they replace.",
-        nemo_run="custom_spec",
-    ),
-    Field(
-        "launched_from_cluster",
-        "bool",
-        "nemotron itself runs in the cluster and sees the volume at pvc_nemo_run_dir.",
-        default=False,
-        nemo_run="launched_from_cluster",
-        never_sent="it is an argument of NeMo-Run's own executor alone",
-    ),
-    Field(
-        "pre_launch_commands",
-        "list[str]",
-        "Shell commands that every pod runs before the job; one that fails ends it.",
-        default=[],
-    ),
-    Field(
-        "max_args_chars",
-        "positive",
-        "Longest command, or value of a variable, that run:ai takes, in characters (4000 or more); longer ones travel "
-        "in pieces.",
-        default=9500,
-        aliases=("dgxcloud_max_args_chars",),
-        nemo_run="MAX_ARGS_CHARS",
-        never_sent="it decides how the job's files travel, which a plan leaves open",
-    ),
-    adopt("packager", nemo_run="packager"),
-    adopt(
-        "mounts", help="Not used: what a workload sees are its pvcs.", never_sent="a warning says that it is not used"
-    ),
-)
-
-_OWN_WORDS: Mapping[str, dict[str, Any]] = {
-    "retries": {"nemo_run": "retries"},
-    "secret_vars": {"help": "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN."},
-}
-"""What DGX Cloud says otherwise about keys of all clouds."""
-
-FIELDS: tuple[Field, ...] = (
-    *_ACCESS,
-    *_WORKLOAD,
-    *(replace(shared, **_OWN_WORDS.get(shared.name, {})) for shared in CLOUD_FIELDS),
-)
-
 _ADDRESSES = ("base_url", "kube_apiserver_url")
-_TEXTS = ("base_url", "kube_apiserver_url", "client_id", "project_name", "container_image", "pvc_nemo_run_dir")
 
 _ODD: Mapping[str, str] = {
     "schedulerName": "run:ai's API (2.24) has no such key and may refuse the workload",
@@ -155,15 +59,71 @@ class DgxCloudTarget(CloudTarget):
         max_args_chars: characters of a command, or of a variable's value.
     """
 
-    base_url: str
-    kube_apiserver_url: str
-    client_id: str
-    project_name: str
-    pvc_nemo_run_dir: str
-    pvcs: tuple[dict[str, Any], ...] = ()
-    distributed_framework: str = "PyTorch"
-    launched_from_cluster: bool = False
-    max_args_chars: int = 9500
+    base_url: str = text("run:ai API, such as https://example.com/api/v1.", required=True, nemo_run=SAME_NAME)
+    kube_apiserver_url: str = text(
+        "Kubernetes API server of the cluster; with it, logs are read from the pods while they are there.",
+        nemo_run=SAME_NAME,
+        never_sent="the job's log is read there",
+    )
+    client_id: str = text(
+        "Client id of the API.",
+        required=True,
+        aliases=("app_id",),
+        nemo_run=SAME_NAME,
+        never_sent="nemotron logs in with it",
+    )
+    client_secret: ClassVar[Field] = Field(
+        "client_secret",
+        "str",
+        'Client secret of the API; best "${oc.env:NAME}".',
+        required=True,
+        aliases=("app_secret",),
+        nemo_run="client_secret",
+        secret=True,
+    )
+    project_name: str = text("run:ai project.", required=True, nemo_run=SAME_NAME)
+    pvc_nemo_run_dir: str = text(
+        "Directory for jobs, outputs and caches, on one of pvcs that may be written.",
+        required=True,
+        nemo_run=SAME_NAME,
+    )
+    pvcs: tuple[dict[str, Any], ...] = argument(
+        "list[table]",
+        'Volumes of the workload: { claimName, path, readOnly }, or the names of the run:ai API ("name").',
+        default=[],
+    )
+    distributed_framework: str = argument("str", "Framework of workloads with several nodes.", default="PyTorch")
+    custom_spec: dict[str, Any] = argument(  # noqa: RUF009 (a field)
+        "table",
+        "Further keys of the workload's spec; they win over all others, and a warning names what they replace.",
+    )
+    launched_from_cluster: bool = argument(
+        "bool",
+        "nemotron itself runs in the cluster and sees the volume at pvc_nemo_run_dir.",
+        default=False,
+        never_sent=NEMO_RUN_ALONE,
+    )
+    pre_launch_commands: tuple[str, ...] = plain(
+        "list[str]", "Shell commands that every pod runs before the job; one that fails ends it.", default=[]
+    )
+    max_args_chars: int = argument(
+        "positive",
+        "Longest command, or value of a variable, that run:ai takes, in characters (4000 or more); longer ones travel "
+        "in pieces.",
+        default=9500,
+        aliases=("dgxcloud_max_args_chars",),
+        nemo_run="MAX_ARGS_CHARS",
+        never_sent="it decides how the job's files travel, which a plan leaves open",
+    )
+    mounts: ClassVar[Field] = adopt(
+        "mounts", help="Not used: what a workload sees are its pvcs.", never_sent="a warning says that it is not used"
+    )
+    retries: int = argument(
+        "count", "How often a job that was evicted, or whose node was at fault, is submitted again.", default=0
+    )
+    secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
+        "table[str]", "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN."
+    )
 
     def storage(self, job_dir: str) -> Storage:
         """As `Target.storage`: the storage of the workload's spec, that of `custom_spec` among it."""
@@ -177,6 +137,9 @@ class DgxCloudTarget(CloudTarget):
         )
 
 
+FIELDS: tuple[Field, ...] = cloud_keys(DgxCloudTarget)
+
+
 def make_target(request: TargetRequest) -> DgxCloudTarget:
     """The DGX Cloud part of a plan.
 
@@ -184,19 +147,12 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
         UserError: values run:ai or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    problems = [*control_characters(env, _TEXTS), *_volume_problems(env), *cloud_problems(env)]
+    problems = [*_volume_problems(env), *cloud_problems(DgxCloudTarget, env)]
     problems += [*_references(env), *_argument_problems(env)]
     problems += plain_secrets(env.get("custom_spec") or {}, VARIABLES, "my-credential/{name}")
     raise_problems("dgxcloud", problems)
-    target = DgxCloudTarget(
-        pvcs=tuple(dict(claim) for claim in env.get("pvcs") or ()),
-        distributed_framework=env.get("distributed_framework") or "PyTorch",
-        max_args_chars=env.get("max_args_chars") or 9500,
-        warnings=_warnings(env),
-        **flags(env, "launched_from_cluster"),
-        **texts(env, *_TEXTS, unset=""),
-        **{**cloud_values(env), "run_dir_here": _run_dir_here(env)},
-    )
+    values = {**cloud_values(DgxCloudTarget, env), "run_dir_here": _run_dir_here(env), "warnings": _warnings(env)}
+    target = DgxCloudTarget(**values)
     astray = _astray(target)
     return replace(target, shared=not astray, unfilled=_unfilled(env, astray))
 

@@ -5,124 +5,29 @@ The arguments of NeMo-Run's `LeptonExecutor` named here are those of 0.11.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import control_characters, flags, lists, raise_problems, texts
-from nemo_runspec.backends.cloud.fields import FIELDS as CLOUD_FIELDS
-from nemo_runspec.backends.cloud.fields import CloudTarget, cloud_problems, cloud_values, plain_secrets
+from nemo_runspec.backends.checks import raise_problems
+from nemo_runspec.backends.cloud.fields import (
+    NEMO_RUN_ALONE,
+    CloudTarget,
+    argument,
+    cloud_keys,
+    cloud_problems,
+    cloud_values,
+    duration,
+    plain_secrets,
+    text,
+)
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
 from nemo_runspec.backends.storage import READ_ONLY, Storage, StorageMount, tables
-from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import Unfilled
-from nemo_runspec.field import Field
+from nemo_runspec.field import SAME_NAME, Field, key
 from nemo_runspec.profiles.common import adopt
-
-DEFAULT_TTL = "3d"
-
-_OWN: tuple[Field, ...] = (
-    adopt("container_image", required=True, nemo_run="container_image"),
-    Field(
-        "nemo_run_dir",
-        "str",
-        "Directory for jobs, outputs and caches, on one of mounts.",
-        required=True,
-        nemo_run="nemo_run_dir",
-    ),
-    adopt("nodes", nemo_run="nodes"),
-    adopt("gpus_per_node", nemo_run="gpus_per_node"),
-    adopt("nproc_per_node", nemo_run="nprocs_per_node"),
-    Field(
-        "resource_shape",
-        "str",
-        "Resource shape of a node, such as gpu.8xh100-sxm; by default the workspace's only one with gpus_per_node.",
-        default="",
-        nemo_run="resource_shape",
-    ),
-    Field("node_group", "str", "Node group, by name or id.", default="", nemo_run="node_group"),
-    Field("node_reservation", "str", "Reservation, by id.", default="", nemo_run="node_reservation"),
-    Field("shared_memory_size", "positive", "Shared memory in MiB.", default=65536, nemo_run="shared_memory_size"),
-    adopt(
-        "mounts",
-        help="Storage of the job: { path, mount_path, from }, where from names the node group's volume, such as "
-        "node-nfs:my-volume; it may be left out where there is one. Where nemo_run_dir is on none of them, the node "
-        "group's volume is mounted there. Joined with the recipe's own.",
-        nemo_run="mounts",
-    ),
-    Field(
-        "image_pull_secrets",
-        "list[str]",
-        "Lepton secrets for registries; by default one is made of NGC_KEY for an image of nvcr.io.",
-        default=[],
-        nemo_run="image_pull_secrets",
-    ),
-    Field(
-        "pre_launch_commands",
-        "list[str]",
-        "Shell commands before the job script, in a shell of their own.",
-        default=[],
-        nemo_run="pre_launch_commands",
-    ),
-    Field(
-        "can_be_preempted",
-        "bool",
-        "Jobs of higher priority may take the nodes.",
-        default=False,
-        nemo_run="can_be_preempted",
-    ),
-    Field(
-        "can_preempt", "bool", "The job may take the nodes of lower priority.", default=False, nemo_run="can_preempt"
-    ),
-    Field("queue_priority", "str", "Priority class, such as mid-4000.", nemo_run="queue_priority"),
-    Field(
-        "ttl",
-        "str",
-        "How long Lepton keeps a job that is over, its logs included, such as 3d; 10m at least.",
-        default=DEFAULT_TTL,
-    ),
-    Field(
-        "head_resource_shape",
-        "str",
-        "Resource shape of a Ray cluster's head; by default resource_shape.",
-        default="",
-        nemo_run="head_resource_shape",
-        never_sent="it is an argument of NeMo-Run's own executor alone",
-    ),
-    Field(
-        "ray_version",
-        "str",
-        "Ray version of a Ray cluster; by default Lepton's.",
-        nemo_run="ray_version",
-        never_sent="it is an argument of NeMo-Run's own executor alone",
-    ),
-    Field(
-        "custom_spec",
-        "table",
-        "Further keys of the job's spec, merged into it last; what they replace is said.",
-        nemo_run="custom_spec",
-    ),
-    Field(
-        "launched_from_cluster",
-        "bool",
-        "nemotron itself runs in the cluster. NeMo-Run 0.11.1 takes this and does not use it.",
-        default=False,
-        nemo_run="launched_from_cluster",
-        never_sent="it is an argument of NeMo-Run's own executor alone",
-    ),
-    adopt("packager", nemo_run="packager"),
-)
-
-_NEMO_RUN_HAS = frozenset({"secret_vars"})
-
-FIELDS: tuple[Field, ...] = (
-    *_OWN,
-    *(replace(field, nemo_run=field.name) if field.name in _NEMO_RUN_HAS else field for field in CLOUD_FIELDS),
-)
-
-_TEXTS = ("container_image", "nemo_run_dir", "resource_shape", "node_group", "node_reservation", "head_resource_shape")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,21 +41,62 @@ class LeptonTarget(CloudTarget):
         node_group: an id or a name.
     """
 
-    nemo_run_dir: str
-    resource_shape: str = ""
-    node_group: str = ""
-    node_reservation: str = ""
-    head_resource_shape: str = ""
-    shared_memory_size: int = 65536
-    ttl: int = 259200
-    mounts: tuple[dict[str, Any], ...] = ()
+    nemo_run_dir: str = text(
+        "Directory for jobs, outputs and caches, on one of mounts.", required=True, nemo_run=SAME_NAME
+    )
+    resource_shape: str = text(
+        "Resource shape of a node, such as gpu.8xh100-sxm; by default the workspace's only one with gpus_per_node.",
+        default="",
+        nemo_run=SAME_NAME,
+    )
+    node_group: str = text("Node group, by name or id.", default="", nemo_run=SAME_NAME)
+    node_reservation: str = text("Reservation, by id.", default="", nemo_run=SAME_NAME)
+    shared_memory_size: int = argument("positive", "Shared memory in MiB.", default=65536)
+    mounts: tuple[dict[str, Any], ...] = key(
+        adopt(
+            "mounts",
+            help="Storage of the job: { path, mount_path, from }, where from names the node group's volume, such as "
+            "node-nfs:my-volume; it may be left out where there is one. Where nemo_run_dir is on none of them, the "
+            "node group's volume is mounted there. Joined with the recipe's own.",
+            nemo_run=SAME_NAME,
+        )
+    )
+    image_pull_secrets: tuple[str, ...] = argument(
+        "list[str]",
+        "Lepton secrets for registries; by default one is made of NGC_KEY for an image of nvcr.io.",
+        default=[],
+    )
+    pre_launch_commands: tuple[str, ...] = argument(
+        "list[str]", "Shell commands before the job script, in a shell of their own.", default=[]
+    )
+    can_be_preempted: bool = argument("bool", "Jobs of higher priority may take the nodes.", default=False)
+    can_preempt: bool = argument("bool", "The job may take the nodes of lower priority.", default=False)
+    queue_priority: str | None = argument("str", "Priority class, such as mid-4000.")
+    ttl: int = duration(
+        "How long Lepton keeps a job that is over, its logs included, such as 3d; 10m at least.", default="3d"
+    )
+    head_resource_shape: str = text(
+        "Resource shape of a Ray cluster's head; by default resource_shape.",
+        default="",
+        nemo_run=SAME_NAME,
+        never_sent=NEMO_RUN_ALONE,
+    )
+    ray_version: str | None = argument(
+        "str", "Ray version of a Ray cluster; by default Lepton's.", never_sent=NEMO_RUN_ALONE
+    )
+    custom_spec: dict[str, Any] = argument(  # noqa: RUF009 (a field)
+        "table", "Further keys of the job's spec, merged into it last; what they replace is said."
+    )
+    launched_from_cluster: bool = argument(
+        "bool",
+        "nemotron itself runs in the cluster. NeMo-Run 0.11.1 takes this and does not use it.",
+        default=False,
+        never_sent=NEMO_RUN_ALONE,
+    )
+    secret_vars: dict[str, str] = argument(  # noqa: RUF009 (a field)
+        "table[str]", "Variable of the job = name of a secret that the platform keeps."
+    )
     mounted_at: str = ""
-    image_pull_secrets: tuple[str, ...] = ()
-    can_be_preempted: bool = False
-    can_preempt: bool = False
-    queue_priority: str | None = None
-    ray_version: str | None = None
-    launched_from_cluster: bool = False
 
     def storage(self, job_dir: str) -> Storage:
         """As `Target.storage`: the mounts of the job's spec, those of `custom_spec` among them."""
@@ -164,6 +110,9 @@ class LeptonTarget(CloudTarget):
         )
 
 
+FIELDS: tuple[Field, ...] = cloud_keys(LeptonTarget)
+
+
 def make_target(request: TargetRequest) -> LeptonTarget:
     """The Lepton part of a plan.
 
@@ -171,29 +120,18 @@ def make_target(request: TargetRequest) -> LeptonTarget:
         UserError: values Lepton or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    mounts = list(env.get("mounts") or ())
-    problems = [*control_characters(env, _TEXTS), *rules.problems(env, request.name), *cloud_problems(env)]
+    problems = [*rules.problems(env, request.name), *cloud_problems(LeptonTarget, env)]
     problems += plain_secrets(env.get("custom_spec") or {}, "envs", "my-secret")
     raise_problems("lepton", problems)
-    folder = str(env.get("nemo_run_dir") or "")
-    target = LeptonTarget(
-        mounts=tuple(dict(mount) for mount in mounts),
-        shared_memory_size=env.get("shared_memory_size") or 65536,
-        ttl=whole_seconds(str(env.get("ttl") or DEFAULT_TTL)),
-        queue_priority=env.get("queue_priority") or None,
-        ray_version=env.get("ray_version") or None,
-        **texts(env, *_TEXTS, unset=""),
-        **lists(env, "image_pull_secrets"),
-        **flags(env, "can_be_preempted", "can_preempt", "launched_from_cluster"),
-        **cloud_values(env),
-    )
+    target = LeptonTarget(**cloud_values(LeptonTarget, env, "ttl"))
+    folder = target.nemo_run_dir
     at = "" if target.storage("").mount_of(folder) else mounting_point(folder)
     target = replace(target, mounted_at=at, shared=bool(at) or _holds(target, folder))
     return replace(
         target,
         unfilled=_apart(target, env.get("nodes") or 1),
         warnings=(
-            *_mount_warnings(target, mounts),
+            *_mount_warnings(target),
             *_ray_warnings(env),
             *_group_warnings(env),
             *_custom_warnings(env, target),
@@ -241,11 +179,11 @@ def _apart(target: LeptonTarget, nodes: int) -> tuple[Unfilled, ...]:
     return (Unfilled(f"{where}: {why}", key="nemo_run_dir"),) if why else ()
 
 
-def _mount_warnings(target: LeptonTarget, mounts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _mount_warnings(target: LeptonTarget) -> list[str]:
     found = [
         f"mounts[{number}] names no volume: the node group is asked which one has {mount['path']}; where several do, "
         'write from, such as from = "node-nfs:my-volume"'
-        for number, mount in enumerate(mounts)
+        for number, mount in enumerate(target.mounts)
         if not mount.get("from")
     ]
     folder, at = target.nemo_run_dir, target.mounted_at

@@ -21,7 +21,7 @@ from nemo_runspec.jobs.cancel_request import CancelRequest
 from nemo_runspec.jobs.process import process_of, this_process
 from nemo_runspec.planning.names import MAX_LENGTH
 from nemo_runspec.sweeps.control import stop
-from nemo_runspec.sweeps.life import SweepLife
+from nemo_runspec.sweeps.life import SweepLifecycle
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
 from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
 from nemotron.cli.sweep_console import sweep_caller
@@ -126,7 +126,7 @@ def test_one_that_cannot_be_read_is_listed(store):
 def test_that_a_sweep_has_ended_is_written_once_its_results_are_there(project, monkeypatch, capsys):
     """Who waited for it reads them at once, and who removes it then removes all of it."""
     support.enter(project, monkeypatch)
-    life = SweepLife(
+    life = SweepLifecycle(
         sweep_of(member(0, {"lr": "1"}, {"loss": 2.0}), metric="loss"), sweep_caller(), lambda *_: None, lambda _: None
     )
     life.store.write(life.sweep)

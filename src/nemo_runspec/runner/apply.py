@@ -12,8 +12,8 @@ from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.runner.client import Caller, ready_client
-from nemo_runspec.runner.inputs import looked_at, require_inputs
-from nemo_runspec.runner.retry import looked_at_again
+from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
+from nemo_runspec.runner.retry import with_paths_checked
 from nemo_runspec.runner.run import provide_inputs
 
 
@@ -33,11 +33,12 @@ def ready_saved(saved: Plan, caller: Caller) -> Planned:
         UserError: it cannot be submitted, a secret is gone, or an input is missing.
     """
     plan = fresh(saved, caller)
-    plan = dataclasses.replace(plan, consumes=looked_at_again(plan.consumes))
+    plan = dataclasses.replace(plan, consumes=with_paths_checked(plan.consumes))
     ready_client(plan)
     values = look_up(plan)
     if get_backend(plan.executor).remote:
-        require_inputs(looked_at(plan))  # the plan that was shown is the one that is sent: nothing is made for it
+        # The plan that was shown is the one that is sent: nothing is made for it.
+        require_inputs(with_inputs_checked(plan))
     else:
         provide_inputs(plan, caller)
     return Planned(plan, values)

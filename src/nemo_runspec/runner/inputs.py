@@ -28,7 +28,7 @@ _OWN_SHAPE = frozenset({
 
 
 @dataclass(frozen=True)
-class Provided:
+class ProvidedInputs:
     """What was settled about a plan's inputs before it is run.
 
     Args:
@@ -51,7 +51,7 @@ def missing_inputs(plan: Plan) -> list[Artifact]:
     """The inputs that are not there and can be made first.
 
     Args:
-        plan: as `looked_at` has left it.
+        plan: as `with_inputs_checked` has left it.
 
     Raises:
         UserError: an input is missing that nemotron does not make by itself.
@@ -64,7 +64,7 @@ def missing_inputs(plan: Plan) -> list[Artifact]:
     return missing
 
 
-def looked_at(plan: Plan) -> Plan:
+def with_inputs_checked(plan: Plan) -> Plan:
     """The plan, with whether its inputs are there, as far as that can be asked now: one question.
 
     Whether there will be a version when the job starts, nobody knows of one that waits for other jobs (`dependencies`).
@@ -165,7 +165,7 @@ def _command(plan: Plan, artifact: Artifact) -> str:
     return " ".join(words)
 
 
-def planned_with(request: PlanRequest, provided: Provided) -> Planned:
+def plan_with_inputs(request: PlanRequest, provided: ProvidedInputs) -> Planned:
     """The plan of a job whose inputs were made first.
 
     Raises:

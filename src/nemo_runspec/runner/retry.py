@@ -20,7 +20,7 @@ from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.remote.input_jobs import not_made_by
 from nemo_runspec.runner.client import Caller, ready_client
-from nemo_runspec.runner.inputs import looked_at, require_inputs
+from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
 from nemo_runspec.runner.run import run_plan, submit_plan
 from nemo_runspec.submission.layout import ARCHIVE
 from nemo_runspec.submission.mount_commits import pinned
@@ -32,9 +32,9 @@ def retry(store: JobStore, record: JobRecord, caller: Caller) -> int:
     """Runs the job again under a new name, attached or detached as it was; the return value is the exit code.
 
     Raises:
-        UserError: as `planned_again`; the directory the job was started in is gone, or it cannot be run.
+        UserError: as `retry_plan`; the directory the job was started in is gone, or it cannot be run.
     """
-    planned, again = planned_again(store, record)
+    planned, again = retry_plan(store, record)
     enter_directory(record, planned.plan)
     caller.console.say(f"{record.name}: run again as {planned.plan.name}")
     return run_plan(planned, caller, again=again)
@@ -48,13 +48,13 @@ def retry_detached(record: JobRecord, caller: Caller) -> str:
 def _retry(name: str, argv: Sequence[str]) -> str:
     store, caller = JobStore(), Caller(argv, TerminalConsole())
     record = store.by_name(name)
-    planned, again = planned_again(store, record)
+    planned, again = retry_plan(store, record)
     enter_directory(record, planned.plan)
     caller.console.say(f"{record.name}: run again as {planned.plan.name}")
     return submit_plan(planned, caller, again=again)
 
 
-def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
+def retry_plan(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
     """The job's stored plan under a new name, and where its stored package lies.
 
     Raises:
@@ -72,11 +72,11 @@ def planned_again(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
         stored,
         bundle=_stored_bundle(saved, folder),
         auto_mounts=pinned(stored.auto_mounts, folder),
-        consumes=looked_at_again(stored.consumes),
+        consumes=with_paths_checked(stored.consumes),
         target=get_backend(stored.executor).target_after(stored.target, stored.run["env"], ()),
     )
     ready_client(plan)
-    require_inputs(looked_at(plan))
+    require_inputs(with_inputs_checked(plan))
     again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
     return Planned(plan, look_up(plan)), again
 
@@ -92,7 +92,7 @@ def _require_made(store: JobStore, record: JobRecord) -> None:
         )
 
 
-def looked_at_again(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+def with_paths_checked(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
     """The inputs, with whether they are there now."""
     return tuple(
         dataclasses.replace(a, ready=Path(a.path).exists()) if a.ready is not None and a.path else a for a in artifacts

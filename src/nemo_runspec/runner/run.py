@@ -11,7 +11,14 @@ from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.model import Artifact, Plan
 from nemo_runspec.runner.client import Caller, ready_client
-from nemo_runspec.runner.inputs import Provided, input_request, looked_at, missing_inputs, not_made, planned_with
+from nemo_runspec.runner.inputs import (
+    ProvidedInputs,
+    input_request,
+    missing_inputs,
+    not_made,
+    plan_with_inputs,
+    with_inputs_checked,
+)
 from nemo_runspec.submission.request import Again, Submission
 
 
@@ -61,7 +68,7 @@ def stage_plan(planned: Planned, caller: Caller) -> int:
     return stage(_submission(planned, caller, None, ()), console=caller.console)
 
 
-def provide_inputs(plan: Plan, caller: Caller) -> Provided:
+def provide_inputs(plan: Plan, caller: Caller) -> ProvidedInputs:
     """Makes missing inputs as jobs of their own, with the plan's own profile.
 
     On this machine they are made when this returns. A platform that starts a job after another one has only been told;
@@ -71,20 +78,20 @@ def provide_inputs(plan: Plan, caller: Caller) -> Provided:
         UserError: an input is missing that nemotron does not make by itself; or making it has failed, and then with
             that job's exit code.
     """
-    plan = looked_at(plan)
+    plan = with_inputs_checked(plan)
     missing = missing_inputs(plan)
     if get_backend(plan.executor).remote:
         return _provided_elsewhere(plan, missing, caller)
     for artifact in missing:
         _make(plan, artifact, caller)
-    return Provided(changed=bool(missing))
+    return ProvidedInputs(changed=bool(missing))
 
 
 def _with_inputs(request: PlanRequest, planned: Planned, caller: Caller) -> tuple[Planned, tuple[str, ...]]:
     ready_client(planned.plan)  # what cannot be run needs no inputs
     provided = provide_inputs(planned.plan, caller)
     if provided.changed:
-        planned = planned_with(request, provided)
+        planned = plan_with_inputs(request, provided)
     return planned, tuple(record.name for record in provided.needs)
 
 
@@ -117,7 +124,7 @@ def _awaited(request: PlanRequest, planned: Planned, caller: Caller) -> tuple[in
     return exit_code_of(wait_for(JobStore(), [name])[0]), name
 
 
-def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], caller: Caller) -> Provided:
+def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], caller: Caller) -> ProvidedInputs:
     from nemo_runspec.remote.input_jobs import made_by
 
     backend = get_backend(plan.executor)
@@ -134,7 +141,7 @@ def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], caller: Caller)
         for artifact, record in needs:
             wait_for_input(plan, artifact, record, caller)
         needs = []
-    return Provided(bool(missing), versions, [record for _, record in needs])
+    return ProvidedInputs(bool(missing), versions, [record for _, record in needs])
 
 
 def _known(artifact: Artifact, record: JobRecord, caller: Caller) -> JobRecord:

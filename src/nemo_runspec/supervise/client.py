@@ -29,7 +29,7 @@ def run(submission: Submission, *, console: Console, grace: float = GRACE) -> in
     if submission.plan.mode == "batch":
         job = SupervisedJob(submission, console.say, grace=grace, show=False)
         console.answer(_start_detached(job))  # for scripts: all that stands on standard output
-        _say_how_to_go_on(job.plan.name, console)
+        _say_next_commands(job.plan.name, console)
         return 0
     job = SupervisedJob(submission, console.say, grace=grace)
     with Interrupts() as interrupts:
@@ -44,7 +44,7 @@ def submit(submission: Submission, *, console: Console) -> str:
         UserError: as `run`.
     """
     name = start_in_new_process(_supervise, submission, say=console.say)
-    _say_how_to_go_on(name, console)
+    _say_next_commands(name, console)
     return name
 
 
@@ -64,6 +64,6 @@ def _start_detached(job: SupervisedJob) -> str:
     return detach(supervise)
 
 
-def _say_how_to_go_on(name: str, console: Console) -> None:
+def _say_next_commands(name: str, console: Console) -> None:
     console.say(f"{name}: runs on without this terminal")
     console.say(f"  nemotron jobs logs -f {name}    nemotron jobs cancel {name}")

@@ -71,7 +71,8 @@ def serve(answer: Any) -> None:
         told = (start(*arguments), None)
     except UserError as error:  # not every kind of it can be pickled
         words = {"what": error.what, "where": error.where, "remedy": error.remedy}
-        told = ("", {**words, "exit_code": error.exit_code, "transient": error.transient})
+        kind = {"code": error.code, "key": error.key, "exit_code": error.exit_code, "transient": error.transient}
+        told = ("", {**words, **kind})
     with suppress(OSError):  # whoever asked may be gone
         answer.write(pickle.dumps(told))
         answer.flush()

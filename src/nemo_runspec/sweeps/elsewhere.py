@@ -78,12 +78,12 @@ class _Elsewhere:
         try:
             self._submit()
         except KeyboardInterrupt:
-            return end_interrupted(self.console, self.sweep.group, self.runs.names, self.needs)
+            return cancel_interrupted(self.console, self.sweep.group, self.runs.names, self.needs)
         finally:
             self._leave_alone()
         if self.detached:
             self.console.answer(self.sweep.group)
-            say_how_to_go_on(self.console, self.sweep.group)
+            say_next_commands(self.console, self.sweep.group)
             return 0
         return self._stay()
 
@@ -108,10 +108,11 @@ class _Elsewhere:
 
     def _stay(self) -> int:
         records = self.runs.records
-        return Stay(self.console, self.sweep, [replace(m, record=records[m.index]) for m in self.sweep.members]).run()
+        members = [replace(member, record=records[member.index]) for member in self.sweep.members]
+        return AttachedSweep(self.console, self.sweep, members).run()
 
 
-class Stay:
+class AttachedSweep:
     """Stays with runs of a sweep until they are over, and shows the sweep then.
 
     Args:
@@ -130,7 +131,7 @@ class Stay:
         """The sweep's exit code; 130 where the terminal was given back while it goes on."""
         display = self.console.display(self.sweep, varying_keys(self.sweep.members), len(self.members))
         ends_all = self.sweep.options.stop_on_failure
-        follower = ArrayFollower(self.jobs, self.members, display, ends_all=ends_all, trouble=_Once(self.console))
+        follower = ArrayFollower(self.jobs, self.members, display, ends_all=ends_all, trouble=_SayOnce(self.console))
         while True:
             try:
                 with display:
@@ -140,7 +141,7 @@ class Stay:
                 answer = self.console.ask(self.sweep.group)
             if answer is Choice.DETACH:
                 self.console.say(f"{self.sweep.group}: goes on without this terminal")
-                say_how_to_go_on(self.console, self.sweep.group)
+                say_next_commands(self.console, self.sweep.group)
                 return _INTERRUPTED
             if answer is Choice.CANCEL:
                 self._cancel(follower)
@@ -170,7 +171,7 @@ class Stay:
         return exit_code(members)
 
 
-def end_interrupted(console: Console, group: str, names: Sequence[str], needs: Sequence[str] = ()) -> int:
+def cancel_interrupted(console: Console, group: str, names: Sequence[str], needs: Sequence[str] = ()) -> int:
     """Ends what was submitted of a sweep whose submission was interrupted; the exit code of that.
 
     Args:
@@ -186,12 +187,12 @@ def end_interrupted(console: Console, group: str, names: Sequence[str], needs: S
     return _INTERRUPTED
 
 
-def say_how_to_go_on(console: Console, group: str) -> None:
+def say_next_commands(console: Console, group: str) -> None:
     """What can be asked of a sweep that goes on."""
     console.say(f"  nemotron jobs show {group}    nemotron jobs cancel {group}")
 
 
-class _Once:
+class _SayOnce:
     """Says what keeps a machine from being asked, once as long as it stays the same."""
 
     def __init__(self, console: Console) -> None:

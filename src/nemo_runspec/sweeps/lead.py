@@ -18,7 +18,7 @@ from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.console import SweepCaller
-from nemo_runspec.sweeps.life import Recorded, SweepLife, is_led_there
+from nemo_runspec.sweeps.life import Recorded, SweepLifecycle, is_platform_managed
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
 from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.run import RunMember, Runner
@@ -56,7 +56,7 @@ def asks_a_sweeper(request: PlanRequest) -> bool:
     return any(is_hydra_override(text) for text in request.overrides)
 
 
-def goes_alone(request: PlanRequest) -> bool:
+def runs_unattended(request: PlanRequest) -> bool:
     """Whether a platform runs the sweep once it is submitted.
 
     A sweeper of Hydra's needs a process to ask it, and so does a limit that the platform does not hold.
@@ -64,10 +64,10 @@ def goes_alone(request: PlanRequest) -> bool:
     executor = request.profile.executor if request.profile else "local"
     if not get_backend(executor).remote or asks_a_sweeper(request):
         return False
-    return is_led_there(build_plan(replace(request, overrides=combinations(request)[0])).plan)
+    return is_platform_managed(build_plan(replace(request, overrides=combinations(request)[0])).plan)
 
 
-class _Session(SweepLife):
+class _Session(SweepLifecycle):
     """One sweep while it runs."""
 
     def __init__(self, request: PlanRequest, caller: SweepCaller, run_member: RunMember, recorded: Recorded) -> None:
@@ -81,7 +81,7 @@ class _Session(SweepLife):
         """Every combination of values, all planned before the first is run."""
         runs = combinations(self.request)
         planned = plan_each(self.request, runs)
-        if is_led_there(planned[0].plan):
+        if is_platform_managed(planned[0].plan):
             return self._grid_elsewhere(planned, runs)
         members = [member_of(index, each.plan) for index, each in enumerate(planned)]
         with self.led(planned, self._at_first(planned, members)):

@@ -29,7 +29,7 @@ Recorded = Callable[[Sweep], object]
 """Called once the sweep is written down and before anything runs: whoever waits for that may go."""
 
 
-class SweepLife:
+class SweepLifecycle:
     """One sweep, from its record to its table.
 
     Args:
@@ -130,14 +130,14 @@ class SweepLife:
         return "failed", 1, f"{type(error).__name__}: {first_line(error)}"
 
 
-def is_elsewhere(plan: Plan) -> bool:
+def is_remote(plan: Plan) -> bool:
     """Whether it runs on another machine."""
     return get_backend(plan.executor).remote
 
 
-def is_led_there(plan: Plan) -> bool:
+def is_platform_managed(plan: Plan) -> bool:
     """Whether the platform has all runs of a grid at once, and no process of this machine leads them."""
-    if not is_elsewhere(plan):
+    if not is_remote(plan):
         return False
     from nemo_runspec.sweeps.remote import is_bounded_here
 
@@ -157,5 +157,5 @@ def _prepare_once(planned: Sequence[Planned], say: Callable[[str], None]) -> Non
     """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
     needed = {(each.plan.python, each.plan.target.container_image): each.plan for each in planned}
     for plan in needed.values():
-        if not is_elsewhere(plan):
+        if not is_remote(plan):
             get_backend(plan.executor).load_worker().prepare(plan, say)

@@ -16,19 +16,19 @@ from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
-from nemo_runspec.runner.retry import enter_directory, planned_again
+from nemo_runspec.runner.retry import enter_directory, retry_plan
 from nemo_runspec.submission.request import Again, Submission
 from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.sweep_run import run_member as local_member
-from nemo_runspec.sweeps.again import Placing, member_again, sweep_again
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.detached import detached_sweep
-from nemo_runspec.sweeps.elsewhere import Stay, end_interrupted, say_how_to_go_on
-from nemo_runspec.sweeps.life import Recorded, SweepLife, is_elsewhere, is_led_there
+from nemo_runspec.sweeps.elsewhere import AttachedSweep, cancel_interrupted, say_next_commands
+from nemo_runspec.sweeps.life import Recorded, SweepLifecycle, is_platform_managed, is_remote
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.overview import Overview
 from nemo_runspec.sweeps.remote import run_member as remote_member
 from nemo_runspec.sweeps.results import discard_results
+from nemo_runspec.sweeps.retried import ReplacingWatcher, reopened, retried_member
 from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
@@ -38,7 +38,7 @@ from nemo_runspec.text import count
 _FAILED = frozenset({"failed", "lost"})
 """States of runs that are run again. One that was cancelled was not wanted."""
 
-Once = tuple[JobRecord, Planned, Again]
+RetriedRun = tuple[JobRecord, Planned, Again]
 """A job that failed, its plan under a new name, and where its package lies."""
 
 
@@ -59,12 +59,12 @@ def retry_sweep(store: JobStore, group: str, caller: SweepCaller) -> int:
     failed = [record for record in records if record.state in _FAILED]
     if not failed:
         raise UserError(f"no run of sweep '{group}' has failed", remedy=f"nemotron jobs show {group}")
-    runs = [(record, *planned_again(store, record)) for record in failed]
+    runs = [(record, *retry_plan(store, record)) for record in failed]
     caller.console.say(f"{group}: {count(len(runs), 'run')} of {len(records)} again")
     plan = runs[0][1].plan
-    sweep = sweep_again(overview.sweep_store, store, group, records, plan)
-    alone = is_led_there(plan) and sweep.sweeper is None
-    return _elsewhere(sweep, runs, caller) if alone else _here(sweep, runs, caller)
+    sweep = reopened(overview.sweep_store, store, group, records, plan)
+    alone = is_platform_managed(plan) and sweep.sweeper is None
+    return _retry_elsewhere(sweep, runs, caller) if alone else _retry_here(sweep, runs, caller)
 
 
 def _newest(store: JobStore, overview: Overview, group: str) -> list[JobRecord]:
@@ -99,43 +99,43 @@ def _refuse_open(sweeps: SweepStore, group: str, records: Sequence[JobRecord]) -
         )
 
 
-def _here(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller) -> int:
+def _retry_here(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCaller) -> int:
     """A process leads the sweep: this one, or one without a terminal, as before."""
     record, planned, _ = runs[0]
     enter_directory(record, planned.plan)
     if record.mode == "batch" or not caller.attached:
-        return detached_sweep(lambda recorded: _led(sweep, runs, caller, recorded), caller)
-    return _led(sweep, runs, caller, lambda _: None)
+        return detached_sweep(lambda recorded: _lead(sweep, runs, caller, recorded), caller)
+    return _lead(sweep, runs, caller, lambda _: None)
 
 
-def _led(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller, recorded: Recorded) -> int:
+def _lead(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCaller, recorded: Recorded) -> int:
     planned = [each for _, each, _ in runs]
-    batch = [(member_again(sweep, record, each.plan.name), each) for record, each, _ in runs]
-    life = SweepLife(sweep, caller, _how_to_run(runs), recorded)
-    _tidy(life.folder)
+    batch = [(retried_member(sweep, record, each.plan.name), each) for record, each, _ in runs]
+    life = SweepLifecycle(sweep, caller, _how_to_run(runs), recorded)
+    _discard_end(life.folder)
     keys = varying_keys(sweep.members)
     with life.led(planned, replace(sweep, alone=False)), life.watched(planned, keys, len(batch)) as crew:
-        Runner(replace(crew, watcher=Placing(life.place, crew.watcher)), sweep.options).run(batch)
+        Runner(replace(crew, watcher=ReplacingWatcher(life.place, crew.watcher)), sweep.options).run(batch)
     return life.sweep.exit_code or 0
 
 
-def _how_to_run(runs: Sequence[Once]) -> RunMember:
-    remote = is_elsewhere(runs[0][1].plan)
+def _how_to_run(runs: Sequence[RetriedRun]) -> RunMember:
+    remote = is_remote(runs[0][1].plan)
     run_member = remote_member if remote else local_member
-    agains = {planned.plan.name: again for _, planned, again in runs}
+    retries = {planned.plan.name: again for _, planned, again in runs}
 
     def run(
         planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
     ) -> JobRecord:
-        again = agains[planned.plan.name]
+        again = retries[planned.plan.name]
         return run_member(planned, argv=argv, group=group, interrupts=interrupts, say=say, again=again)
 
     return run
 
 
-def _elsewhere(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller) -> int:
+def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCaller) -> int:
     """The platform has the runs: all are submitted, each as a job by itself, and waited for unless they were not."""
-    members = [member_again(sweep, record, planned.plan.name) for record, planned, _ in runs]
+    members = [retried_member(sweep, record, planned.plan.name) for record, planned, _ in runs]
     console = caller.console
     jobs = [RemoteJob(_submission(planned, sweep.group, again, caller.argv), console.say) for _, planned, again in runs]
     for job in jobs:
@@ -143,16 +143,17 @@ def _elsewhere(sweep: Sweep, runs: Sequence[Once], caller: SweepCaller) -> int:
     fresh = {member.index: member for member in members}
     sweep = replace(sweep, alone=True, members=tuple(fresh.get(old.index, old) for old in sweep.members))
     sweeps = SweepStore()
-    _tidy(sweeps.folder(sweep.group))
+    _discard_end(sweeps.folder(sweep.group))
     sweeps.write(sweep)
     try:
         _submit(runs, jobs, console.say)
     except KeyboardInterrupt:
-        return end_interrupted(console, sweep.group, [job.plan.name for job in jobs])
+        return cancel_interrupted(console, sweep.group, [job.plan.name for job in jobs])
     if runs[0][0].mode != "batch" and caller.attached:
-        return Stay(console, sweep, [replace(m, record=job.record) for m, job in zip(members, jobs, strict=True)]).run()
+        submitted = [replace(member, record=job.record) for member, job in zip(members, jobs, strict=True)]
+        return AttachedSweep(console, sweep, submitted).run()
     console.answer(sweep.group)
-    say_how_to_go_on(console, sweep.group)
+    say_next_commands(console, sweep.group)
     return 0
 
 
@@ -161,13 +162,13 @@ def _submission(planned: Planned, group: str, again: Again, argv: Sequence[str])
     return Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, again=again)
 
 
-def _submit(runs: Sequence[Once], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:
+def _submit(runs: Sequence[RetriedRun], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:
     for (record, _, _), job in zip(runs, jobs, strict=True):
         job.submit()
         say(f"{record.name}: run again as {job.plan.name} ({job.record.handle.get('id')})")
 
 
-def _tidy(folder: Path) -> None:
+def _discard_end(folder: Path) -> None:
     """What told of the sweep's end is gone: the results, and who wanted it."""
     try:
         discard_results(folder)

@@ -10,7 +10,7 @@ from nemo_runspec.planning.build import PlanRequest
 from nemo_runspec.supervise.spawn import start_in_new_process
 from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
 from nemo_runspec.sweeps.detached import detached_sweep
-from nemo_runspec.sweeps.lead import goes_alone, run_sweep
+from nemo_runspec.sweeps.lead import run_sweep, runs_unattended
 from nemo_runspec.sweeps.retry import retry_sweep
 
 
@@ -21,7 +21,7 @@ def start_sweep(request: PlanRequest, caller: SweepCaller) -> int:
         UserError: a mistake, before anything is run; or an input or a sweeper that has failed.
     """
     attached = caller.attached and request.mode != "batch"
-    if attached or goes_alone(request):
+    if attached or runs_unattended(request):
         return run_sweep(request, caller)
     return detached_sweep(lambda recorded: run_sweep(request, caller, recorded=recorded), caller)
 

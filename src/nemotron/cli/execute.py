@@ -116,9 +116,13 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
 
 def _looked_at_here(planned: Planned) -> Planned:
     """The plan of a job of this machine, with whether its inputs are there; no other machine is asked for a preview."""
-    from nemo_runspec.runner.inputs import looked_at
+    from nemo_runspec.runner.inputs import with_inputs_checked
 
-    return planned if get_backend(planned.plan.executor).remote else replace(planned, plan=looked_at(planned.plan))
+    return (
+        planned
+        if get_backend(planned.plan.executor).remote
+        else replace(planned, plan=with_inputs_checked(planned.plan))
+    )
 
 
 def _preview(planned: Planned, invocation: Invocation) -> int:

@@ -15,7 +15,7 @@ from nemo_runspec.sweeps.run import SweepWatcher
 from nemo_runspec.sweeps.store import SweepStore
 
 
-def sweep_again(sweeps: SweepStore, jobs: JobStore, group: str, records: Sequence[JobRecord], plan: Plan) -> Sweep:
+def reopened(sweeps: SweepStore, jobs: JobStore, group: str, records: Sequence[JobRecord], plan: Plan) -> Sweep:
     """The sweep as it was, without its end. Where only its jobs are left, it is made of these.
 
     Args:
@@ -30,7 +30,7 @@ def sweep_again(sweeps: SweepStore, jobs: JobStore, group: str, records: Sequenc
     return replace(found, ended=None, verdict="", exit_code=None, cause="", launcher=None)
 
 
-def member_again(sweep: Sweep, failed: JobRecord, fresh: str) -> Member:
+def retried_member(sweep: Sweep, failed: JobRecord, fresh: str) -> Member:
     """The member whose job has failed, with its new job.
 
     Args:
@@ -52,7 +52,7 @@ def member_again(sweep: Sweep, failed: JobRecord, fresh: str) -> Member:
 
 
 @dataclass(frozen=True)
-class Placing:
+class ReplacingWatcher:
     """A watcher that is told what another is told, and puts a member into its place as it starts and as it ends.
 
     So a run that is never reached stays the one that has failed.

@@ -103,6 +103,7 @@ def test_program_that_the_image_lacks_is_named(tmp_path, missing):
     pod = start(loaded(cloud_plan(tmp_path)), PATH=without(tmp_path, missing))
     assert pod.wait() == 1
     assert f"the image has no {missing}" in pod.end.reason
+    assert pod.end.reason_code == "image"
 
 
 def test_directory_that_cannot_be_written_is_said(tmp_path):
@@ -110,6 +111,7 @@ def test_directory_that_cannot_be_written_is_said(tmp_path):
     pod = start(loaded(cloud_plan(tmp_path)))
     assert pod.wait() == 1
     assert "mkdir failed: " in pod.end.reason and "Not a directory" in pod.end.reason
+    assert pod.end.reason_code == "files"
 
 
 def test_image_without_anything_to_download_with_is_said(tmp_path):
@@ -117,6 +119,7 @@ def test_image_without_anything_to_download_with_is_said(tmp_path):
     pod = start(cargo, PATH=without(tmp_path, "curl", "wget", "python3"))
     assert pod.wait() == 1
     assert "no curl, wget or python3" in pod.end.reason
+    assert pod.end.reason_code == "image"
 
 
 @needs_mounts
@@ -145,6 +148,7 @@ def test_nodes_do_not_wait_for_a_first_node_that_has_failed(tmp_path):
     first = start(cargo, **node(0))
     assert (first.wait(), second.wait()) == (1, 1)
     assert second.end.reason == f"node 0 failed: {first.end.reason}"
+    assert [first.end.reason_code, second.end.reason_code] == ["files", ""]
 
 
 def test_nodes_wait_no_longer_than_they_are_told(tmp_path):
@@ -152,6 +156,7 @@ def test_nodes_wait_no_longer_than_they_are_told(tmp_path):
     pod = start(cargo, **node(1))
     assert pod.wait() == 1
     assert "in 1 s: do all nodes see it?" in pod.end.reason
+    assert pod.end.reason_code == "files"
 
 
 def test_node_that_does_not_know_which_it_is_does_not_take_itself_for_the_first(tmp_path):
@@ -159,6 +164,7 @@ def test_node_that_does_not_know_which_it_is_does_not_take_itself_for_the_first(
     pod = start(loaded(plan))
     assert pod.wait() == 1
     assert "nothing says which of 2 nodes this is" in pod.end.reason
+    assert pod.end.reason_code == ""
     assert not Path(plan.job_dir).exists()
 
 
@@ -186,6 +192,7 @@ def test_stop_while_files_are_fetched_leaves_nothing_behind(tmp_path):
             continue
         connection.close()
     assert pod.end.reason == "the job was told to stop before it had started"
+    assert pod.end.reason_code == ""
     assert not list(Path(plan.job_dir).parent.glob("*.partial.*"))
 
 

@@ -87,6 +87,7 @@ def test_input_that_is_not_there_ends_the_job_before_it_starts(with_data, s3_lab
     assert pod.wait() == 1
     assert "[rank0]" not in pod.text
     assert pod.end.phase == "start" and pod.end.reason.startswith("inputs: ")
+    assert pod.end.reason_code == "inputs"
 
 
 def test_outputs_that_cannot_be_copied_are_a_failure(with_data, s3_lab):
@@ -95,6 +96,7 @@ def test_outputs_that_cannot_be_copied_are_a_failure(with_data, s3_lab):
     pod = start(cargo, **env)
     assert pod.wait() == 1
     assert pod.end.phase == "command" and pod.end.reason.startswith("outputs: ")
+    assert pod.end.reason_code == "outputs"
     assert s3_lab.secret_key not in pod.text
 
 
@@ -139,3 +141,4 @@ def test_image_without_python_is_said(with_data, tmp_path):
     pod = start(cargo, **env, PATH=without(tmp_path, "python3"))
     assert pod.wait() == 1
     assert pod.end.reason == "inputs: the image has no python3, which inputs and outputs on S3 need"
+    assert pod.end.reason_code == "image"

@@ -58,6 +58,7 @@ def test_lepton_variable_that_is_missing_is_named_and_ends_all_nodes(tmp_path, c
     assert (first.wait(), second.wait()) == (1, 1)
     assert said in second.end.reason and second.end.phase == "start"
     assert first.end.reason == f"node 1 failed: {second.end.reason}"
+    assert [(each.end.reason_code, each.end.blames) for each in (first, second)] == [("", 1), ("", None)]
     end = decisive(read_ends(first.out + second.out).values())
     assert end is not None and end.node == 1
 

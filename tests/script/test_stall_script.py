@@ -71,6 +71,7 @@ def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     marker = decisive(read_markers(Path(layout.status)))
     assert marker is not None
     assert cause(marker) == "no progress for 15 s (stall_timeout), exit code 124"
+    assert "\nreason_code=stall\n" in (Path(layout.status) / "node-0").read_text()
     assert (Path(layout.status) / "gates-7-0" / "verdict").read_text() == "stop no progress for 15 s (stall_timeout)\n"
 
 

@@ -191,6 +191,7 @@ def test_a_node_that_fails_its_setup_fails_the_job_and_is_named(tmp_path, torch_
         assert "node 1 failed in its setup: startup command 1 of 1" in output
         assert "rank" not in output
     assert "node 1" in cause(marker(plan))
+    assert [each.blames for each in read_markers(Path(JobLayout(plan.job_dir).status))] == [1, None]
 
 
 def test_a_slow_node_is_waited_for(tmp_path, torch_bin):

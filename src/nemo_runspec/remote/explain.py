@@ -1,4 +1,4 @@
-"""Why a job has failed, or does not start: what its record says, else its platform now, else the end of its log."""
+"""Why a job has failed, or does not start: what its record says, else its platform now, else its own folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.diagnosis.symptoms import find, tail_of
+from nemo_runspec.diagnosis.here import diagnose_folder
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.remote.capabilities import Diagnoses
@@ -23,7 +23,7 @@ def explain(store: JobStore, record: JobRecord, status: JobStatus | None) -> Map
     Raises:
         UserError: the platform cannot be asked.
     """
-    return dict(record.diagnosis) or _of_platform(record, status) or _of_log(store, record)
+    return dict(record.diagnosis) or _of_platform(record, status) or _of_folder(store, record)
 
 
 def _of_platform(record: JobRecord, status: JobStatus | None) -> Mapping[str, Any]:
@@ -36,9 +36,8 @@ def _of_platform(record: JobRecord, status: JobStatus | None) -> Mapping[str, An
     return asdict(found) if found else {}
 
 
-def _of_log(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
-    """What the end of its log says of a job that failed, where no platform says more."""
-    found = find(tail_of(log_of(store.folder(record.name)))) if record.state == "failed" else None
-    if found is None:
-        return {}
-    return {"kind": found.kind, "what": found.what, "evidence": found.evidence, "remedy": found.remedy}
+def _of_folder(store: JobStore, record: JobRecord) -> Mapping[str, Any]:
+    """What markers and log of a job that failed say, where no platform says more."""
+    folder = store.folder(record.name)
+    found = diagnose_folder(record, folder, log_of(folder))
+    return asdict(found) if found else {}

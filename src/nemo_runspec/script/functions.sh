@@ -231,7 +231,7 @@ nemotron_finish() {
 
 # Starts the records of this node and sees to it that its exit marker is written however the script ends.
 nemotron_begin() {
-  nemotron_phase=start nemotron_reason='' nemotron_failed='' nemotron_received='' nemotron_child='' nemotron_launching=''
+  nemotron_phase=start nemotron_reason='' nemotron_reason_code='' nemotron_blames='' nemotron_failed='' nemotron_received='' nemotron_child='' nemotron_launching=''
   nemotron_finished='' nemotron_signal='' nemotron_apart=''
   nemotron_signals=0 nemotron_lines=0 nemotron_size=0
   nemotron_started=`nemotron_now`
@@ -291,11 +291,13 @@ nemotron_end() {
   if [ "$code$nemotron_received" = 0 ]; then nemotron_publish; fi
   if [ "$code" -ne 0 ]; then
     [ -n "$nemotron_reason" ] || reason="node $nemotron_node failed${nemotron_failed:+ (rank $nemotron_failed)}"
-    nemotron_record "$nemotron_gates/failed.$nemotron_task" "exit_code=$code" "reason=$reason"
+    nemotron_record "$nemotron_gates/failed.$nemotron_task" "exit_code=$code" "reason=$reason" \
+      "node=${nemotron_blames:-$nemotron_node}"
   fi
   nemotron_record "$nemotron_marker" "node=$nemotron_node" "host=$host" "phase=${nemotron_phase%%:*}" \
     "exit_code=$code" "signal=$nemotron_signal" "rank=$nemotron_failed" "oom=$oom" \
-    "received=${nemotron_received:-`nemotron_last_told`}" "attempt=$nemotron_restarts" "lines=$nemotron_lines" "size=$nemotron_size" "reason=$nemotron_reason" "started=$nemotron_started" "ended=`nemotron_now`"
+    "received=${nemotron_received:-`nemotron_last_told`}" "attempt=$nemotron_restarts" "lines=$nemotron_lines" "size=$nemotron_size" "reason=$nemotron_reason" \
+    "reason_code=$nemotron_reason_code" "blames=$nemotron_blames" "started=$nemotron_started" "ended=`nemotron_now`"
   [ "$nemotron_task" -ne 0 ] || [ -n "$nemotron_requeues" ] || rm -f "$nemotron_secrets"
   if [ -n "$nemotron_ends_all" ]; then
     nemotron_privately nemotron_write "$nemotron_gates/ended.$nemotron_task"
@@ -379,6 +381,7 @@ nemotron_heed_failures() {
   for failed in "$nemotron_gates"/failed.*[0-9]; do # not a file.PID.tmp that is being written
     if [ -f "$failed" ]; then
       nemotron_reason=`nemotron_value "$failed" reason`
+      nemotron_blames=`nemotron_value "$failed" node`
       exit "`nemotron_value "$failed" exit_code`"
     fi
   done

@@ -1,4 +1,7 @@
-"""The exit markers a job script leaves, read back and said in words. One file of `key=value` lines per node."""
+"""The exit markers a job script leaves, read back and said in words. One file of `key=value` lines per node.
+
+They are one of several witnesses: who decides a job's state and exit code is docs/architecture.md, "Who decides".
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,9 @@ REASONS: Mapping[str, str] = {
     "files": r".*(?:arrive whole|downloaded|package|unpack|digest|all nodes see it|\b(?:mkdir|mv|tar) failed)",
 }
 """The codes with which our scripts say why they failed; and how the reason begins in markers that have no code."""
+
+IN_WORDS = "?"
+"""The code of a marker of an earlier release, which says it in words alone."""
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 _MOST = 10**15
@@ -68,12 +74,11 @@ class NodeMarker:
     ended: float = 0.0
     lines: int = 0
     size: int = 0
-    reason_code: str = ""
+    reason_code: str = IN_WORDS
     blames: int | None = None
 
     def __post_init__(self) -> None:
-        """Markers of earlier releases say it in words alone."""
-        if not self.reason_code:
+        if self.reason_code == IN_WORDS:
             object.__setattr__(self, "reason_code", reason_code_in(self.reason))
 
 
@@ -96,7 +101,7 @@ def parse_marker(text: str) -> NodeMarker | None:
             ended=finite(values["ended"]),
             lines=whole_number(values.get("lines") or "0", _MOST),
             size=whole_number(values.get("size") or "0", _MOST),
-            reason_code=values.get("reason_code", ""),
+            reason_code=values.get("reason_code", IN_WORDS),
             blames=_number(values.get("blames", "")),
         )
     except (KeyError, ValueError):

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.script.markers import NodeMarker, finite, whole_number
+from nemo_runspec.script.markers import IN_WORDS, NodeMarker, finite, whole_number
 
 _PART = re.compile(rb"z:(\d{1,3})/(\d{1,3}):([A-Za-z0-9+/=]+)")
 _MOST = 8 << 20
@@ -47,7 +47,7 @@ class End:
     received: str = ""
     reason: str = ""
     ended: float = 0.0
-    reason_code: str = ""
+    reason_code: str = IN_WORDS
     blames: int | None = None
 
 
@@ -121,7 +121,7 @@ def _end(rest: bytes) -> End | None:
             received=values.get("received", ""),
             reason=reason.strip(),
             ended=finite(values.get("ended") or "0"),
-            reason_code=values.get("reason_code", ""),
+            reason_code=values.get("reason_code", IN_WORDS),
             blames=_number(values.get("blames")),
         )
     except (KeyError, ValueError):

@@ -150,6 +150,7 @@ nemotron_stall_finish() {
   local action
   nemotron_reason=`nemotron_value "$nemotron_gates/stalled" reason`
   action=`nemotron_value "$nemotron_gates/stalled" action`
+  nemotron_reason_code=stall
   [ "$nemotron_task" -ne 0 ] || nemotron_record "$nemotron_gates/verdict" "$action $nemotron_reason"
   exit 124
 }

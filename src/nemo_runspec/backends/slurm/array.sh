@@ -31,8 +31,8 @@ srun() {
 # The task is over: its secrets go. Where one failure ends all, it ends the tasks that are left.
 nemotron_forget() {
   rm -f "$nemotron_job/secrets.env" || : > "$nemotron_job/secrets.env"
-  case $nemotron_reason in
-    'done' | 'done, '* | 'cancelled by '* | 'Slurm ended the job') ;;
+  case $nemotron_reason_code in
+    'done' | cut_short | cancelled | slurm) ;;
     *) [ -z "$nemotron_ends_all" ] || nemotron_end_others ;;
   esac
 }

@@ -151,8 +151,8 @@ nemotron_tell_fate() {
   [ "$code" -ne 0 ] || code=${nemotron_unfinished:-0}
   (
     umask 077 && mkdir -p "$nemotron_job/status" &&
-      printf 'attempt=%s exit_code=%s fate=%s ended=%s reason=%s\n' \
-        "$nemotron_restarts" "$code" "$nemotron_fate" "`date +%s`" "$nemotron_reason" >> "$nemotron_attempts"
+      printf 'attempt=%s exit_code=%s fate=%s ended=%s reason_code=%s reason=%s\n' "$nemotron_restarts" "$code" \
+        "$nemotron_fate" "`date +%s`" "$nemotron_reason_code" "$nemotron_reason" >> "$nemotron_attempts"
   )
   nemotron_note "attempt $((nemotron_restarts + 1)): $nemotron_reason"
 }
@@ -165,7 +165,7 @@ nemotron_decide() {
   ! nemotron_is_preempted || interrupted='it was preempted'
   if [ -e "$nemotron_job/status/cancelled" ]; then
     by=`head -n 1 "$nemotron_job/status/cancelled"`
-    nemotron_set over "cancelled by $by"
+    nemotron_set over "cancelled by $by" cancelled
   elif nemotron_is_put_back; then
     nemotron_set slurm 'Slurm starts the job again'
   elif [ -n "$verdict" ]; then
@@ -173,12 +173,12 @@ nemotron_decide() {
   elif [ -n "$interrupted" ]; then
     nemotron_by_resume "$1" "$interrupted"
   elif nemotron_is_ending; then
-    nemotron_set over 'Slurm ended the job'
+    nemotron_set over 'Slurm ended the job' slurm
   elif nemotron_is_unbegun; then
     nemotron_unfinished=1
-    nemotron_by_retries 'setup_lines ended the batch script before its command'
+    nemotron_by_retries 'setup_lines ended the batch script before its command' setup_lines
   elif [ "$1" -eq 0 ]; then
-    nemotron_set over 'done'
+    nemotron_set over 'done' done
   else
     nemotron_by_retries "exit code $1"
   fi
@@ -189,12 +189,12 @@ nemotron_is_unbegun() {
   [ "$nemotron_phase" = begin ] && { [ -n "$nemotron_shared" ] || ! compgen -G "$nemotron_job/status/node-*" > /dev/null; }
 }
 
-# REASON
+# REASON [REASON_CODE]
 nemotron_by_retries() {
   if [ "`nemotron_count retried`" -lt "$nemotron_retries" ]; then
     nemotron_set retried "$1; the job is tried again ($nemotron_retries retries)"
   else
-    nemotron_set over "$1"
+    nemotron_set over "$1" "${2-}"
   fi
 }
 
@@ -208,18 +208,20 @@ nemotron_by_verdict() {
 nemotron_by_resume() {
   if [ -z "$nemotron_resume" ]; then
     if nemotron_is_ending; then nemotron_unfinished=124; fi
-    if [ "$1$nemotron_unfinished" = 0 ]; then nemotron_set over "done, though cut short: $2"; else nemotron_set over "$2"; fi
+    if [ "$1$nemotron_unfinished" = 0 ]; then nemotron_set over "done, though cut short: $2" cut_short; else nemotron_set over "$2"; fi
   elif [ $((nemotron_restarts - `nemotron_count retried` - `nemotron_count requeued`)) -ge "$nemotron_max_restarts" ]; then
     nemotron_unfinished=124
-    nemotron_set over "$2; max_restarts = $nemotron_max_restarts is reached"
+    nemotron_set over "$2; max_restarts = $nemotron_max_restarts is reached" restarts
   else
     nemotron_set continued "$2; the job is continued"
   fi
 }
 
+# FATE REASON [REASON_CODE]: the code is what decides (script/markers.py), the reason is for people.
 nemotron_set() {
   nemotron_fate=$1
   nemotron_reason=$2
+  nemotron_reason_code=${3-}
 }
 
 # CODE ZERO: has the exit markers say what the job script could not know: why the job is over, and ZERO for 0. Without a
@@ -234,16 +236,17 @@ nemotron_mark() {
   done
   [ -n "$found" ] || nemotron_put "$nemotron_job/status/node-0" node=0 "host=${SLURMD_NODENAME-}" phase=start \
     "exit_code=$1" signal= rank= oom=0 received= "attempt=$nemotron_restarts" "reason=$nemotron_reason" \
-    "started=$nemotron_began" "ended=`date +%s`"
+    "reason_code=$nemotron_reason_code" blames= "started=$nemotron_began" "ended=`date +%s`"
 }
 
 # FILE ZERO
 nemotron_put_marker() {
-  local line lines=()
+  local line lines=() given=''
   while IFS= read -r line; do
     case $line in
       exit_code=0) line=exit_code=$2 ;;
-      reason=) line+=$nemotron_reason ;;
+      reason=) line+=$nemotron_reason given=1 ;;
+      reason_code=) [ -z "$given" ] || line+=$nemotron_reason_code ;;
     esac
     lines+=("$line")
   done < "$1"
@@ -331,7 +334,7 @@ nemotron_batch_end() {
   nemotron_settle "$code"
   if [ "$nemotron_fate" = over ]; then
     [ "$code" -ne 0 ] || code=${nemotron_unfinished:-0} zero=${nemotron_unfinished:-0}
-    if [[ -n $nemotron_unfinished || $nemotron_reason == 'done, '* ]]; then nemotron_mark "$code" "$zero"; fi
+    if [ -n "$nemotron_unfinished" ] || [ "$nemotron_reason_code" = cut_short ]; then nemotron_mark "$code" "$zero"; fi
     if [ "$code" -eq 0 ]; then nemotron_publish; fi
   fi
   exit "$code"
@@ -341,7 +344,7 @@ nemotron_batch_end() {
 # version together: that is registered once all have ended well, by whoever asks.
 nemotron_publish() {
   local said
-  case $nemotron_reason in 'done' | 'done, '*) ;; *) return 0 ;; esac
+  case $nemotron_reason_code in 'done' | cut_short) ;; *) return 0 ;; esac
   [[ -z $nemotron_shared && -f $nemotron_job/versions.sh ]] || return 0
   . "$nemotron_job/versions.sh"
   said=`nemotron_register "${nemotron_versions[@]}"`
@@ -356,7 +359,7 @@ nemotron_batch_begin() {
     [ -z "$nemotron_shared" ] || nemotron_attempts+=-$SLURM_ARRAY_TASK_ID
   fi
   nemotron_gates=$nemotron_job/status/gates-$SLURM_JOB_ID-$nemotron_restarts
-  nemotron_began=`date +%s` nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_interrupted='' nemotron_child=''
+  nemotron_began=`date +%s` nemotron_phase=begin nemotron_signals=0 nemotron_fate='' nemotron_reason='' nemotron_reason_code='' nemotron_interrupted='' nemotron_child=''
   nemotron_unfinished='' nemotron_state='' nemotron_why='' nemotron_preempted='' nemotron_starts='' nemotron_ends=''
   NEMOTRON_ATTEMPTS=$((nemotron_retries + 1))
   [ -z "$nemotron_resume" ] || NEMOTRON_ATTEMPTS=$((NEMOTRON_ATTEMPTS + nemotron_max_restarts))

@@ -22,12 +22,12 @@ i=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-${RANK-}}}
 [ "$nodes" != 1 ] || i=0
 jobs=${job%/*} failed=$job.failed.$a
 
-# CODE WHY: the last words; the others need not wait for node 0.
+# CODE WHY: the last words, with the code `r` (script/markers.py); the others need not wait for node 0.
 fail() {
   trap '' TERM INT
-  printf 'nemotron: %s\nnemotron-end: node=%s attempt=%s exit_code=%s signal= rank= oom=0 phase=start lines=1 node_name=%s reason=%s\n' "$2" "${i:-0}" "$a" "$1" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
+  printf 'nemotron: %s\nnemotron-end: node=%s attempt='$a' exit_code='$1' phase=start lines=1 node_name=%s reason_code='$r' reason=%s\n' "$2" "${i:-0}" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
   [ "$i" != 0 ] || { echo "$2" > "$failed."; mv "$failed." "$failed"; }
-  [ -z "$t" ] || rm -rf "$t" "$g"
+  rm -rf "$t" "$g"
   exit "${x:-$1}"
 } 2> /dev/null
 
@@ -37,7 +37,7 @@ whole() { [ "`sha256sum < "$1"`" = "$sha  -" ]; }
 has() { command -v "$1" > /dev/null; }
 
 need() {
-  for n; do has "$n" || fail 1 "the image has no $n, which the job's files need"; done
+  for n; do has "$n" || r=image fail 1 "the image has no $n, which the job's files need"; done
 }
 
 # COMMAND...: one that cannot fail without a word. tar does not say that the disk is full: writing does.
@@ -56,7 +56,7 @@ download() {
   elif has python3; then
     printf %s "$1" | python3 -c 'import shutil,sys,urllib.request as u;shutil.copyfileobj(u.urlopen(sys.stdin.read(),timeout=int(sys.argv[2])),open(sys.argv[1],"wb"))' "$2" "$stall"
   else
-    fail 1 "the image has no curl, wget or python3"
+    r=image fail 1 "the image has no curl, wget or python3"
   fi
 }
 
@@ -65,7 +65,7 @@ fetch() {
   for n in 0 1 2; do
     sleep $n
     e=`download "$1" "$2" 2>&1` && whole "$2" && return
-    case $e in nemotron:*) printf '%s\n' "$e"; exit 9 ;; esac
+    case $e in nemotron:*) echo "$e"; exit 9 ;; esac
   done
   rm -f "$2"
   e=${e##*$'\n'}
@@ -129,8 +129,9 @@ stage() {
   try mv "$t" "$job"
 }
 
-trap '[ -z "$c" ] || kill -- -$c; fail 143 "the job was told to stop before it had started"' TERM INT
+trap '[ -z "$c" ] || kill -- -$c; r= fail 143 "the job was told to stop before it had started"' TERM INT
 case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
+r=files
 if [ -f "$job/pod.sh" ]; then :
 elif [ "$i" = 0 ]; then
   t=$job.partial.$BASHPID
@@ -144,7 +145,7 @@ elif [ "$i" = 0 ]; then
   [ "$n" -eq 0 ] || fail 1 "fetching the job's files ended with status $n"
 fi
 until [ -f "$job/pod.sh" ]; do
-  [ ! -f "$failed" ] || fail 1 "node 0 failed: `cat "$failed"`"
+  [ ! -f "$failed" ] || r= fail 1 "node 0 failed: `cat "$failed"`"
   [ "$SECONDS" -lt "$late" ] || fail 1 "node 0 has put no job to $job in $late s: do all nodes see it?"
   sleep 1
   ls "$jobs" > /dev/null 2>&1

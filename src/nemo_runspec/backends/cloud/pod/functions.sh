@@ -94,7 +94,7 @@ nemotron_pod_move() {
   local code=0 said=$nemotron_pod_status/data-$nemotron_pod_index.said
   local ended=$nemotron_pod_status/data-$nemotron_pod_index.code
   if ! type -P python3 > /dev/null; then
-    nemotron_pod_reason="the image has no python3, which inputs and outputs on S3 need"
+    nemotron_pod_reason="the image has no python3, which inputs and outputs on S3 need" nemotron_pod_reason_code=image
     nemotron_pod_say "$nemotron_pod_reason"
     return 1
   fi
@@ -121,11 +121,12 @@ nemotron_pod_data() {
   return "$code"
 }
 
-# REASON [CODE]: ends this node before its job script, and tells the others, which would wait for it.
+# REASON [CODE [REASON_CODE]]: ends this node before its job script, and tells the others, which would wait for it.
 nemotron_pod_fail() {
   local code=${2:-1} reason=$1
+  nemotron_pod_reason_code=${3-} nemotron_pod_blames=''
   if [ -n "$nemotron_pod_told" ]; then
-    code=143 reason="the job was told to stop (SIG$nemotron_pod_told) before it had started"
+    code=143 reason="the job was told to stop (SIG$nemotron_pod_told) before it had started" nemotron_pod_reason_code=''
   fi
   nemotron_pod_say "$reason (exit code $code)"
   nemotron_pod_tell_failure "$code" "node $nemotron_pod_index failed: $reason"
@@ -136,11 +137,11 @@ nemotron_pod_fail() {
 nemotron_pod_tell_failure() {
   local file=$nemotron_pod_gates/failed.$nemotron_pod_index
   {
-    (umask 077 && printf '%s\n' "exit_code=$1" "reason=$2" > "$file.$$.tmp") && mv -f "$file.$$.tmp" "$file"
+    (umask 077 && printf '%s\n' "exit_code=$1" "reason=$2" "node=${nemotron_pod_blames:-$nemotron_pod_index}" > "$file.$$.tmp") && mv -f "$file.$$.tmp" "$file"
   } 2> /dev/null || :
 }
 
-# CODE PHASE REASON: the last lines, and the end.
+# CODE PHASE REASON: the last lines, and the end. nemotron_pod_reason_code and nemotron_pod_blames go with the reason.
 nemotron_pod_finish() {
   local code=$1 tries=0
   trap '' TERM INT HUP
@@ -200,9 +201,9 @@ nemotron_pod_mark() {
   fi
   [ -n "$ended" ] || ended=`nemotron_now`
   [ -z "$nemotron_pod_log" ] || lines=$((`wc -l < "$nemotron_pod_log"` - nemotron_pod_before))
-  printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s ended=%s reason=%s\n' \
+  printf 'nemotron-end: node=%s attempt=%s exit_code=%s signal=%s rank=%s oom=%s phase=%s received=%s lines=%s node_name=%s ended=%s reason_code=%s blames=%s reason=%s\n' \
     "$nemotron_pod_index" "$nemotron_pod_attempt" "$1" "$signal" "$rank" "$oom" "$phase" "$received" "$lines" \
-    "${host// /_}" "$ended" "${2//$'\n'/ }"
+    "${host// /_}" "$ended" "$nemotron_pod_reason_code" "$nemotron_pod_blames" "${2//$'\n'/ }"
 }
 
 # What a job that has succeeded on all nodes has made becomes the newest version of its artifact.
@@ -213,19 +214,21 @@ nemotron_pod_publish() {
 }
 
 nemotron_pod_main() {
-  local code=0 marker reason='' phase=command step before
-  nemotron_pod_reason=''
+  local code=0 marker reason='' reason_code='' blames='' phase=command step before
+  nemotron_pod_reason='' nemotron_pod_reason_code='' nemotron_pod_blames=''
   nemotron_pod_begin
   nemotron_pod_place
-  nemotron_pod_run - nemotron_pod_prepare || nemotron_pod_fail "a command of pre_launch_commands failed" "$?"
+  nemotron_pod_run - nemotron_pod_prepare || nemotron_pod_fail "a command of pre_launch_commands failed" "$?" pre_launch
   if [ -n "$nemotron_pod_data" ]; then
-    nemotron_pod_move - get || nemotron_pod_fail "inputs: ${nemotron_pod_reason:-they could not be fetched}"
+    nemotron_pod_move - get ||
+      nemotron_pod_fail "inputs: ${nemotron_pod_reason:-they could not be fetched}" 1 "${nemotron_pod_reason_code:-inputs}"
   fi
   nemotron_pod_phase=command
   nemotron_pod_run '' bash "$nemotron_pod_dir/job.sh" || code=$?
   marker=$nemotron_pod_status/node-$nemotron_pod_index
   if [ -f "$marker" ]; then
     reason=`nemotron_value "$marker" reason` phase=`nemotron_value "$marker" phase`
+    reason_code=`nemotron_value "$marker" reason_code` blames=`nemotron_value "$marker" blames`
     # The status of its process may have been missed; where they are two, it was killed after it had said its end.
     [ -z "$nemotron_pod_told" ] || code=`nemotron_value "$marker" exit_code`
   elif [ "$code" -ne 0 ]; then
@@ -234,11 +237,16 @@ nemotron_pod_main() {
     nemotron_pod_tell_failure "$code" "node $nemotron_pod_index failed: $reason"
   fi
   for step in 'nemotron_pod_others command' nemotron_pod_put 'nemotron_pod_others end'; do
-    nemotron_pod_reason='' before=$code
+    nemotron_pod_reason='' nemotron_pod_reason_code='' nemotron_pod_blames='' before=$code
     $step "$before" || code=$?
-    if [ "$before" -ne 0 ]; then code=$before; elif [ "$code" -ne 0 ]; then reason=$nemotron_pod_reason; fi
+    if [ "$before" -ne 0 ]; then
+      code=$before
+    elif [ "$code" -ne 0 ]; then
+      reason=$nemotron_pod_reason reason_code=$nemotron_pod_reason_code blames=$nemotron_pod_blames
+    fi
   done
   if [ "$code" -eq 0 ] && [ "$nemotron_pod_index" -eq 0 ]; then nemotron_pod_publish; fi
+  nemotron_pod_reason_code=$reason_code nemotron_pod_blames=$blames
   nemotron_pod_finish "$code" "$phase" "$reason"
 }
 
@@ -247,7 +255,8 @@ nemotron_pod_put() {
   local code=0
   [ -n "$nemotron_pod_copies" ] || return 0
   nemotron_pod_move none put --status "$1" || code=1
-  [ "$code" -eq 0 ] || nemotron_pod_reason="outputs: ${nemotron_pod_reason:-they could not be copied}"
+  [ "$code" -eq 0 ] || nemotron_pod_reason="outputs: ${nemotron_pod_reason:-they could not be copied}" \
+    nemotron_pod_reason_code=${nemotron_pod_reason_code:-outputs}
   return "$code"
 }
 

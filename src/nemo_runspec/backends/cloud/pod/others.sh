@@ -55,11 +55,11 @@ nemotron_pod_heed() {
 
 # NODE: why this node fails with that one; all others may know, which would wait for it.
 nemotron_pod_follow() {
-  nemotron_pod_reason="node $1 failed: exit code $nemotron_pod_other"
+  nemotron_pod_reason="node $1 failed: exit code $nemotron_pod_other" nemotron_pod_blames=$1
   if [ -n "$nemotron_pod_other" ]; then return 0; fi
   if [ -n "$nemotron_pod_told" ]; then
     nemotron_pod_other=143
-    nemotron_pod_reason="the job was told to stop (SIG$nemotron_pod_told) before node $1 had ended"
+    nemotron_pod_reason="the job was told to stop (SIG$nemotron_pod_told) before node $1 had ended" nemotron_pod_blames=''
     return 0
   fi
   nemotron_pod_other=1 nemotron_pod_reason="node $1 failed: it has shown no sign of life for $nemotron_pod_lost s"

@@ -37,7 +37,12 @@ _ACCOUNTS = ("JobID", "State", "Partition", "ExitCode", "NodeList", "Start", "En
 CANNOT_WRITE = 4021
 """Slurm's error where a node cannot open what the batch script is to write; sacct shows it as `0:53`. Seen in 22.05."""
 
-_FATE = re.compile(r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d* reason=(.*)", re.ASCII)
+ENDED_BY_SLURM = "Slurm ended the job"
+"""The reason of an attempt that Slurm ended, neither at its time limit nor for another job, without a code."""
+
+_FATE = re.compile(
+    r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d*(?: reason_code=(\w*))? reason=(.*)", re.ASCII
+)
 """A line of `status/attempts`, as batch.sh writes it."""
 
 _UNKNOWN_ID = "Invalid job id specified"
@@ -68,12 +73,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What its batch script wrote of a job's attempt: `attempt` counts from 0, `fate` and `reason` are batch.sh's."""
+    """What its batch script wrote of a job's attempt, as it settled it (batch.sh).
+
+    Args:
+        attempt: from 0. `fate`: `over`, `slurm`, `retried`, `requeued` or `continued`.
+        reason: in words. `reason_code`: the same as a code; what earlier releases wrote has `slurm` alone.
+    """
 
     attempt: int
     exit_code: int
     fate: str
     reason: str
+    reason_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +267,11 @@ def _remains(section: Section) -> Remains:
 def _fate(section: Section) -> Fate | None:
     line = next((row[1] for row in section.rows if row[0] == "fate" and len(row) > 1), "")
     match = _FATE.match(line)
-    return Fate(int(match[1]), int(match[2]), match[3], match[4].strip()) if match else None
+    if match is None:
+        return None
+    reason = match[5].strip()
+    code = match[4] or ("slurm" if reason == ENDED_BY_SLURM else "")
+    return Fate(int(match[1]), int(match[2]), match[3], reason, code)
 
 
 def _time(text: str) -> float | None:

@@ -30,8 +30,6 @@ from nemo_runspec.transport.base import Host
 _TIMEOUT = 120.0
 CANCELLED = 143
 """The exit code of a job that was cancelled before it began: that of one whose command was ended by TERM."""
-ENDED_BY_SLURM = "Slurm ended the job"
-"""What batch.sh writes of an attempt that Slurm ended, neither at its time limit nor for another job."""
 NO_NODES = ("", "(null)", "None assigned")
 """What Slurm writes for the nodes of a job that never had any."""
 _ORDER = ("running", "starting", "queued", "unknown", "lost", "failed", "cancelled", "succeeded")
@@ -250,7 +248,7 @@ def _cancelled(seen: ClusterJob, by: str) -> ClusterJob:
 def _cause(case: _Case, marker: NodeMarker) -> str:
     """Why it failed, of a job that Slurm has forgotten. That Slurm ended it its batch script has seen, not for whom."""
     fate = case.remains.fate
-    if fate is None or str(fate.attempt) != marker.attempt or fate.reason != ENDED_BY_SLURM:
+    if fate is None or str(fate.attempt) != marker.attempt or fate.reason_code != "slurm":
         return cause(marker)
     return f"Slurm ended it, and no longer says why: somebody's scancel, perhaps{_no_accounts(case)}"
 

@@ -295,7 +295,7 @@ nemotron_health_fail() {
     node=${nemotron_health_nodes[$number]}
     [ -n "${nemotron_health_bad[$node]-}" ] || continue
     nemotron_put "$nemotron_job/status/node-$number" "node=$number" "host=$node" phase=start exit_code=1 signal= rank= \
-      oom=0 received= "reason=health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" "started=$now" "ended=$now"
+      oom=0 received= reason_code=health blames= "reason=health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" "started=$now" "ended=$now"
   done
   nemotron_verdict stop "health check: $1"
 }

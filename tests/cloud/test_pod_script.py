@@ -105,6 +105,7 @@ def test_commands_before_the_job_run_and_one_that_fails_ends_it(tmp_path):
     assert (tmp_path / "ran").read_text() == "one\n"
     assert "before\n" in pod.text and "after" not in pod.text and "[rank0]" not in pod.text
     assert pod.end.reason == "a command of pre_launch_commands failed"
+    assert pod.end.reason_code == "pre_launch"
 
 
 def test_results_are_told_and_become_the_newest_version(tmp_path):

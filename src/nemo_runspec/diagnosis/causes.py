@@ -168,16 +168,21 @@ CLASSES: tuple[Cause, ...] = (
 """The platform's own class of a failure, such as Lepton's ERR_PROGRAM."""
 
 REASONS: Mapping[str, Cause] = {
-    "pre_launch": Cause("user code", "it did not start{on}: {0}", "user code start"),
+    "stall": Cause("stall", "it made {0}{stack}"),
+    "health": Cause("health check", "node {node} is bad: {0}"),
+    "restarts": Cause("time limit", "it is not done: {0}", "restarts", logged=True),
+    "setup_lines": Cause("setup", "{ended}", "setup_lines", logged=True),
+    "outputs": Cause("storage", "the command succeeded, but its outputs could not be uploaded", "outputs"),
+    "pre_launch": Cause("user code", "it did not start{on}: {0}", "user code start", logged=True),
     "image": Cause("image", "it did not start{on}: {0}", "image start"),
     "files": Cause("storage", "it did not start{on}: {0}", "storage start"),
     "inputs": Cause("storage", "it did not start{on}: {0}", "inputs"),
     "": Cause("", "it did not start{on}: {0}", "start"),
-    "outputs": Cause("storage", "the command succeeded, but its outputs could not be uploaded", "outputs"),
-    "restarts": Cause("time limit", "it is not done: {0}", "restarts"),
-    "setup_lines": Cause("setup", "{0}", "setup_lines"),
 }
 """By the code with which the job's own scripts say why they have failed (`script.markers.REASONS`)."""
+
+DECISIVE = frozenset({"stall", "health", "restarts", "setup_lines", "outputs"})
+"""Those after which nothing else is asked: by them our scripts ended the job themselves."""
 
 SYSTEM: tuple[Cause, ...] = (
     _cause(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from nemo_runspec.diagnosis.causes import (
     CLASSES,
     DEADLINES,
+    DECISIVE,
     GPU,
     KILLERS,
     MEMORY,
@@ -48,52 +49,18 @@ def _deadline(case: Case) -> Diagnosis | None:
     """It waited too long. What the platform says meanwhile is the reason, where it says more than that it waits."""
     if case.deadline is None:
         return None
-    why = f"tried for longer than {case.deadline.tried}" if case.deadline.tried else None
+    phase, tried = case.deadline.phase, case.deadline.tried
     said = _platform(case)
     if said is not None:
-        return replace(said, what=f"{said.what} ({why or f'{case.deadline.phase}_timeout has passed'})")
-    passed = DEADLINES[case.deadline.phase]
+        why = f"tried for longer than {tried}" if tried else f"{phase}_timeout has passed"
+        return replace(said, what=f"{said.what} ({why})")
+    passed = DEADLINES[phase]
     return Diagnosis(passed.kind, passed.what, case.last_message or case.reason, remedy_for(case.platform, passed))
 
 
-def _stalled(case: Case) -> Diagnosis | None:
-    """It was ended because it hung (stall.sh)."""
-    if case.marker is None or case.marker.reason_code != "stall":
-        return None
-    place = stack_of(case.tail)
-    what = f"it made {case.marker.reason}" + (f"; it was at {place}" if place else "")
-    return Diagnosis("stall", what, case.marker.reason, remedy_of(case.platform, "stall"))
-
-
-def _unhealthy(case: Case) -> Diagnosis | None:
-    """A node was found to be bad before the command (health/batch.sh)."""
-    marker = case.marker
-    if marker is None or marker.reason_code != "health":
-        return None
-    said = marker.reason.removeprefix(f"health check: bad node {marker.host}: ")
-    remedy = remedy_of(case.platform, "health check").replace("{node}", marker.host)
-    return Diagnosis("health check", f"node {marker.host} is bad: {said}", marker.reason, remedy)
-
-
-def _unfinished(case: Case) -> Diagnosis | None:
-    """Its command is not done, and may not be started again."""
-    if case.marker is None or case.marker.reason_code != "restarts":
-        return None
-    return _by_reason(case, case.marker, case.last_lines)
-
-
-def _setup_lines(case: Case) -> Diagnosis | None:
-    """The batch script ended in the profile's own lines, so that no task has written a log."""
-    if case.marker is None or case.marker.reason_code != "setup_lines":
-        return None
-    return replace(_by_reason(case, case.marker, case.last_lines), what=case.ended)
-
-
-def _outputs(case: Case) -> Diagnosis | None:
-    """Its work is done, but what it wrote was not carried away."""
-    if case.marker is None or case.marker.reason_code != "outputs":
-        return None
-    return _by_reason(case, case.marker, case.marker.reason)
+def _our_scripts(case: Case) -> Diagnosis | None:
+    """Our own scripts ended it, and say why with a code: it hung, a node was bad, outputs could not be uploaded."""
+    return _by_reason(case, case.marker) if case.marker and case.marker.reason_code in DECISIVE else None
 
 
 def _start(case: Case) -> Diagnosis | None:
@@ -101,8 +68,7 @@ def _start(case: Case) -> Diagnosis | None:
     marker = case.marker
     if marker is None or marker.phase != "start" or (not marker.reason_code and case.symptom):
         return None
-    said = case.last_lines if marker.reason_code == "pre_launch" else marker.reason
-    return _by_reason(case, marker, said or cause(marker))
+    return _by_reason(case, marker)
 
 
 def _memory(case: Case) -> Diagnosis | None:
@@ -227,7 +193,7 @@ WAITING: tuple[Rule, ...] = (_deadline, _platform)
 """Of a job that is not over."""
 
 RULES: tuple[Rule, ...] = (
-    _deadline, _stalled, _unhealthy, _unfinished, _outputs, _memory, _certain, _setup_lines, _platform, _contradiction,
+    _deadline, _our_scripts, _memory, _certain, _platform, _contradiction,
     _start, _setup, _clear_log, _analysis, _hints, _log, _killed, _exit_code, _unknown,
 )  # fmt: skip
 """The first that has something to say is right: our own scripts know best why they ended a job; then the platform,
@@ -260,16 +226,23 @@ def _failed_by_itself(case: Case) -> bool:
     return kind_of(said.kind).fault in (Fault.CODE, Fault.CONFIGURATION)
 
 
-def _by_reason(case: Case, marker: NodeMarker, evidence: str) -> Diagnosis:
+def _by_reason(case: Case, marker: NodeMarker) -> Diagnosis:
     """The verdict of a code of our own scripts, and of what programs and servers say in its reason."""
-    ours = REASONS.get(marker.reason_code, REASONS[""])
-    quoted = next((each for each in SYSTEM if each.line_in((marker.reason,))), None)
-    what = ours.what.format(marker.reason or cause(marker), on=_at(marker))
-    kind, remedy = ours.kind, remedy_for(case.platform, ours)
-    if quoted is not None and ours.kind in ("storage", ""):
+    found, reason = REASONS.get(marker.reason_code, REASONS[""]), marker.reason or cause(marker)
+    quoted = next((each for each in SYSTEM if each.line_in((reason,))), None)
+    stack = stack_of(case.tail) if marker.reason_code == "stall" else ""
+    what = found.what.format(
+        reason.removeprefix(f"health check: bad node {marker.host}: "),
+        on=_at(marker),
+        node=marker.host,
+        ended=case.ended,
+        stack=f"; it was at {stack}" if stack else "",
+    )
+    kind, remedy = found.kind, remedy_for(case.platform, found).replace("{node}", marker.host)
+    if quoted is not None and found.kind in ("storage", ""):
         kind = quoted.kind
-        remedy = remedy_for(case.platform, quoted if marker.reason_code in ("files", "") else ours)
-    return Diagnosis(kind, what, evidence or marker.reason, remedy)
+        remedy = remedy_for(case.platform, quoted) if marker.reason_code in ("files", "") else remedy
+    return Diagnosis(kind, what, (case.last_lines if found.logged else "") or reason, remedy)
 
 
 def _claimed(case: Case, claim: Claim, node: str = "") -> Diagnosis:

@@ -57,6 +57,7 @@ class Cause:
         lines: what is found in lines of a platform or its daemons that show it, the most telling first.
         starting: it is about starting: of a job whose command has run it is history.
         vague: it says that something failed, and not of what: any other line of its kind says more, older ones too.
+        logged: the log's last lines show it.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Cause:
     lines: tuple[re.Pattern[str], ...] = ()
     starting: bool = False
     vague: bool = False
+    logged: bool = False
 
     def line_in(self, lines: Sequence[str]) -> str:
         """The last line that shows it, '' for none."""

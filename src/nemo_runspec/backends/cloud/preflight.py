@@ -6,18 +6,24 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, reference_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.s3_names import PAIRS
 from nemo_runspec.secrets import NGC_KEYS, find
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import Refused
+
+Api = TypeVar("Api")
+T = TypeVar("T", bound=CloudTarget)
+R = TypeVar("R")
 
 _PATIENCE = 10.0
 """Seconds that a question to S3 may take in all: pods may reach what this machine does not."""
@@ -32,6 +38,63 @@ class Room:
 
     total: int
     free: int
+
+
+@dataclass(frozen=True)
+class JobRequest(Generic[Api, T]):
+    """What a job asks of a platform.
+
+    Args:
+        gpus: per node, None where nobody says.
+        given: what it is to run in, a node group or a project, where that was asked for already.
+    """
+
+    api: Api
+    target: T
+    nodes: int
+    gpus: int | None
+    given: Mapping[str, Any] | None = None
+
+
+def profile_checks(
+    platform: Iterable[Check], target: CloudTarget, env: Mapping[str, Any], kept: str
+) -> Iterator[Check]:
+    """Everything that is looked at for a profile: what the platform says, the image's registry, data, the code's ways.
+
+    Args:
+        kept: where the platform's own credentials for registries are, for a person.
+    """
+    yield from platform
+    yield image_check(target.container_image, kept)
+    yield from storage_checks(target)
+    yield from transport_checks(target, str(env.get("packager") or "none"))
+
+
+def submission_checks(plan: Plan, platform: Iterable[Check]) -> list[Check]:
+    """What is wrong with a submission; empty where nothing is.
+
+    `failed`: it cannot work; `Check.error` is the refusal to raise. `warning`: it may work, or will wait.
+
+    Args:
+        platform: what the platform says.
+    """
+    found = [*address_checks(plan.config), *platform, *storage_checks(plan.target, fast=True)]
+    return [check for check in found if check.verdict in ("failed", "warning")]
+
+
+def unless_failed(first: Iterable[Check], rest: Callable[[], Iterable[Check]], instead: Check) -> Iterator[Check]:
+    """The first checks, and the rest where none of them failed; else a line on what was not looked at."""
+    found = list(first)
+    yield from found
+    yield from [instead] if any(check.verdict == "failed" for check in found) else rest()
+
+
+def looked_at(
+    looks: Mapping[str, Callable[[R], Iterable[Check]]], request: R, *, patient: bool = False
+) -> Iterator[Check]:
+    """What a table of looks says of a job's request, in its order. `patient`: as `told`."""
+    for name, look in looks.items():
+        yield from told(name, partial(look, request), patient=patient)
 
 
 def told(name: str, look: Callable[[], Iterable[Check]], *, patient: bool = False) -> Iterator[Check]:

@@ -31,27 +31,13 @@ _KEPT = "run:ai (Credentials, Docker registry)"
 
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About six requests."""
-    env = question.env
-    target: DgxCloudTarget = get_backend("dgxcloud").target_alone(env)
-    source = "the profile" if env.get(KEY) else VARIABLE
-    secret = str(env.get(KEY) or os.environ.get(VARIABLE, "").strip())
-    if secret:
-        yield from _of_platform(target, env, secret, source)
-    else:
-        yield failed(
-            "credentials", "no client secret is found here", f"set {KEY} in the profile, or export {VARIABLE}=…"
-        )
-        yield skipped("run:ai", "not checked: there is no client secret")
-    yield cloud.image_check(target.container_image, _KEPT)
-    yield from cloud.storage_checks(target)
-    yield from cloud.transport_checks(target, str(env.get("packager") or "none"))
+    target: DgxCloudTarget = get_backend("dgxcloud").target_alone(question.env)
+    yield from cloud.profile_checks(_of_platform(target, question.env), target, question.env, _KEPT)
 
 
 def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = None) -> list[Check]:
-    """What is wrong with a submission; empty where nothing is. Few requests: one for the projects (more where there are
+    """What is wrong with a submission, as `submission_checks`. Few requests: one for the projects (more where there are
     more than a page of them), one for claims, each only where it is needed; and one for each address on S3.
-
-    `failed`: it cannot work; `Check.error` is the refusal to raise. `warning`: it may work, or will wait.
 
     Args:
         project: the plan's, where it was asked for already.
@@ -60,19 +46,13 @@ def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = N
         UserError: there is no such project. Unreachable: as the API.
     """
     wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, project)
-    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target, fast=True)]
-    return [check for check in found if check.verdict in ("failed", "warning")]
+    looks = {name: _LOOKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
+    return cloud.submission_checks(plan, cloud.looked_at(looks, wanted, patient=True))
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a job asks of run:ai. `gpus`: per node, None where nobody says. `given`: its project, if known."""
-
-    api: RunaiApi
-    target: DgxCloudTarget
-    nodes: int
-    gpus: int | None
-    given: Mapping[str, Any] | None = None
+class Wanted(cloud.JobRequest[RunaiApi, DgxCloudTarget]):
+    """What a job asks of run:ai. `given`: its project."""
 
     @cached_property
     def project(self) -> Mapping[str, Any]:
@@ -85,15 +65,18 @@ class Wanted:
         return text(self.project.get("id"))
 
 
-def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any], secret: str, source: str) -> Iterator[Check]:
+def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any]) -> Iterator[Check]:
     """What run:ai says. The token is a new one: one that this process has may be good where the secret is not."""
+    secret = str(env.get(KEY) or os.environ.get(VARIABLE, "").strip())
+    if not secret:
+        mend = f"set {KEY} in the profile, or export {VARIABLE}=…"
+        yield failed("credentials", "no client secret is found here", mend)
+        yield skipped("run:ai", "not checked: there is no client secret")
+        return
     wanted = Wanted(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
-    reached = list(_reached(wanted, source))
-    yield from reached
-    if any(check.verdict == "failed" for check in reached):
-        yield skipped("the rest of run:ai", "not checked: it does not answer as it should")
-    else:
-        yield from _all(wanted)
+    instead = skipped("the rest of run:ai", "not checked: it does not answer as it should")
+    reached = _reached(wanted, "the profile" if env.get(KEY) else VARIABLE)
+    yield from cloud.unless_failed(reached, lambda: cloud.looked_at(_LOOKS, wanted), instead)
 
 
 def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
@@ -140,24 +123,6 @@ def _project(project: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[Che
     else:
         message = text(status.get("phaseMessage"))
         yield warning("project", f"{said} is {phase}{f': {message}' if message else ''}", "wait, or ask its admin")
-
-
-def _all(wanted: Wanted) -> Iterator[Check]:
-    for name, look in _every().items():
-        yield from cloud.told(name, partial(look, wanted))
-
-
-def _before(wanted: Wanted) -> Iterator[Check]:
-    """What nobody else looks at before a submission: whether there is room, and the claims."""
-    for name in ("room", "pvcs"):
-        yield from cloud.told(name, partial(_every()[name], wanted), patient=True)
-
-
-def _every() -> Mapping[str, Callable[[Wanted], Iterable[Check]]]:
-    """What is looked at, in the order in which it is shown."""
-    return {
-        "room": _room, "pvcs": _claims, "pvc_nemo_run_dir": _run_dir, "secret_vars": _secrets, "cluster": _cluster,
-    }  # fmt: skip
 
 
 def _room(wanted: Wanted) -> Iterator[Check]:
@@ -252,3 +217,9 @@ def _names_of(row: Row) -> Iterator[str]:
         if found := text(_table(row.get(part)).get(key)):
             yield found
     yield from filter(None, (text(row.get(key)) for key in ("name", "claimName")))
+
+
+_LOOKS: Mapping[str, Callable[[Wanted], Iterable[Check]]] = {
+    "room": _room, "pvcs": _claims, "pvc_nemo_run_dir": _run_dir, "secret_vars": _secrets, "cluster": _cluster,
+}  # fmt: skip
+"""What is looked at, in the order in which it is shown."""

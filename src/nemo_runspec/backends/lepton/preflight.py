@@ -41,32 +41,14 @@ _PHASES: Mapping[str, tuple[Callable[..., Check], str]] = {
 
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About ten requests."""
-    env = question.env
-    target: LeptonTarget = get_backend("lepton").target_alone(env)
-    try:
-        api = connect(patience=_PATIENCE)
-    except UserError as error:
-        yield of_error("credentials", error)
-        yield skipped("Lepton", "not checked: there is no login")
-    else:
-        reached = list(_reached(api))
-        yield from reached
-        wanted = Wanted(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
-        if any(check.verdict == "failed" for check in reached):
-            yield skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
-        else:
-            yield from _all(wanted)
-    yield cloud.image_check(target.container_image, _KEPT)
-    yield from cloud.storage_checks(target)
-    yield from cloud.transport_checks(target, str(env.get("packager") or "none"))
+    target: LeptonTarget = get_backend("lepton").target_alone(question.env)
+    yield from cloud.profile_checks(_of_workspace(target, question.env), target, question.env, _KEPT)
 
 
 def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = None) -> list[Check]:
-    """What is wrong with a submission; empty where nothing is. Few requests: at most one each for the node groups, the
+    """What is wrong with a submission, as `submission_checks`. Few requests: at most one each for the node groups, the
     group's nodes, its shapes and its reservations, each only where the plan names one; and one for each volume that
     its mounts name, and for each address on S3.
-
-    `failed`: it cannot work; `Check.error` is the refusal to raise. `warning`: it may work, or will wait.
 
     Args:
         group: the plan's node group, where it was asked for already.
@@ -75,19 +57,12 @@ def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = No
         Unreachable: as the API.
     """
     wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, group)
-    found = [*cloud.address_checks(plan.config), *_before(wanted), *cloud.storage_checks(plan.target, fast=True)]
-    return [check for check in found if check.verdict in ("failed", "warning")]
+    return cloud.submission_checks(plan, _before(wanted))
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a job asks of a workspace. `gpus`: per node, None where nobody says. `given`: its node group, if known."""
-
-    api: LeptonApi
-    target: LeptonTarget
-    nodes: int
-    gpus: int | None
-    given: Mapping[str, Any] | None = None
+class Wanted(cloud.JobRequest[LeptonApi, LeptonTarget]):
+    """What a job asks of a workspace. `given`: its node group."""
 
     @cached_property
     def group(self) -> Mapping[str, Any] | None:
@@ -106,6 +81,18 @@ class Wanted:
         """GPUs that one pod takes of a machine: those of its shape."""
         named = [shape for shape in self.shapes if id_of(shape) == self.target.resource_shape]
         return int(gpus_of(named[0])) if named else self.gpus
+
+
+def _of_workspace(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[Check]:
+    try:
+        api = connect(patience=_PATIENCE)
+    except UserError as error:
+        yield of_error("credentials", error)
+        yield skipped("Lepton", "not checked: there is no login")
+        return
+    wanted = Wanted(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+    instead = skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
+    yield from cloud.unless_failed(_reached(api), lambda: _all(wanted), instead)
 
 
 def _reached(api: LeptonApi) -> Iterator[Check]:
@@ -137,9 +124,8 @@ def _all(wanted: Wanted) -> Iterator[Check]:
     lost = any(check.verdict == "failed" for check in group)
     if lost:
         yield skipped("the rest of it", "shape, room and mounts are not checked: they are those of a node group")
-    for name, look in _every().items():
-        if not (lost and name in _OF_A_GROUP):
-            yield from cloud.told(name, partial(look, wanted))
+    looks = {name: look for name, look in _LOOKS.items() if not (lost and name in _OF_A_GROUP)}
+    yield from cloud.looked_at(looks, wanted)
 
 
 def _before(wanted: Wanted) -> Iterator[Check]:
@@ -148,17 +134,9 @@ def _before(wanted: Wanted) -> Iterator[Check]:
     if any(check.verdict == "failed" for check in group):
         yield from group
         return
-    looks = {"room": _room, "reservation": _reservation, "mounts": _named_mounts}
-    for name, look in ({"shape": _shape, **looks} if wanted.target.resource_shape else looks).items():
-        yield from cloud.told(name, partial(look, wanted), patient=True)
-
-
-def _every() -> Mapping[str, Callable[[Wanted], Iterable[Check]]]:
-    """What is looked at besides the node group, in the order in which it is shown."""
-    return {
-        "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue, "mounts": _mounts,
-        "nemo_run_dir": _run_dir, "secrets": _secrets,
-    }  # fmt: skip
+    names = ("shape", "room", "reservation") if wanted.target.resource_shape else ("room", "reservation")
+    looks = {**{name: _LOOKS[name] for name in names}, "mounts": _named_mounts}
+    yield from cloud.looked_at(looks, wanted, patient=True)
 
 
 def _group(wanted: Wanted) -> Iterator[Check]:
@@ -326,3 +304,10 @@ def _secrets(wanted: Wanted) -> Iterator[Check]:
     if target.image_pull_secrets:
         there = wanted.api.image_pull_secrets()
         yield cloud.names_check("pull secrets", target.image_pull_secrets, there, "secret for registries", mend)
+
+
+_LOOKS: Mapping[str, Callable[[Wanted], Iterable[Check]]] = {
+    "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue, "mounts": _mounts,
+    "nemo_run_dir": _run_dir, "secrets": _secrets,
+}  # fmt: skip
+"""What is looked at besides the node group, in the order in which it is shown."""

@@ -15,6 +15,7 @@ from nemo_runspec.envs import find_uv, uv_environment
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.slow
 def test_nemo_run_imports_from_the_resolved_install(tmp_path):
     """NeMo-Run 0.11.1 cannot be imported with leptonai 0.47; the project's own bounds must keep it importable."""
     code = "import importlib.metadata as m, nemo_run; print(m.version('nemo_run'), m.version('leptonai'))"
@@ -46,6 +47,7 @@ def installed(tmp_path_factory) -> Path:
     return folder / "venv" / "bin"
 
 
+@pytest.mark.slow
 def test_the_wheel_works_from_any_directory(installed, tmp_path):
     environment = {"PATH": f"{installed}:/usr/bin:/bin", "HOME": str(tmp_path / "home")}
     command = [str(installed / "nemotron"), "list", "--json"]
@@ -61,6 +63,7 @@ def test_the_wheel_works_from_any_directory(installed, tmp_path):
     assert "#SBATCH --partition=batch" in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_runs_a_job(installed, tmp_path):
     (tmp_path / "train.py").write_text("print('trained')\nraise SystemExit(7)\n")
     environment = {"PATH": f"{installed}:/usr/bin:/bin", "HOME": str(tmp_path / "home")}

@@ -78,6 +78,7 @@ def test_all_that_is_required_runs(tmp_path):
     assert "left out" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [{"test_it": SKIPPING}, {"test_it": SKIPPING_FILE}], ids=["test", "file"])
 def test_a_skip_fails_where_the_lab_is_required(tmp_path, file):
     assert run_suite(tmp_path, **file, required=False).returncode in (0, 5)
@@ -112,6 +113,7 @@ def test_the_environment_of_tests_is_nobodys(tmp_path):
     assert support.snapshot(home) == before
 
 
+@pytest.mark.slow
 def test_the_longest_files_are_begun_first(tmp_path):
     test = "def test_it():\n    pass\n"
     (tmp_path / "data").mkdir()

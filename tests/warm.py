@@ -5,8 +5,8 @@ processor's time, and the tests start thousands of them. It is a process like an
 directory, streams and session, and a child of this one, so that whoever starts it waits for it and signals it as usual.
 
 What it cannot show is how nemotron starts: `/proc/PID/cmdline` and `/proc/PID/environ` are those of the process that it
-is a fork of. Tests that look at those start it cold; so is it on a terminal, with variables that Python itself reads,
-and where this machine has no `clone` that we know.
+is a fork of. Tests that look at those start it cold; so is it on a terminal, with variables that Python itself reads
+or a `sitecustomize.py`, and where this machine has no `clone` that we know.
 """
 
 from __future__ import annotations
@@ -86,15 +86,22 @@ def start(args: Sequence[str], *, env: Mapping[str, str], cold: bool = False, **
 
 
 def _can_be_warm(env: Mapping[str, str]) -> bool:
-    return bool(_CLONE) and _read_by_python(env) == _PYTHON and env.get("LC_ALL") == _LOCALE
+    is_changed = any((folder / "sitecustomize.py").exists() for folder in map(Path, _added(env)))
+    return bool(_CLONE) and not is_changed and _read_by_python(env) == _PYTHON and env.get("LC_ALL") == _LOCALE
+
+
+def _added(env: Mapping[str, str]) -> list[str]:
+    """The folders of PYTHONPATH."""
+    return [folder for folder in env.get("PYTHONPATH", "").split(os.pathsep) if folder]
 
 
 def _read_by_python(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that Python reads as it starts, but for one that can be set later."""
-    return {name: env[name] for name in env if name.startswith("PYTHON") and name != "PYTHONDONTWRITEBYTECODE"}
+    """The variables that Python reads as it starts, but for those that can be set later."""
+    return {name: env[name] for name in env if name.startswith("PYTHON") and name not in _LATER}
 
 
-_PYTHON = _read_by_python({name: value for name, value in os.environ.items() if name != "PYTHONPATH"})
+_LATER = {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
+_PYTHON = _read_by_python(os.environ)
 """Those of the tests, which the process that is forked has too."""
 
 
@@ -214,7 +221,7 @@ def _become(request: Mapping[str, Any]) -> None:
     sys.stdout = sys.__stdout__ = _renewed(sys.stdout, "wb", 1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _renewed(sys.stderr, "wb", 2)  # type: ignore[misc]
     program = importlib.util.find_spec("nemotron.__main__")
-    sys.path[0] = request["cwd"]
+    sys.path[:1] = [request["cwd"], *_added(os.environ)]
     sys.argv = [str(program and program.origin), *request["args"]]
 
 

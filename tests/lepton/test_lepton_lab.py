@@ -469,6 +469,7 @@ def test_logs_are_asked_for_by_time(lepton_lab):
     ]
 
 
+@pytest.mark.slow
 def test_what_nemo_run_sends(lepton_lab, monkeypatch):
     from nemo_run.core.execution.lepton import LeptonExecutor
     from pydantic import ValidationError

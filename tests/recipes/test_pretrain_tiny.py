@@ -55,11 +55,11 @@ def python(recipe_python: Path, code: str, *arguments: object) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def whole_run(request, run_recipe, tiny_data, tmp_path_factory):
-    """`tiny.yaml` as it is, under torchrun with one process and with two."""
-    output = tmp_path_factory.mktemp(f"tiny-{request.param}")
-    done = run_recipe(TRAIN, tiny_config(output, tiny_data), processes=request.param)
+@pytest.fixture(scope="module")
+def whole_run(run_recipe, tiny_data, tmp_path_factory):
+    """`tiny.yaml` as it is, under torchrun with two processes. With one the README's command runs to its end."""
+    output = tmp_path_factory.mktemp("tiny")
+    done = run_recipe(TRAIN, tiny_config(output, tiny_data), processes=2)
     assert done.returncode == 0, done.stderr
     return output, done.stdout
 
@@ -166,7 +166,7 @@ def test_any_number_of_processes_trains_as_one(run_recipe, tiny_data, tmp_path, 
     """Three of them share eight sequences unevenly, and one of three has none of two."""
     for processes in (1, 3):
         config = forty_steps(tmp_path / str(processes), tiny_data, train_iters=6, global_batch_size=batch)
-        done = run_recipe(TRAIN, config, processes=processes)
+        done = run_recipe(TRAIN, config, processes=processes if processes > 1 else None)
         assert done.returncode == 0, done.stderr
     one, three = (records(tmp_path / name, "loss") for name in ("1", "3"))
     assert list(one) == [1, 2, 3, 4, 5, 6]

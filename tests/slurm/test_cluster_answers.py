@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,6 +150,7 @@ def test_stops(text: str):
     allowed(lambda: stop_array(Answering(text), [task], "me", hard=False))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("rest"), damaged("tail"))
 def test_what_is_left(text: str, log: str):
@@ -159,6 +161,7 @@ def test_what_is_left(text: str, log: str):
         assert piece.size >= 0
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("ask"), damaged("release"))
 def test_other_errands(asked: str, released: str):
@@ -173,6 +176,7 @@ PROFILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("examine"), damaged("job"), st.booleans())
 def test_the_doctor(text: str, job: str, contained: bool):
@@ -184,6 +188,7 @@ def test_the_doctor(text: str, job: str, contained: bool):
     assert list(read_job(question, asked, answer_of(job), answer or answer_of("")))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("fast"))
 def test_what_is_looked_at_before_a_submission(text: str):

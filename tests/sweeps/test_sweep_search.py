@@ -58,6 +58,7 @@ def test_keys_with_dots_stay_keys(tmp_path):
     assert all({text.partition("=")[0] for text in job} == {"train.lr", "a.b"} for job in jobs)
 
 
+@pytest.mark.slow
 def test_the_direction_arrives(tmp_path):
     made = search(tmp_path, *OPTUNA, "lr=interval(0,10)", "hydra.sweeper.direction=maximize")
     assert made.maximize

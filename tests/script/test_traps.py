@@ -15,6 +15,7 @@ SOURCES = Path(str(files("nemo_runspec")))
 SHELLS = (
     "script/*.sh",
     "backends/cloud/pod/*.sh",
+    "backends/*/node.sh",
     *(f"backends/slurm/{name}.sh" for name in ("batch", "array", "health/batch")),
 )
 """What becomes part of a shell that heeds signals; what heeds them by itself says so."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 
 from nemo_runspec.artifacts.store import versions_of
+from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import job_layout, run_dir
@@ -41,7 +43,8 @@ def pod_files(plan: Plan, *, kind: str) -> tuple[RenderedFile, ...]:
     """The texts of a job that its pods get: `job.sh`, `pod.sh`, and `data.json` where there is data on S3.
 
     Args:
-        kind: `lepton` or `dgxcloud`: whose variables say which node a pod is.
+        kind: the executor, such as `lepton`: its backend's `node.sh` knows by which variables a pod finds out which
+            node it is.
     """
     script = render_pod_script(plan, kind=kind, outputs=declared_outputs(plan), versions=versions_of(plan))
     files = (
@@ -63,7 +66,7 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
         _head(plan, kind),
         _constants(plan, outputs, versions),
         ("# --- the profile's own commands", *_prepare(plan.target)),
-        ("# --- which node this is", _beside(f"{kind}.sh")),
+        ("# --- which node this is", _node_script(kind)),
         ("# --- functions", shared_functions(), "", _beside("functions.sh")),
         ("# --- the other nodes", _beside("others.sh")),
         ("# --- the metrics at the end", f"nemotron_pod_downsample={quote(downsample_program())}"),
@@ -149,6 +152,13 @@ def _staged(plan: Plan) -> list[str]:
     """Where storage that outlives the pods is mounted in them: inputs may lie there already."""
     storage = storage_of(plan)
     return [mount.target for mount in storage.mounts if mount.lost in ("", READ_ONLY)] if storage else []
+
+
+@lru_cache
+def _node_script(kind: str) -> str:
+    """`node.sh` of a backend, which stands beside the module that makes its targets."""
+    module = import_module(get_backend(kind).target.partition(":")[0])
+    return Path(str(module.__file__)).with_name("node.sh").read_text(encoding="utf-8").strip()
 
 
 @lru_cache

@@ -193,17 +193,10 @@ ROOMS = {
     "jobs": {"config", "profiles", "packaging", "supervise", "sweeps"},
     "supervise": {"config", "profiles", "sweeps"},
     "diagnosis": {
-        "backends",
-        "remote",
-        "supervise",
-        "sweeps",
-        "config",
-        "profiles",
-        "packaging",
-        "planning",
-        "artifacts",
+        "backends", "remote", "supervise", "sweeps", "runner", "api", "doctor", "config", "profiles", "packaging",
+        "planning", "artifacts",
     },
-}
+}  # fmt: skip
 """Room → rooms further down the way that it must not look into."""
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nemo_runspec.profiles.profile import Profile
 
 __version__ = "0.1.0"
-__all__ = ["executor", "job", "jobs", "load_plan", "load_profile", "plan", "submit", "sweep"]
+__all__ = ["executor", "find_sweep", "job", "jobs", "load_plan", "load_profile", "plan", "submit", "sweep"]
 
 
 def load_profile(name: str, *, env_file: str | Path | None = None) -> Profile:
@@ -169,6 +169,20 @@ def executor(
     made = build_plan(bare_request(profile, overrides=overrides, mode=mode, env_file=env_file))
     refuse_unfilled(made.plan)
     return get_backend(made.plan.executor).make_executor(made.plan, made.secret_values, environment=True)
+
+
+def find_sweep(name: str) -> SubmittedSweep:
+    """A sweep of yours, whatever process has started it.
+
+    Args:
+        name: its name, the beginning or the last part of it, or `last` for the newest of jobs and sweeps.
+
+    Raises:
+        nemo_runspec.errors.UserError: there is no such sweep, several, or it is a job.
+    """
+    from nemo_runspec.api.sweep import find
+
+    return find(name)
 
 
 class _Room(ModuleType):

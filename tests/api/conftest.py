@@ -12,6 +12,8 @@ given = {key.strip(): value.strip() for key, _, value in rows}
 print("lr", given["lr"], flush=True)
 with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as metrics:
     metrics.write(json.dumps({"step": 1, "loss": 2 * float(given["lr"])}) + "\\n")
+    if "MY_TOKEN" in os.environ:
+        metrics.write(json.dumps({"token": len(os.environ["MY_TOKEN"])}) + "\\n")
 while given["wait"] != "null" and not pathlib.Path(given["wait"]).exists():
     time.sleep(0.02)
 sys.exit(int(given["fail"]))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from input_recipes import write_recipes
+from support import contents
 from waiting import until
 
 import nemo_runspec
@@ -113,6 +115,38 @@ def test_a_saved_plan_is_run_as_it_was_shown(trains, tmp_path):
     nemo_runspec.api.submit._made.clear()  # as in another process
     job = nemo_runspec.submit(loaded)
     assert job.wait() == 0 and list(job.logs()) == ["[rank0] lr 0.125"]
+
+
+SECRET = "hunter2-is-no-secret-any-more"
+
+
+@pytest.mark.slow
+def test_a_secret_reaches_the_job_and_no_file(trains):
+    job = submitted(f"+run.env.env_vars.MY_TOKEN={SECRET}")
+    assert job.wait() == 0 and job.metrics()["token"] == len(SECRET)
+    for folder in (trains.folder, trains.state):
+        assert [path for path, content in contents(folder).items() if SECRET.encode() in content] == []
+
+
+@pytest.mark.slow
+def test_a_missing_input_is_made_first(project):
+    write_recipes(project)
+    told: list[str] = []
+    job = nemo_runspec.submit(nemo_runspec.plan("mine/read"), say=told.append)
+    assert job.wait() == 0
+    [maker] = set(nemo_runspec.jobs()) - {job}
+    assert maker.record.recipe == "mine/make" and list(job.logs()) == [f"[rank0] read: made by {maker.name}"]
+    assert "data: 'words' is not there yet; running mine/make first" in told
+
+
+@pytest.mark.slow
+def test_an_input_that_cannot_be_made_is_an_error_with_its_code(project):
+    write_recipes(project)
+    plan = nemo_runspec.plan("mine/read", config="failing")
+    with pytest.raises(UserError, match="has ended with exit code 5") as error:
+        nemo_runspec.submit(plan)
+    [maker] = nemo_runspec.jobs()
+    assert error.value.exit_code == 5 and maker.name in str(error.value.remedy)
 
 
 ELSEWHERE = """

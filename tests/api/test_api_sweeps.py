@@ -22,6 +22,11 @@ def test_a_sweep_of_two(trains, capfd):
     ]
     assert f"<td>{best.name}</td>" in sweep._repr_html_()
     assert "succeeded, 2 runs of mine/train" in repr(sweep)
+    assert nemo_runspec.find_sweep("last") == nemo_runspec.find_sweep(sweep.name) == sweep
+    with pytest.raises(UserError, match="is a job, and a sweep is needed"):
+        nemo_runspec.find_sweep(best.name)
+    with pytest.raises(UserError, match="is a sweep of 2 jobs"):
+        nemo_runspec.job(sweep.name)
     assert capfd.readouterr() == ("", ""), "a library prints nothing"
 
 

@@ -193,6 +193,14 @@ def sweep(
     return SubmittedSweep(submit_sweep(request, caller(argv, say)))
 
 
+def find(word: str) -> SubmittedSweep:
+    """As `nemo_runspec.find_sweep`."""
+    entry = Overview().one(word)
+    if not entry.is_sweep:
+        raise UserError(f"'{entry.name}' is a job, and a sweep is needed", remedy=f"nemo_runspec.job('{entry.name}')")
+    return SubmittedSweep(entry.name)
+
+
 _MARGIN = 15.0
 """Seconds beyond the grace that a sweep has to write down its end."""
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.fields import SlurmTarget, option
 from nemo_runspec.backends.slurm.render import render, render_sbatch
-from nemo_runspec.backends.slurm.time import hours
+from nemo_runspec.backends.slurm.signals import hours
 from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import carried_keys, keys_of

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends.base import RenderedFile
-from nemo_runspec.backends.slurm import verified, verify
+from nemo_runspec.backends.slurm import verified
 from nemo_runspec.backends.slurm.render import render, render_sbatch, submit_command
 from nemo_runspec.errors import UserError
 
@@ -86,7 +86,7 @@ def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mo
         env = {key: value for key, value in env.items() if key not in ("nodes", "nproc_per_node")}
     plan = make_plan("slurm", env, launch=launch, mode=mode, kind=kind)
     ours = render(plan).files[1].text
-    assert ours == verify.nemo_run_rendering(plan)
+    assert ours == verified.nemo_run_rendering(plan)
     assert subprocess.run(["bash", "-n"], input=ours, text=True, capture_output=True).returncode == 0 or (
         "setup_lines" in env
     )
@@ -205,10 +205,10 @@ def test_a_home_known_only_to_the_cluster_is_a_named_hole(make_plan):
 @pytest.mark.slow
 def test_a_difference_stops_the_submission(make_plan, monkeypatch):
     plan = make_plan("slurm", {})
-    verify.assert_same(plan)
-    monkeypatch.setattr(verify, "render_sbatch", lambda plan: "#!/bin/bash\n")
+    verified.assert_same(plan)
+    monkeypatch.setattr(verified, "render_sbatch", lambda plan: "#!/bin/bash\n")
     with pytest.raises(UserError, match="nothing was submitted"):
-        verify.assert_same(plan)
+        verified.assert_same(plan)
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_the_shipped_comparison_spares_the_first_submission_one(make_plan, monke
     def compared(plan):
         raise AssertionError("it was compared again")
 
-    monkeypatch.setattr(verify, "assert_same", compared)
+    monkeypatch.setattr(verified, "assert_same", compared)
     monkeypatch.setattr(verified, "_begin_import", compared)
     plan = make_plan("slurm", {"account": "a", "setup_lines": "module load cuda\nexport A=1", "comment": "é 漢"})
     verified.Comparison(plan).finish(plan)
@@ -256,7 +256,7 @@ def test_what_the_shipped_comparison_does_not_know_is_compared(make_plan, monkey
         monkeypatch.setattr(verified, "SHIPPED", tmp_path / "compared.json")
     verified._as_shipped.cache_clear()
     seen = []
-    monkeypatch.setattr(verify, "assert_same", seen.append)
+    monkeypatch.setattr(verified, "assert_same", seen.append)
     plan = make_plan("slurm", {"account": "a"})
     if change is None:
         plan = replace(plan, target=replace(plan.target, comment="two\nlines"))

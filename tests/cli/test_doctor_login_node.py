@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.backends.slurm.preflight import login, place, python
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Answer, Asked
+from nemo_runspec.backends.slurm.preflight import job, login
+from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Answer, Asked, image_of
 from nemo_runspec.backends.slurm.preflight.examine import ask
-from nemo_runspec.backends.slurm.preflight.registry import image_of
 from nemo_runspec.doctor.check import Check, Question
 from nemo_runspec.transport.local import LocalHost
 
@@ -42,8 +41,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return look
 
 
-def seen(answer: Answer, name: str, of=login) -> Check:
-    return next(check for check in of.checks(QUESTION, Asked("/tmp", ()), answer) if check.name == name)
+def seen(answer: Answer, name: str, of=login.checks) -> Check:
+    return next(check for check in of(QUESTION, Asked("/tmp", ()), answer) if check.name == name)
 
 
 def test_a_program_that_lacks(here):
@@ -66,7 +65,7 @@ def test_a_clock_that_is_right(here):
 
 @pytest.mark.parametrize(("used", "verdict"), [("40000000", "ok"), ("51000000*", "failed")])
 def test_a_quota(here, used: str, verdict: str):
-    check = seen(here(quota=f"cat <<'E'\n{QUOTA.format(used=used)}\nE"), "quota", place)
+    check = seen(here(quota=f"cat <<'E'\n{QUOTA.format(used=used)}\nE"), "quota", login.place_checks)
     assert check.verdict == verdict
     assert ("home:/export/me 51000000*" in check.seen) == (verdict == "failed")
 
@@ -74,7 +73,7 @@ def test_a_quota(here, used: str, verdict: str):
 def test_a_directory_below_a_file(here, tmp_path: Path):
     (tmp_path / "file").write_text("")
     answer = here(folder=f"{tmp_path}/file/run")
-    assert seen(answer, "remote_job_dir", place).verdict == "failed"
+    assert seen(answer, "remote_job_dir", login.place_checks).verdict == "failed"
 
 
 def test_mounts_are_read_as_the_batch_script_reads_them(here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -82,7 +81,9 @@ def test_mounts_are_read_as_the_batch_script_reads_them(here, tmp_path: Path, mo
     (tmp_path / "a b").mkdir()
     sources = ("$DATA/a b", "$NO_SUCH/x", f"{tmp_path}/none", f"{tmp_path}/$(touch {tmp_path}/run)")
     answer = here(mounts=sources)
-    checks = {c.verdict: c for c in place.checks(QUESTION, Asked("/tmp", (), sources), answer) if c.name == "mounts"}
+    checks = {
+        c.verdict: c for c in login.place_checks(QUESTION, Asked("/tmp", (), sources), answer) if c.name == "mounts"
+    }
     assert checks["failed"].seen == f"not there: {sources[2]}, {sources[3]}"
     assert checks["warning"].seen == "not known: $NO_SUCH/x"
     assert not (tmp_path / "run").exists()
@@ -93,7 +94,7 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
     folder.mkdir()
     before = time.time()
     answer = here(folder=str(folder))
-    assert seen(answer, "remote_job_dir", place).seen.startswith(f"{folder} is writable")
+    assert seen(answer, "remote_job_dir", login.place_checks).seen.startswith(f"{folder} is writable")
     assert list(folder.iterdir()) == []
     assert before <= answer.ended
 
@@ -108,14 +109,14 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
 )
 def test_python_without_a_job(here, programs: dict[str, str], env: dict, verdict: str, word: str):
     asked = Asked("/tmp", ())
-    (check,) = python.hint(Question("c", env), asked, here(**programs))
+    (check,) = job.python_hint(Question("c", env), asked, here(**programs))
     assert check.verdict == verdict
     assert word in check.seen
     assert ("startup_commands = [" in check.mend) == (verdict == "warning")
-    assert list(python.hint(QUESTION, Asked("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
+    assert list(job.python_hint(QUESTION, Asked("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
 
 
 def test_slurm_that_does_not_answer(here):
     answer = here(sbatch="sleep 60", squeue="", scancel="", sinfo="", scontrol="", timeout="exit 124")
     assert seen(answer, "controller").seen == "Slurm's programs do not answer in time"
-    assert seen(answer, "remote_job_dir", place).verdict == "failed"
+    assert seen(answer, "remote_job_dir", login.place_checks).verdict == "failed"

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, answer_of
-from nemo_runspec.backends.slurm.preflight.registry import Image, ask_from_here, image_of
+from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, Image, answer_of, ask_from_here, image_of
 from nemo_runspec.doctor.registry import RegistryAnswer, RegistryLogin, ask, reference_of
 from nemo_runspec.transport.local import LocalHost
 

@@ -26,13 +26,12 @@ from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import Job, find, submit
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.diagnose import diagnose
-from nemo_runspec.backends.slurm.health.release import exclude_and_release
-from nemo_runspec.backends.slurm.preflight import accounts, image, login, place, shape
-from nemo_runspec.backends.slurm.preflight.asking import answer_of, asked_of
-from nemo_runspec.backends.slurm.preflight.draft import plan_of
+from nemo_runspec.backends.slurm.preflight import login, shape
+from nemo_runspec.backends.slurm.preflight.asking import answer_of, asked_of, plan_of
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
-from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.preflight.job import read as read_job
+from nemo_runspec.backends.slurm.status import exclude_and_release
 from nemo_runspec.backends.slurm.status import look as see
 from nemo_runspec.doctor.check import Question
 from nemo_runspec.errors import UserError
@@ -183,7 +182,9 @@ def test_the_doctor(text: str, job: str, contained: bool):
     profile = {**PROFILE, **({} if contained else {"container_image": None})}
     question, asked = Question("cluster", profile, job=True), asked_of(profile)
     answer = allowed(lambda: examine(Answering(text), asked))
-    for checks in (login.checks, shape.checks, accounts.checks, image.checks, place.checks) if answer else ():
+    for checks in (
+        (login.checks, shape.shape_checks, shape.billing, login.image_checks, login.place_checks) if answer else ()
+    ):
         assert all(check.name for check in checks(question, asked, answer))
     assert list(read_job(question, asked, answer_of(job), answer or answer_of("")))
 

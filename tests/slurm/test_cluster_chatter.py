@@ -15,7 +15,7 @@ from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import Job, NotSubmitted, Submitted, find, submit
 from nemo_runspec.backends.slurm.collect import rest
-from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.status import look
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan

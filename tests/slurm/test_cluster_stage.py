@@ -11,9 +11,8 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, tasks_said, wait
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.slurm.cluster.holes import fill
 from nemo_runspec.backends.slurm.cluster.stage import ask, stage
-from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.places import HOME, fill
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.transport.base import Data, Done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_runspec.backends.slurm.cluster.states import STATES, meaning_of, why_it_waits
+from nemo_runspec.backends.slurm.cluster.job import STATES, meaning_of, why_it_waits
 from nemo_runspec.jobs.record import STATES as OURS
 
 

@@ -18,7 +18,7 @@ from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.collect import rest
-from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.status import look as look_at
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError

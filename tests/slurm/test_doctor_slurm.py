@@ -18,7 +18,7 @@ from support import Outcome, Project, call
 
 from nemo_runspec.backends.slurm.preflight import asking
 from nemo_runspec.backends.slurm.preflight.asking import NEEDED
-from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.transport.connect import close_all
 
 pytestmark = needs_slurm

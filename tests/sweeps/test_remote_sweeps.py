@@ -14,7 +14,7 @@ from sweep_records import sweep_of
 
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.array import make_array, shape_of
-from nemo_runspec.backends.slurm.verify import assert_same
+from nemo_runspec.backends.slurm.verified import assert_same
 from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.model import AutoMount

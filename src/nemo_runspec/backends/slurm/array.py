@@ -16,14 +16,13 @@ import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.slurm import batch
 from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_script, sbatch_script
 from nemo_runspec.backends.slurm.render import render, render_sbatch
+from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 
@@ -129,9 +128,4 @@ def _batch_functions(array: Array, text: str) -> str:
     settings = {"name": job_name(array.plan), "ends_all": "1" if array.ends_all else ""}
     lines = [f"nemotron_{name}={shlex.quote(value)}" for name, value in settings.items()]
     assert text.endswith(_BEGIN), "batch.sh ends with the call that begins it"
-    return "\n".join((text.removesuffix(_BEGIN) + "\n".join(lines), _own(), "", _BEGIN))
-
-
-@lru_cache(maxsize=1)
-def _own() -> str:
-    return Path(__file__).with_name("array.sh").read_text(encoding="utf-8").strip()
+    return "\n".join((text.removesuffix(_BEGIN) + "\n".join(lines), program("array.sh").strip(), "", _BEGIN))

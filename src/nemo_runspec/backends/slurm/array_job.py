@@ -5,22 +5,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, digest_of, host_of
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, STOPPING, read_sections
-from nemo_runspec.backends.slurm.cluster.holes import fill
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, read_sections
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
-from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, send_mounts, stage
 from nemo_runspec.backends.slurm.cluster.stop import remedy_of
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
-from nemo_runspec.backends.slurm.mounts import send_mounts
-from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.places import HOME, fill
 from nemo_runspec.backends.slurm.render import submit_words
+from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
 from nemo_runspec.errors import UserError
@@ -162,7 +160,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for key, some in arrays.items():
         tasks, name = " ".join(str(handle["task"]) for handle in some), str(some[0].get("name") or "")
         lines.append(FIELD.join((key, tasks, slurm_of(some[0]), name)) + "\n")
-    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, _program()))
+    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, program("array_stop.sh")))
     done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
     answer = {section.name: section for section in read_sections(done.text)}
     for key, some in arrays.items():
@@ -183,21 +181,6 @@ def remove(host: Host, handles: Sequence[Handle]) -> None:
         UserError: they cannot be removed.
     """
     lines = "".join(f"{handle['array']}{FIELD}{int(handle['task'])}\n" for handle in handles)
-    done = host.run(_REMOVE, data=lines.encode("utf-8", "surrogateescape"), timeout=600.0)
+    done = host.run(program("array_remove.sh"), data=lines.encode("utf-8", "surrogateescape"), timeout=600.0)
     if done.code:
         raise UserError(f"the jobs' files cannot be removed: {done.said}", where=f"{host.name}:{handles[0]['array']}")
-
-
-_REMOVE = r"""
-while IFS=$'\037' read -r folder task; do
-  case $folder in *..* | [!/]*) continue ;; */jobs/*) ;; *) continue ;; esac
-  rm -rf -- "$folder/members/$task" || exit
-  rmdir -- "$folder/members" 2> /dev/null && { rm -rf -- "$folder" || exit; }
-done
-exit 0
-"""
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(__file__).with_name("array_stop.sh").read_text(encoding="utf-8")

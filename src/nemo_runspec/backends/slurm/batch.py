@@ -30,13 +30,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.health import health_files, health_part
+from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.words import shell_word
 from nemo_runspec.planning.model import Plan
@@ -76,7 +75,7 @@ def _text(plan: Plan) -> str:
     parts = (
         _settings(plan),
         shared_functions(),
-        _own(),
+        program(NAME).strip(),
         *(part(plan).strip() for part in PARTS),
         "nemotron_batch_begin",
     )
@@ -96,8 +95,3 @@ def _settings(plan: Plan) -> str:
     }
     lines = (f"nemotron_{name}={shlex.quote(value)}" for name, value in values.items())
     return "\n".join(("# Sourced by the batch script.", *lines))
-
-
-@lru_cache(maxsize=1)
-def _own() -> str:
-    return Path(__file__).with_name(NAME).read_text(encoding="utf-8").strip()

@@ -34,11 +34,7 @@ STATES: Mapping[str, Cause] = {
         r"DUE TO DEADLINE",
     ),
     "NODE_FAIL": _cause(
-        "node failure",
-        "a node failed under it{after}",
-        _AGAIN,
-        r"Node failure on (\S+)",
-        r"DUE TO NODE FAILURE",
+        "node failure", "a node failed under it{after}", _AGAIN, r"Node failure on (\S+)", r"DUE TO NODE FAILURE"
     ),
     "BOOT_FAIL": _cause("node failure", "a node could not be started for it", _AGAIN),
     "LAUNCH_FAILED": _cause("launch", "Slurm could not start it on its nodes", _AGAIN),
@@ -73,10 +69,7 @@ REASONS: tuple[tuple[re.Pattern[str], Cause], ...] = tuple(
         (r"InvalidQOS|QOS\w*", _cause("QoS", "its QoS does not allow it", _ELSEWHERE)),
         (r"BadConstraints", _cause("constraint", "no node can do what it asks for", _ELSEWHERE)),
         (r"Partition\w+", _cause("partition", "its partition does not allow it", _ELSEWHERE)),
-        (
-            r"Reservation\w*",
-            _cause("reservation", "its reservation is gone", "see additional_parameters: reservation"),
-        ),
+        (r"Reservation\w*", _cause("reservation", "its reservation is gone", "see additional_parameters: reservation")),
         (
             r"DependencyNeverSatisfied",
             _cause("dependency", "a job that it waited for ended otherwise", "see dependencies and dependency_type"),

@@ -20,6 +20,7 @@ from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.shape import array_size
+from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import SubmitsArrays
@@ -33,13 +34,6 @@ if TYPE_CHECKING:
 
 _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_key")
 """Keys of a profile that say which machine is meant."""
-
-_REMOVE = """\
-job=${job//$home/"$HOME"}
-# First what is still being sent for a client that was killed: it becomes the job's directory once it is whole.
-rm -rf -- "${job%/*}/.${job##*/}."*
-rm -rf -- "$job"
-"""
 
 
 class SlurmProvider(SubmitsArrays):
@@ -67,9 +61,8 @@ class SlurmProvider(SubmitsArrays):
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
-        from nemo_runspec.backends.slurm.cluster.holes import fill
-        from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
-        from nemo_runspec.backends.slurm.mounts import send_mounts
+        from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, send_mounts, stage
+        from nemo_runspec.backends.slurm.places import fill
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
         from nemo_runspec.submission.layout import job_files
@@ -196,7 +189,7 @@ class SlurmProvider(SubmitsArrays):
         if "/jobs/" not in folder or ".." in folder:
             raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
         host = host_of(handle)
-        done = host.run(f"job={shlex.quote(folder)} home={HOME}\n{_REMOVE}", timeout=600.0)
+        done = host.run(f"job={shlex.quote(folder)} home={HOME}\n{program('cluster/remove.sh')}", timeout=600.0)
         if done.code:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
 
@@ -229,14 +222,9 @@ def host_of(handle: Handle) -> Host:
     Raises:
         UserError: values that cannot be an address.
     """
-    return connect(
-        str(handle.get("tunnel") or "local"),
-        host=handle.get("host"),
-        user=handle.get("user"),
-        port=handle.get("port"),
-        identity=handle.get("identity"),
-        accept_new_host_key=bool(handle.get("accept_new_host_key")),
-    )
+    address = {key: handle.get(key) or None for key in ("host", "user", "port", "identity")}
+    accepts = bool(handle.get("accept_new_host_key"))
+    return connect(str(handle.get("tunnel") or "local"), **address, accept_new_host_key=accepts)
 
 
 def _srun_in(handle: Handle) -> tuple[str, ...]:
@@ -279,7 +267,7 @@ def check_there(host: Host, plan: Plan, say: Say) -> None:
     Raises:
         UserError: the first thing that is wrong.
     """
-    from nemo_runspec.backends.slurm.preflight.fast import fast_checks
+    from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 
     for check in fast_checks(host, plan):
         if check.verdict == "failed":

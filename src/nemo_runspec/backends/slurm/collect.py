@@ -6,12 +6,11 @@ import base64
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections, whole
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
+from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, JobStatus, Results
@@ -32,8 +31,8 @@ def rest(host: Host, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> li
         UserError: the host does not answer, or not as it should.
     """
     questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, seen, strict=True)))
-    program = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{_program()}"
-    done = host.run(program, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
+    script = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{program('rest.sh')}"
+    done = host.run(script, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
     answers = {section.name: section for section in read_sections(done.text)}
     if handles and not answers:
         raise UserError(f"{host.name} does not say what is left of jobs: {done.said or 'no word'}")
@@ -87,8 +86,3 @@ def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:
         if kind in ("metrics", "metrics-file", "log", "batch"):
             with suppress(ValueError):  # a word of something else
                 yield kind, base64.b64decode(text)
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(__file__).with_name("rest.sh").read_text(encoding="utf-8")

@@ -245,7 +245,7 @@ class SlurmTarget(Target):
     )
     remote_job_dir: str = text(
         "Directory for jobs, outputs and caches, as the cluster names it; ~ is your home there. By default "
-        "$NEMOTRON_HOME/run, else ~/.nemotron/run, without ssh, and ~/.nemotron/run there with it.",
+        "$NEMOTRON_HOME/run, else ~/.nemotron/run, without ssh, and ~/.nemotron/run there with it."
     )
 
     build_partition: ClassVar[Field] = Field(

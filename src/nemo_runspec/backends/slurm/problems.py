@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters, short
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
 from nemo_runspec.backends.slurm.shape import array_problem
-from nemo_runspec.backends.slurm.signals import comes_at_once, lead_of, leaves_little, signal_option, signal_problem
-from nemo_runspec.backends.slurm.time import is_placeholder
+from nemo_runspec.backends.slurm.signals import (
+    comes_at_once,
+    is_placeholder,
+    lead_of,
+    leaves_little,
+    signal_option,
+    signal_problem,
+)
 from nemo_runspec.backends.slurm.words import exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_problem
 from nemo_runspec.errors import Code, Unfilled, UserError
@@ -49,35 +55,28 @@ def problems_of(env: Mapping[str, Any]) -> list[UserError]:
     return [*_value_problems(env), *_tunnel_problems(env)]
 
 
-def _value_problems(env: Mapping[str, Any]) -> list[UserError]:
-    problems = [*control_characters(env, (f.name for f in FIELDS if f.one_line)), *signal_problem(env.get("signal"))]
-    problems += stall_problem(env.get("stall_timeout"))
-    problems += array_problem(as_text(env.get("array")))
+def _value_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
+    yield from control_characters(env, (f.name for f in FIELDS if f.one_line))
+    yield from signal_problem(env.get("signal"))
+    yield from stall_problem(env.get("stall_timeout"))
+    yield from array_problem(as_text(env.get("array")))
     prefix = str(env.get("job_name_prefix") or "")
     if not _NAME.fullmatch(prefix):
-        problems.append(
-            UserError(f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}", key="job_name_prefix")
-        )
+        what = f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"
+        yield UserError(what, key="job_name_prefix")
     for text in env.get("dependencies") or ():
         if not _JOB_ID.fullmatch(job_id(text)):
-            problems.append(
-                UserError(
-                    f"dependencies: {short(text)} is not a Slurm job id", remedy='such as "123456"', key="dependencies"
-                )
-            )
+            what = f"dependencies: {short(text)} is not a Slurm job id"
+            yield UserError(what, remedy='such as "123456"', key="dependencies")
     for name in env.get("container_env") or ():
         if not VARIABLE.fullmatch(name):
-            problems.append(UserError(f"container_env: {name!r} is not the name of a variable", key="container_env"))
+            yield UserError(f"container_env: {name!r} is not the name of a variable", key="container_env")
     word = env.get("exclusive")
     if isinstance(word, str) and exclusive(word) not in (True, None, *_EXCLUSIVE):
-        problems.append(
-            UserError(
-                f"exclusive = {word!r} is no word of Slurm's",
-                remedy=f"true, or one of {', '.join(_EXCLUSIVE)}",
-                key="exclusive",
-            )
-        )
-    return [*problems, *_option_problems(list(env.get("additional_parameters") or {})), *_requeue_problems(env)]
+        remedy = f"true, or one of {', '.join(_EXCLUSIVE)}"
+        yield UserError(f"exclusive = {word!r} is no word of Slurm's", remedy=remedy, key="exclusive")
+    yield from _option_problems(list(env.get("additional_parameters") or {}))
+    yield from _requeue_problems(env)
 
 
 def _requeue_problems(env: Mapping[str, Any]) -> list[UserError]:
@@ -98,92 +97,53 @@ def _requeue_problems(env: Mapping[str, Any]) -> list[UserError]:
     ]
 
 
-def _option_problems(options: list[str]) -> list[UserError]:
-    problems = []
+def _option_problems(options: list[str]) -> Iterator[UserError]:
     spellings: dict[str, str] = {}
     for option in options:
-        key = _OWN_OPTIONS.get(snake(option))
         other = spellings.setdefault(snake(option), option)
-        if not _OPTION.fullmatch(option.removeprefix("--")):
-            problems.append(
-                UserError(
-                    f"additional_parameters: {option!r} is not the name of an sbatch option",
-                    remedy="write its long name in small letters, such as mail_type",
-                    key="additional_parameters",
-                )
-            )
-        elif snake(option) in _NOT_OURS:
-            problems.append(
-                UserError(
-                    f"additional_parameters.{option} is not for a job",
-                    remedy=_NOT_OURS[snake(option)],
-                    key="additional_parameters",
-                )
-            )
-        elif key is not None:
-            problems.append(
-                UserError(
-                    f"additional_parameters.{option} has a key of its own",
-                    remedy=f"set {key} instead",
-                    key="additional_parameters",
-                )
-            )
-        elif other != option:
-            problems.append(
-                UserError(
-                    f"additional_parameters: {other!r} and {option!r} are the same option",
-                    remedy="keep one",
-                    key="additional_parameters",
-                )
-            )
-    return problems
+        if problem := _option_problem(option, other):
+            yield UserError(problem[0], remedy=problem[1], key="additional_parameters")
 
 
-def _tunnel_problems(env: Mapping[str, Any]) -> list[UserError]:
-    problems = []
-    named, folder = env.get("remote_job_dir"), run_dir(env)
+def _option_problem(option: str, other: str) -> tuple[str, str] | None:
+    """What is wrong with an option's name, and how to mend it. `other`: the first spelling of it."""
+    named, key = f"additional_parameters.{option}", _OWN_OPTIONS.get(snake(option))
+    if not _OPTION.fullmatch(option.removeprefix("--")):
+        what = f"additional_parameters: {option!r} is not the name of an sbatch option"
+        return what, "write its long name in small letters, such as mail_type"
+    if snake(option) in _NOT_OURS:
+        return f"{named} is not for a job", _NOT_OURS[snake(option)]
+    if key is not None:
+        return f"{named} has a key of its own", f"set {key} instead"
+    if other != option:
+        return f"additional_parameters: {other!r} and {option!r} are the same option", "keep one"
+    return None
+
+
+def _tunnel_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
     for key in ("host", "user"):
         if env.get(key) and not _LOGIN.fullmatch(str(env[key])):
-            problems.append(
-                UserError(
-                    f"{key} may not begin with - nor hold white space: {env[key]!r}",
-                    remedy="write the name alone",
-                    key=key,
-                )
-            )
+            what = f"{key} may not begin with - nor hold white space: {env[key]!r}"
+            yield UserError(what, remedy="write the name alone", key=key)
     if env.get("host") and not env.get("tunnel"):
-        problems.append(
-            UserError(
-                f'host = "{env["host"]}" but no tunnel: the job would be submitted from this machine',
-                remedy='add tunnel = "ssh" to submit there, or tunnel = "local" to ignore host',
-                key="host",
-            )
-        )
+        what = f'host = "{env["host"]}" but no tunnel: the job would be submitted from this machine'
+        remedy = 'add tunnel = "ssh" to submit there, or tunnel = "local" to ignore host'
+        yield UserError(what, remedy=remedy, key="host")
+    if problem := _folder_problem(env, run_dir(env)):
+        yield UserError(problem[0], remedy=problem[1], key="remote_job_dir")
+
+
+def _folder_problem(env: Mapping[str, Any], folder: str) -> tuple[str, str] | None:
+    named = env.get("remote_job_dir")
     if named and not folder.startswith(("/", HOME)):
-        problems.append(
-            UserError(
-                f"remote_job_dir must be absolute or begin with ~/, not {named!r}",
-                remedy="such as /lustre/me/run",
-                key="remote_job_dir",
-            )
-        )
-    elif not _PATH.fullmatch(folder):
-        problems.append(
-            UserError(
-                f"remote_job_dir may hold letters, digits and / . _ - + = @, not {folder!r}",
-                remedy="Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works",
-                key="remote_job_dir",
-            )
-        )
-    elif MOUNTED in folder and not env.get("container_image"):
-        problems.append(
-            UserError(
-                f"remote_job_dir {folder!r} holds '{MOUNTED}', which NeMo-Run replaces in jobs without a container",
-                remedy="name a directory without it",
-                key="remote_job_dir",
-            )
-        )
-    return problems
+        return f"remote_job_dir must be absolute or begin with ~/, not {named!r}", "such as /lustre/me/run"
+    if not _PATH.fullmatch(folder):
+        what = f"remote_job_dir may hold letters, digits and / . _ - + = @, not {folder!r}"
+        return what, "Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works"
+    if MOUNTED in folder and not env.get("container_image"):
+        what = f"remote_job_dir {folder!r} holds '{MOUNTED}', which NeMo-Run replaces in jobs without a container"
+        return what, "name a directory without it"
+    return None
 
 
 def unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[Unfilled]:

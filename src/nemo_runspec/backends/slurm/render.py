@@ -1,6 +1,6 @@
 """The batch script of a plan, byte for byte what NeMo-Run 0.11.1 makes, without importing NeMo-Run (three seconds).
 
-Its template is read from the installed package and filled with values of ours. `verify.py` holds the two together.
+Its template is read from the installed package and filled with values of ours. `verified.py` holds the two together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The `signal` of a profile: what the command is sent before the time limit.
+"""Slurm's time limits, and the `signal` of a profile: what the command is sent before the limit.
 
 Slurm sends it to the job's steps, or after `B:` to the batch shell alone. Here it is always the batch shell, which has
 it handed to the command (see `batch.py`): a step's signal would reach every process in it, torchrun too, which ends
@@ -10,8 +10,31 @@ from __future__ import annotations
 import re
 
 from nemo_runspec.backends.checks import short
-from nemo_runspec.backends.slurm.time import hours, is_placeholder
+from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
+
+_PLACEHOLDER = re.compile(r"CHANGE|YOUR|^<.*>$")
+
+
+def is_placeholder(time: str) -> bool:
+    """True for a text that stands where a time limit is still to be written, such as CHANGE_ME."""
+    return _PLACEHOLDER.search(time.strip()) is not None
+
+
+def time_problem(key: str, time: str) -> list[UserError]:
+    """What is wrong with a time limit, if anything. The forms are those of sbatch's manual page."""
+    try:
+        hours(time)
+    except ValueError:
+        return [
+            UserError(
+                f"{key} is not a time limit Slurm takes: {short(time)}",
+                remedy="write M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 04:00:00 or 2-12",
+                key=key,
+            )
+        ]
+    return []
+
 
 _SIGNALS = {1: "HUP", 2: "INT", 10: "USR1", 12: "USR2", 15: "TERM"}
 """Linux' numbers. Others are not for checkpoints: nothing can wait for KILL, and QUIT makes a core file."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from nemo_runspec.backends.slurm.cluster.answer import read_sections
 from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
 from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
 from nemo_runspec.backends.slurm.cluster.submit import Job, find
 from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.base import Host
@@ -43,10 +46,32 @@ def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list
 
 def _finish_health_check(host: Host, handle: Handle) -> None:
     """A job that its health check has put back and left held, as it was killed then. Whoever asks next tries again."""
-    from nemo_runspec.backends.slurm.health.release import exclude_and_release
-
     with suppress(UserError):
         exclude_and_release(host, asked(handle))
+
+
+def exclude_and_release(host: Host, job: Asked) -> str:
+    """Lets a job go on that its health check has left held, without the bad nodes. It may be called at any time.
+
+    The check does it itself (`health/batch.sh`), in some 20 ms of the time that Slurm leaves a batch script (KillWait).
+    Where that was too short, `status/held` in the job's directory says which nodes the job is to stay away from.
+
+    Returns:
+        The nodes that the job stays away from now, such as `n2,n5`; '' where there was nothing to do.
+
+    Raises:
+        UserError: Slurm does not answer, or refuses. Unreachable: the host does not answer.
+    """
+    words = (f"id={shlex.quote(job.id.partition(';')[0])}", f"held={shlex.quote(job.job_dir)}/status/held")
+    done = host.run("\n".join((PRELUDE, *words, program("health/release.sh"))))
+    if done.code:
+        said = done.said or "Slurm does not answer"
+        raise UserError(
+            f"job {job.id} is held after its health check, and cannot be released: {said}",
+            where=host.name,
+            remedy=f"scontrol release {job.id}",
+        )
+    return next((section.said for section in read_sections(done.text) if section.name == "excluded"), "")
 
 
 def _looked_at(handle: Handle) -> Asked:

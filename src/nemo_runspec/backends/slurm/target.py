@@ -13,8 +13,7 @@ from nemo_runspec.backends.slurm.containers import build as builds
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import run_dir
 from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
-from nemo_runspec.backends.slurm.signals import signal_option
-from nemo_runspec.backends.slurm.time import is_placeholder, time_problem
+from nemo_runspec.backends.slurm.signals import is_placeholder, signal_option, time_problem
 from nemo_runspec.backends.slurm.words import exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_seconds
 from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words

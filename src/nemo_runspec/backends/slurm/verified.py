@@ -1,4 +1,4 @@
-"""Knows which batch scripts NeMo-Run renders alike, since asking it takes eight seconds of a processor the first time.
+"""Holds our batch script against NeMo-Run's own, unless it is known that the two are alike: asking takes eight seconds.
 
 The property test that holds the two renderings equal over random profiles ships what it was run on: digests of
 NeMo-Run's template and of the renderer here (`compared.json`). Where both are what is installed, a plan within that
@@ -11,20 +11,25 @@ place left out, and of the versions of NeMo-Run and of the code that renders her
 from __future__ import annotations
 
 import json
+import posixpath
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from difflib import unified_diff
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.arguments import executor_arguments
+from nemo_runspec.backends.slurm.executor import make_executor
 from nemo_runspec.backends.slurm.fields import FIELDS
-from nemo_runspec.backends.slurm.render import render_sbatch
+from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
+from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
 _KEPT = 200
@@ -32,7 +37,7 @@ _KEPT = 200
 
 SHIPPED = Path(__file__).with_name("compared.json")
 
-_RENDERERS = ("arguments.py", "executor.py", "render.py", "verify.py", "words.py")
+_RENDERERS = ("arguments.py", "executor.py", "render.py", "verified.py", "words.py")
 """What makes a batch script, or NeMo-Run's executor, of a plan's arguments."""
 
 _THEIRS = ("core/execution/slurm.py", "core/execution/templates/slurm.sh.j2", "run/torchx_backend/packaging.py")
@@ -66,8 +71,6 @@ class Comparison:
             return
         if self._thread is not None:
             self._thread.join()
-        from nemo_runspec.backends.slurm.verify import assert_same
-
         assert_same(plan)
         for each in {self._expected, digest} - {""}:
             _remember(each)
@@ -154,3 +157,44 @@ def _begin_import(plan: Plan) -> threading.Thread:
     thread = threading.Thread(target=load, daemon=True)
     thread.start()
     return thread
+
+
+def assert_same(plan: Plan) -> None:
+    """Raises `UserError` where the batch script that was shown is not what NeMo-Run would submit."""
+    ours, theirs = render_sbatch(plan), nemo_run_rendering(plan)
+    if ours == theirs:
+        return
+    changes = unified_diff(ours.splitlines(), theirs.splitlines(), "nemotron", "NeMo-Run", lineterm="", n=0)
+    raise UserError(
+        "NeMo-Run would submit another batch script than the one nemotron shows; nothing was submitted\n"
+        + "\n".join(changes),
+        remedy="install the NeMo-Run version this nemotron was made for, and report this text",
+    )
+
+
+def nemo_run_rendering(plan: Plan) -> str:
+    """The batch script NeMo-Run's own executor makes of a plan's inline job script.
+
+    The same calls its Slurm scheduler makes (`schedulers/slurm.py`, seen in 0.11.1), without packaging any code.
+    """
+    executor = make_executor(plan)
+    from nemo_run import Script
+    from nemo_run.core.execution.slurm import SlurmBatchRequest
+    from nemo_run.run.torchx_backend.packaging import package
+
+    executor.tunnel.job_dir = posixpath.dirname(plan.job_dir)
+    with TemporaryDirectory() as scratch:
+        executor.job_dir = str(Path(scratch, posixpath.basename(plan.job_dir)))
+        script = Script(inline="true")
+        app = package(plan.name, script, executor, serialize_metadata_for_scripts=False)
+        role = executor.macro_values().apply(app.roles[0])
+        request = SlurmBatchRequest(
+            launch_cmd=list(submit_words(plan)),
+            jobs=[role.name],
+            command_groups=[[" ".join([role.entrypoint, *role.args])]],
+            executor=executor,
+            max_retries=role.max_retries,
+            extra_env=role.env,
+            launcher=executor.get_launcher(),
+        )
+        return str(request.materialize())

@@ -9,20 +9,12 @@ from collections.abc import Mapping, Sequence
 from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.mounted import outside
 from nemo_runspec.backends.slurm.client import connection_of, host_of
-from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import read_sections
 from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
-_ASK = """
-for ((number = 0; number < ${#paths[@]}; number++)); do
-  path=${paths[number]//$home/"$HOME"}
-  top=${path#/} top=/${top%%/*}
-  if [ -e "$path" ]; then said=there; elif [ -d "$top" ]; then said=missing; else said=unseen; fi
-  section "input;$number" 0
-  printf '%s\\037%s\\n' "$said" "$path"
-done
-"""
 _OF_A_NODE = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 """What every node has of its own: the login node's tells nothing. Nor does it where it lacks a disk altogether."""
 
@@ -40,7 +32,7 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     if not asked:
         return dict.fromkeys(paths)
     host = host_of(connection_of(plan.target))
-    done = host.run(f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(asked)})\n{_ASK}")
+    done = host.run(f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(asked)})\n{program('cluster/inputs.sh')}")
     answers = [section.rows[0][0] for section in read_sections(done.text) if section.rows]
     if len(answers) != len(asked):
         raise UserError(f"the job's inputs cannot be looked at: {done.said or 'no answer'}", where=host.name)

@@ -1,7 +1,13 @@
-"""One job as a cluster knows it."""
+"""One job as a cluster knows it: Slurm's job states in nemotron's own words, and why a job waits.
+
+The names are those of Slurm's page "Job State Codes" (states, and flags, which squeue and sacct show in their place)
+and of the manual pages of 22.05. What the table does not have stays unknown.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.script.markers import NodeMarker
@@ -64,3 +70,104 @@ class ClusterJob:
     by: str = ""
     markers: tuple[NodeMarker, ...] = ()
     tasks: tuple[ClusterJob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a state of Slurm's means.
+
+    Args:
+        state: one of `jobs.record.STATES`. `words`: why, where the state alone does not say it.
+        over: True where Slurm is done with the job.
+    """
+
+    state: str
+    words: str = ""
+    over: bool = False
+
+
+STATES: Mapping[str, Meaning] = {
+    "PENDING": Meaning("queued"),
+    "REQUEUED": Meaning("queued", "requeued"),
+    "REQUEUE_FED": Meaning("queued", "requeued by the federation"),
+    "REQUEUE_HOLD": Meaning("queued", "held after a requeue: scontrol release lets it go on"),
+    "SPECIAL_EXIT": Meaning("queued", "held in a special state after a requeue: scontrol release lets it go on"),
+    "RESV_DEL_HOLD": Meaning("queued", "held, because its reservation was deleted"),
+    "EXPEDITING": Meaning("queued", "requeued, and waits for nodes at high priority"),
+    "CONFIGURING": Meaning("starting", "its nodes are being made ready"),
+    "POWER_UP_NODE": Meaning("starting", "its nodes are being switched on"),
+    "RUNNING": Meaning("running"),
+    "COMPLETING": Meaning("running", "its processes are being ended"),
+    "STAGE_OUT": Meaning("running", "its files are being staged out"),
+    "SIGNALING": Meaning("running", "it is being sent a signal"),
+    "RESIZING": Meaning("running", "its size is being changed"),
+    "SUSPENDED": Meaning("running", "suspended"),
+    "STOPPED": Meaning("running", "stopped by SIGSTOP"),
+    "UPDATE_DB": Meaning("running", "its end is being accounted"),
+    "COMPLETED": Meaning("succeeded", "", True),
+    "CANCELLED": Meaning("cancelled", "cancelled in Slurm", True),
+    "FAILED": Meaning("failed", "", True),
+    "TIMEOUT": Meaning("failed", "its time limit was reached", True),
+    "DEADLINE": Meaning("failed", "its deadline was reached", True),
+    "OUT_OF_MEMORY": Meaning("failed", "out of memory", True),
+    "NODE_FAIL": Meaning("failed", "a node failed", True),
+    "BOOT_FAIL": Meaning("failed", "a node could not be started", True),
+    "RECONFIG_FAIL": Meaning("unknown", "a node could not be reconfigured for it"),
+    "LAUNCH_FAILED": Meaning("unknown", "it could not be launched on its nodes"),
+    "PREEMPTED": Meaning("failed", "preempted by a job of higher priority", True),
+    "REVOKED": Meaning("unknown", "another cluster of the federation has it"),
+}
+
+_WAITS: tuple[tuple[str, str], ...] = (
+    (r"Resources", "waits for nodes"),
+    (r"Priority", "waits behind jobs of higher priority"),
+    (r"Dependency", "waits for another job"),
+    (r"DependencyNeverSatisfied", "waits for a job that ended otherwise: it will never start; cancel it"),
+    (r"BeginTime", "waits for its begin, as after a requeue"),
+    (r"JobHeldUser", "held: it has no place in the queue until scontrol release lets it go on"),
+    (r"JobHeldAdmin", "held by an administrator: it has no place in the queue until one lets it go on"),
+    (r"JobHoldMaxRequeue", "held, as it was requeued too often: scontrol release lets it go on"),
+    (r"launch failed requeued held", "held, as its launch failed: scontrol release lets it go on"),
+    (r"Licenses", "waits for a license"),
+    (r"Reservation", "waits for its reservation"),
+    (r"ReservationDeleted", "its reservation is gone: it will never start; cancel it"),
+    (r"Partition(Down|Inactive)", "its partition is down"),
+    (r"PartitionTimeLimit", "its time limit is above the partition's: it will never start; lower time"),
+    (r"PartitionNodeLimit", "asks for more nodes than its partition has or allows"),
+    (r"PartitionConfig", "asks for what its partition does not allow"),
+    (r"(Node|Nodes) ?Down|NodeDown", "a node it needs is down"),
+    (r"ReqNodeNotAvail.*", "nodes it needs are not available (down, drained or reserved)"),
+    (r"BadConstraints|FrontEndDown", "no node can do what it asks for"),
+    (r"InvalidAccount", "its account is no longer valid"),
+    (r"InvalidQOS", "its QoS is no longer valid"),
+    (r"QOSNotAllowed|QOSJobLimit|QOS.*Limit", "a limit of its QoS is reached"),
+    (r"(Assoc|Association).*Limit|AccountingPolicy|Assoc.*", "a limit of its account or user is reached"),
+    (r"JobArrayTaskLimit", "as many tasks of its array run as may"),
+    (r"Cleaning", "its last attempt is still being ended"),
+)  # fmt: skip
+
+
+def meaning_of(state: str) -> Meaning:
+    """What one of Slurm's states means; `unknown`, and its name, where it is a new one.
+
+    Args:
+        state: as squeue (`-O State`) or sacct print it: `CANCELLED by 1000` too.
+    """
+    word = state.split()[0].rstrip("+") if state.split() else ""
+    found = STATES.get(word)
+    return found or Meaning("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
+
+
+def is_held(words: str) -> bool:
+    """True for the words about a job that is held: it has no place in the queue, and no time to begin."""
+    return words.startswith("held")
+
+
+def why_it_waits(reason: str) -> str:
+    """Why a job is pending, in words; Slurm's own word where there are none for it here, '' for no reason."""
+    if reason in ("", "None", "(null)"):
+        return ""
+    for pattern, words in _WAITS:
+        if re.fullmatch(pattern, reason.split(",")[0].strip("() ")):
+            return words
+    return reason

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SECTION, whole
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, SECTION, whole
+from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
 
@@ -90,7 +89,7 @@ def tail_many(
         f"{offset}{FIELD}{(marks or {}).get(path, '')}{FIELD}{path}\n" for path, offset in (offsets or {}).items()
     )
     data = "".join(f"{pattern}\n" for pattern in patterns) + "\n" + lines
-    done = host.run(f"{PRELUDE}\nlimit={limit}\n{_program()}", data=data.encode(), timeout=_TIMEOUT)
+    done = host.run(f"{PRELUDE}\nlimit={limit}\n{program('cluster/tail.sh')}", data=data.encode(), timeout=_TIMEOUT)
     return _chunks(host, done.out)
 
 
@@ -112,8 +111,3 @@ def _chunks(host: Host, out: bytes) -> list[FileChunk]:
 
 def _not_whole(host: Host) -> UserError:
     return UserError(f"the logs from {host.name} did not arrive whole", remedy="ask again")
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(__file__).with_name("tail.sh").read_text(encoding="utf-8")

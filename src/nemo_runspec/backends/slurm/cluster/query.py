@@ -13,12 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, SLURM_NAME, Section, read_sections, whole
-from nemo_runspec.backends.slurm.cluster.job import Asked
-from nemo_runspec.backends.slurm.cluster.states import STATES
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
+from nemo_runspec.backends.slurm.cluster.job import STATES, Asked
+from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.script.markers import NodeMarker, parse_marker
 
 SECONDS = 25
@@ -135,7 +133,9 @@ def script(*, places: bool = False) -> str:
         "queue_fields": ",".join(f"{name}:{FIELD}" for name in _QUEUE),
         "account_fields": ",".join(_ACCOUNTS),
     }
-    return "\n".join((PRELUDE, SLURM_NAME, *(f"{name}='{value}'" for name, value in settings.items()), _program()))
+    return "\n".join(
+        (PRELUDE, SLURM_NAME, *(f"{name}='{value}'" for name, value in settings.items()), program("cluster/look.sh"))
+    )
 
 
 def key_of(id: str) -> str:
@@ -182,11 +182,6 @@ def read(text: str) -> Told:
 def keeps_accounts(problem: str) -> bool:
     """False where sacct said that there is nothing it could know."""
     return not any(words in problem for words in _NO_ACCOUNTS)
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(__file__).with_name("look.sh").read_text(encoding="utf-8")
 
 
 def _array_of(key: str) -> str:

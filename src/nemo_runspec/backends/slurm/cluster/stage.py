@@ -2,7 +2,7 @@
 
 A job's directory is made beside its place and gets its name at the end, so that one that is there is complete. Its
 parts, in the order they are written: `code/`, `scripts/` and the batch script, `train.yaml`, `job.yaml`, `bundle/`,
-and last `secrets.env`, for its owner only.
+and last `secrets.env`, for its owner only. Repositories of `${auto_mount:…}` come behind: one commit, no history.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import io
 import os
 import posixpath
 import shlex
+import subprocess
 import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import PRELUDE, SLURM_NAME, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import Section, read_sections
 from nemo_runspec.backends.slurm.cluster.refusals import unwritable
 from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import BundleFile
+from nemo_runspec.planning.model import AutoMount, BundleFile
+from nemo_runspec.remote.provider import Say
 from nemo_runspec.transport.base import Done, Host
 
 _ASK_SECONDS = 300.0
@@ -97,7 +100,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    done = host.run(f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{_program('ask.sh')}", timeout=_ASK_SECONDS)
+    done = host.run(f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{program('cluster/ask.sh')}", timeout=_ASK_SECONDS)
     for section in read_sections(done.text):
         if section.name == "found" and section.rows and len(section.rows[0]) >= 6:
             home, user, node, package, job, slurm = section.rows[0][:6]
@@ -118,24 +121,25 @@ def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
     if found.job:
         return
     if cargo.archive is not None and not found.package:
-        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}size={cargo.archive.stat().st_size}\n{_program('upload.sh')}"
+        size = f"size={cargo.archive.stat().st_size}\n"
+        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{size}{program('cluster/upload.sh')}"
         _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
     data, unpacked = _squeezed(tar_of(cargo))
     keeper = _keeper(secret=bool(cargo.secrets or any(cargo.secret_files.values())))
     store = f"store={shlex.quote(cargo.store)}\n"
-    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{store}{unpacked}{_program('stage.sh')}"
+    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{store}{unpacked}{program('cluster/stage.sh')}"
     _require(host, job_dir, host.run(script, data=data, timeout=_UPLOAD_SECONDS))
 
 
 def _keeper(*, secret: bool) -> str:
     """Shell variables: what stays on the login node until the job's secrets are gone, '' for a job without any."""
-    program = shlex.quote(_program("keeper.sh")) if secret else ""
-    return f"keeper={program} pause={_PAUSE:g} rounds={_ROUNDS}\n"
+    keeper = shlex.quote(program("cluster/keeper.sh")) if secret else ""
+    return f"keeper={keeper} pause={_PAUSE:g} rounds={_ROUNDS}\n"
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
     with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
+        while block := stream.read(_BLOCK):
             yield block
 
 
@@ -199,6 +203,43 @@ def _require(host: Host, job_dir: str, done: Done) -> None:
     raise unwritable(said, f"{host.name}:{job_dir}")
 
 
-@lru_cache(maxsize=4)
-def _program(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+_BLOCK = 1 << 20
+_LAST = ".whole.nemotron"
+
+
+def send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say) -> None:
+    """Puts what is mounted below the job's directory; what is there stays. One round trip for each.
+
+    Raises:
+        UserError: it cannot be written there. Unreachable: the connection broke; nothing of that one is there.
+    """
+    for mount in {mount.there: mount for mount in mounts if mount.there}.values():
+        place = f"{job_dir}/{mount.there}"
+        say(f"sending {mount.url} at {(mount.commit or mount.ref)[:12]} to {host.name}")
+        with _packed(Path(mount.path)) as blocks:
+            words = f"place={shlex.quote(place)} last={_LAST}\n"
+            done = host.run(words + program("cluster/mount.sh"), data=blocks, timeout=_UPLOAD_SECONDS)
+        if done.code:
+            raise UserError(f"{mount.url} cannot be put there: {done.said}", where=f"{host.name}:{place}")
+
+
+@contextmanager
+def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
+    """The folder as a tar stream without git's own data; a mark comes last, as tar takes a stream cut short for whole.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch, _LAST).touch()
+        words = ("tar", "-c", "-f", "-", "--exclude-vcs", "-C", str(folder), ".", "-C", scratch, _LAST)
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            stream = process.stdout
+            yield iter(lambda: stream.read(_BLOCK), b"")
+            said = process.stderr.read().decode(errors="replace").strip()
+            if process.wait():
+                raise UserError(f"{folder} cannot be packed: {said}", where=str(folder))

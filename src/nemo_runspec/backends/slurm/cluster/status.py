@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob, Meaning, is_held, meaning_of, why_it_waits
 from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
     Fate,
@@ -22,7 +22,6 @@ from nemo_runspec.backends.slurm.cluster.query import (
     read,
     script,
 )
-from nemo_runspec.backends.slurm.cluster.states import Meaning, is_held, meaning_of, why_it_waits
 from nemo_runspec.errors import UserError
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive
 from nemo_runspec.transport.base import Host

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from functools import lru_cache
-from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, PRELUDE, SLURM_NAME, STOPPING, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, Section, read_sections
 from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
+from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
 
@@ -53,7 +52,7 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
         return
     settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, _program()))
+    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, program("cluster/stop.sh")))
     done = host.run(script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
     answer = {section.name: section for section in read_sections(done.text)}
     for job in jobs:
@@ -61,9 +60,7 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
         if section is None or section.code:
             said = (section.reason if section else done.said) or "Slurm does not answer"
             raise UserError(
-                f"job {job.id} cannot be cancelled: {said}",
-                where=host.name,
-                remedy=remedy_of(section, job.name),
+                f"job {job.id} cannot be cancelled: {said}", where=host.name, remedy=remedy_of(section, job.name)
             )
 
 
@@ -72,8 +69,3 @@ def remedy_of(section: Section | None, name: str) -> str:
     if section is not None and section.code == ANOTHER:
         return f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
     return "try again; nothing is done twice"
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(__file__).with_name("stop.sh").read_text(encoding="utf-8")

@@ -14,11 +14,10 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections
 from nemo_runspec.backends.slurm.cluster.refusals import refusal, unwritable
+from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Broken, Host, Unreachable
 
@@ -185,9 +184,4 @@ def _script(job: Job, *, doubtful: bool, only_look: bool = False) -> str:
         "only_look": "yes" if only_look else "",
     }
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    return "\n".join((PRELUDE, *words, f"command=({shlex.join(job.command)})", _program()))
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(__file__).with_name("submit.sh").read_text(encoding="utf-8")
+    return "\n".join((PRELUDE, *words, f"command=({shlex.join(job.command)})", program("cluster/submit.sh")))

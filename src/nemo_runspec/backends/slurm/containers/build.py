@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import Mount
-from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, READ, make_auth
+from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, make_auth
 from nemo_runspec.backends.slurm.places import HOME, run_dir
+from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expand_user
 
@@ -132,7 +133,7 @@ def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
 def _put_logins(host: Host, cache: str, allowed: tuple[str, ...], say: Callable[[str], None]) -> None:
     from nemo_runspec.transport.files import put
 
-    done = host.run(READ)
+    done = host.run(program("containers/credentials.sh"))
     shown, _, text = done.out.decode("utf-8", "surrogateescape").partition("\n")
     if done.code:
         raise UserError(f"enroot's credentials cannot be read: {done.said}", where=f"{host.name}:{shown}")

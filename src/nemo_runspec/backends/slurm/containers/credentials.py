@@ -14,13 +14,6 @@ from dataclasses import dataclass, field
 
 DEFAULT_REGISTRIES = ("nvcr.io",)
 
-READ = """\
-folder=${ENROOT_CONFIG_PATH:-${XDG_CONFIG_HOME:-$HOME/.config}/enroot}
-printf '%s\\n' "$folder/.credentials"
-if [ -e "$folder/.credentials" ]; then cat -- "$folder/.credentials"; fi
-"""
-"""Tells the file's path on the first line, and then what is in it. enroot.conf(5) names the folder."""
-
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\$\([^)\n]*\)|\S+)')
 _ALSO: Mapping[str, tuple[str, ...]] = {"docker.io": ("auth.docker.io", "registry-1.docker.io", "index.docker.io")}
 """A registry → what enroot calls it."""

@@ -59,9 +59,7 @@ class ImageReference:
     @property
     def file_name(self) -> str:
         """`nvcr.io-nvidia-nemo-25.09-<10 digits>.sqsh`: the digits are of the whole reference, so that none collide."""
-        whole = str(self)
-        readable = re.sub("[^A-Za-z0-9._]+", "-", whole.replace("sha256:", ""))[:_READABLE]
-        return f"{readable}-{sha256(whole.encode()).hexdigest()[:10]}.sqsh"
+        return _file_name(str(self).replace("sha256:", ""), str(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,12 @@ class LocalImage:
     @property
     def file_name(self) -> str:
         """As of a registry's image: `mine.oci-<10 digits>.sqsh`."""
-        last = self.name.rpartition("/")[2].removesuffix(".tar")
-        readable = re.sub("[^A-Za-z0-9._]+", "-", last)[:_READABLE]
-        return f"{readable}-{sha256(self.uri.encode()).hexdigest()[:10]}.sqsh"
+        return _file_name(self.name.rpartition("/")[2].removesuffix(".tar"), self.uri)
+
+
+def _file_name(shown: str, whole: str) -> str:
+    readable = re.sub("[^A-Za-z0-9._]+", "-", shown)[:_READABLE]
+    return f"{readable}-{sha256(whole.encode()).hexdigest()[:10]}.sqsh"
 
 
 def is_file(image: str) -> bool:

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import shlex
-from functools import lru_cache
-from pathlib import Path
 
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm.fields import SlurmTarget
+from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.planning.model import Plan
 
 _SECONDS, _WITH_TORCH = 60, 180
@@ -21,7 +20,8 @@ def health_part(plan: Plan) -> str:
     """What `batch.sh` gets for it; '' where the profile does not want it."""
     if not plan.target.health_check:
         return ""
-    return f"nemotron_health_seconds={_WITH_TORCH if _wants_torch(plan) else _SECONDS}\n{_beside('batch.sh')}"
+    seconds = _WITH_TORCH if _wants_torch(plan) else _SECONDS
+    return f"nemotron_health_seconds={seconds}\n{program('health/batch.sh').strip()}"
 
 
 def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
@@ -30,7 +30,7 @@ def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
         return ()
     return (
         RenderedFile("health check of a node", "health.sh", _node_script(plan)),
-        RenderedFile("health check of the network", "health.py", _beside("net.py") + "\n", "python"),
+        RenderedFile("health check of the network", "health.py", program("health/net.py").strip() + "\n", "python"),
     )
 
 
@@ -43,7 +43,7 @@ def _node_script(plan: Plan) -> str:
         f"health_gpus={plan.resources.gpus_per_node}",
         f"health_torch={'yes' if _wants_torch(plan) else ''}",
         f"health_mounts=({shlex.join(mounts)})",
-        _beside("node.sh"),
+        program("health/node.sh").strip(),
         'health_main "$@"',
     )
     return "\n".join(lines) + "\n"
@@ -51,8 +51,3 @@ def _node_script(plan: Plan) -> str:
 
 def _wants_torch(plan: Plan) -> bool:
     return plan.launch.kind == "torchrun"
-
-
-@lru_cache
-def _beside(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()

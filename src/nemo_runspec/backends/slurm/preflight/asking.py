@@ -1,20 +1,85 @@
-"""What a login node is asked before a job: one script, one answer."""
+"""What a login node is asked before a job: one script, one answer.
+
+The job that a profile alone would make is part of it: Slurm is asked about the very options it would be sent.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, PRELUDE, Section, read_sections
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections
 from nemo_runspec.backends.slurm.places import HOME, run_dir
-from nemo_runspec.backends.slurm.preflight.draft import Draft, drafts_of
-from nemo_runspec.backends.slurm.preflight.registry import ACCEPT, Image, image_of
+from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.backends.slurm.words import shell_word
+from nemo_runspec.doctor.registry import ACCEPT, Image, ask, reference_of
+from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
+
+_NAME = "nemotron-doctor"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A job to be tested, never to be run.
+
+    Args:
+        role: what it is for: `run`, `batch`, or both, as `run, batch`.
+        script: its batch script. `unbilled`: the same without account and QoS; '' where it names neither.
+    """
+
+    role: str
+    partition: str | None
+    script: str
+    unbilled: str = ""
+
+
+def plan_of(env: Mapping[str, Any], mode: str) -> Plan:
+    """A plan of no recipe: the profile's shape under torchrun.
+
+    Raises:
+        UserError: values that no job can be made of.
+    """
+    backend = get_backend("slurm")
+    gpus = int(env.get("gpus_per_node") or 0)
+    resources = Resources(int(env.get("nodes") or 1), gpus, int(env.get("nproc_per_node") or gpus or 1))
+    target = backend.target_alone(env, mode, name=_NAME)
+    return Plan(
+        name=_NAME, recipe=RecipeRef("doctor", "doctor", ""), config_name=None, executor="slurm", mode=mode,
+        profile=None, env_file=None, job_dir=backend.job_dir(env, _NAME), launch=Launch("torchrun", "main.py"),
+        python=PythonEnv(), resources=resources, env=(), secrets=(), bundle=Bundle(), package=Package(),
+        consumes=(), produces=(), run={}, config={}, sources={}, target=target,
+    )  # fmt: skip
+
+
+def drafts_of(env: Mapping[str, Any]) -> tuple[Draft, ...]:
+    """One for each way to run that differs: attached and detached, the same where nothing is said."""
+    found: dict[str, Draft] = {}
+    for mode in ("run", "batch"):
+        plan = plan_of(env, mode)
+        made = draft(plan, mode)
+        same = found.get(made.script)
+        found[made.script] = replace(same, role=f"{same.role}, {mode}") if same else made
+    return tuple(found.values())
+
+
+def draft(plan: Plan, role: str) -> Draft:
+    """The draft of a plan, a real one perhaps."""
+    target = plan.target
+    unbilled = options(replace(plan, target=replace(target, account=None, qos=None)))
+    return Draft(role, target.partition, options(plan), unbilled if target.account or target.qos else "")
+
+
+def options(plan: Plan) -> str:
+    """The head of a plan's batch script, which is all that sbatch reads, as a script of its own."""
+    from nemo_runspec.backends.slurm.render import render_sbatch
+
+    lines = [line for line in render_sbatch(plan).splitlines() if line.startswith("#SBATCH ")]
+    return "\n".join(("#!/bin/bash", *lines, "true", ""))
+
 
 NEEDED = (
     "bash", "tar", "gzip", "timeout", "stat", "sed", "grep", "awk", "tail", "head", "find", "mv", "mkdir", "rm", "id",
@@ -54,7 +119,7 @@ class Asked:
 
     def text(self, name: str, *more: str) -> str:
         """The same without the prelude."""
-        return "\n".join((*self._settings(), *more, _program("functions.sh"), _program(name)))
+        return "\n".join((*self._settings(), *more, program("preflight/functions.sh"), program(f"preflight/{name}")))
 
     def _settings(self) -> Iterable[str]:
         drafts = [word for d in self.drafts for word in (d.role, d.script, d.unbilled)]
@@ -128,6 +193,16 @@ def sources(mounts: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if not re.match(r"/\$nemo_run\b", word)))
 
 
-@lru_cache(maxsize=4)
-def _program(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+__all__ = ["ACCEPT", "Image", "ask_from_here", "image_of"]
+
+
+def image_of(given: str) -> Image:
+    """What a profile's `container_image` names."""
+    if given.startswith(("/", "./", "~/")) or given.endswith(".sqsh") or (given[:1] == "$" and "#" not in given):
+        return Image(given, path=given)
+    return reference_of(given)
+
+
+def ask_from_here(image: Image) -> str:
+    """The status of the registry's answer, such as `200`; what went wrong where there was none."""
+    return ask(image).status

@@ -1,4 +1,4 @@
-"""The whole examination of a Slurm profile: connect, ask once, and say what the answer means."""
+"""The whole examination of a Slurm profile, and what is looked at before every submission; each asks once."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import time
 from collections.abc import Iterator
 
 from nemo_runspec.backends import machine
-from nemo_runspec.backends.slurm.preflight import accounts, image, login, place, shape
-from nemo_runspec.backends.slurm.preflight.asking import TIMEOUT, Answer, Asked, answer_of, asked_of
+from nemo_runspec.backends.slurm.client import host_of
+from nemo_runspec.backends.slurm.preflight import login, shape
+from nemo_runspec.backends.slurm.preflight.asking import (
+    TIMEOUT,
+    Answer,
+    Asked,
+    answer_of,
+    asked_of,
+    draft,
+    image_of,
+    sources,
+)
 from nemo_runspec.backends.slurm.preflight.job import job_checks
-from nemo_runspec.backends.slurm.preflight.reach import not_reached, reached
-from nemo_runspec.doctor.check import Check, Question, of_error, skipped
+from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
+from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
+from nemo_runspec.doctor.check import Check, Question, failed, of_error, skipped, warning
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.model import Plan
 from nemo_runspec.transport.base import Broken, Host
-from nemo_runspec.transport.connect import connect
 
-_ORDER = (login.checks, shape.checks, accounts.checks, image.checks, place.checks)
-_CONNECTION = ("host", "user", "port", "identity")
+_ORDER = (login.checks, shape.shape_checks, shape.billing, login.image_checks, login.place_checks)
 
 
 class NoAnswer(UserError):
@@ -29,7 +39,7 @@ def examine(question: Question) -> Iterator[Check]:
     yield from _here(question)
     asked, ssh = asked_of(env), env.get("tunnel") == "ssh"
     try:
-        host = host_of(question)
+        host = host_of(env)
         answer = ask(host, asked)
     except (Broken, NoAnswer) as error:
         yield from reached(host, ssh=ssh)
@@ -63,16 +73,6 @@ def ask(host: Host, asked: Asked) -> Answer:
     return answer
 
 
-def host_of(question: Question) -> Host:
-    """The machine that the profile's jobs are submitted from."""
-    env = question.env
-    return connect(
-        str(env.get("tunnel") or "local"),
-        **{key: env.get(key) or None for key in _CONNECTION},
-        accept_new_host_key=bool(env.get("accept_new_host_key")),
-    )
-
-
 def _here(question: Question) -> Iterator[Check]:
     """What is needed on this side: ssh, and git where it packs the code."""
     if question.env.get("tunnel") == "ssh":
@@ -80,3 +80,60 @@ def _here(question: Question) -> Iterator[Check]:
     packager = question.env.get("packager")
     if packager in (None, "git", "hybrid"):
         yield machine.program(machine.GIT, needed=packager is not None)
+
+
+_TIMEOUT = 60.0
+
+
+def fast_checks(host: Host, plan: Plan) -> list[Check]:
+    """What is wrong with a submission, as far as the login node can tell; empty where nothing is. One round trip.
+
+    `failed`: Slurm would refuse it, or sbatch is not there; `Check.error` is the refusal to raise. `warning`: it may
+    work nevertheless, such as a mount that only compute nodes see.
+
+    Raises:
+        Unreachable: as `Host.run`.
+    """
+    asked = _asked_of_plan(plan)
+    done = host.run(asked.script("fast.sh"), timeout=_TIMEOUT)
+    answer = answer_of(done.text)
+    if "tools" not in answer:
+        return []
+    if not answer.path_of("sbatch"):
+        return [no_slurm(["sbatch"], answer)]
+    return [*_options(answer, asked), *_paths(answer, asked)]
+
+
+def _asked_of_plan(plan: Plan) -> Asked:
+    """What there is to ask about a plan. The submission makes its own directory and a build's cache, mounted too."""
+    target = plan.target
+    own = target.remote_job_dir
+    image = image_of(target.container_image) if target.container_image else None
+    made = tuple(filter(None, (own, target.store, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))
+    mounted = [source for source in sources(target.mounts) if source not in made] if image else []
+    return Asked(own, (draft(plan, plan.mode),), tuple(mounted), image)
+
+
+def _options(answer: Answer, asked: Asked) -> list[Check]:
+    wanted = asked.drafts[0]
+    section = answer[f"draft;{wanted.role}"]
+    if section.code == 0 or section.code in KILLED or is_busy(section.reason):
+        return []
+    if away := waits_for(section, wanted, answer):
+        # Seen in 22.05: sbatch takes such a job where it is only that nodes are down, and it waits for them.
+        return [warning("shape", f"not with the nodes that are up now ({away} are not): {section.reason}")]
+    error = refused(section, wanted, answer)
+    return [failed("shape", f"Slurm refuses the job: {error.what}", error.remedy or "", error.key)]
+
+
+def _paths(answer: Answer, asked: Asked) -> list[Check]:
+    found = []
+    for number, source in enumerate(asked.mounts):
+        if answer[f"mount;{number}"].code == 1 and f"mount;{number}" in answer:
+            found.append(
+                warning("mounts", f"{source} is not there, seen from the login node", "create it, or correct mounts")
+            )
+    if asked.image is not None and asked.image.path and answer["image"].code == 1 and "image" in answer:
+        seen = f"{asked.image.path} is not there, seen from the login node"
+        found.append(warning("image", seen, "correct container_image; nemotron kit slurm squash makes such a file"))
+    return found

@@ -1,4 +1,4 @@
-"""What only compute nodes can tell: whether they share remote_job_dir with the login node, and see mounts and image."""
+"""What compute nodes tell: whether they share remote_job_dir with the login node, see mounts, image and python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
-from nemo_runspec.backends.slurm.preflight import python
 from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
@@ -32,7 +31,7 @@ def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> 
     """One more round trip with `question.job`, and none without."""
     if not question.job:
         yield skipped("shared", "only a job on compute nodes can tell", f"nemotron doctor {question.profile} --job")
-        yield from python.hint(question, asked, answer)
+        yield from python_hint(question, asked, answer)
         return
     if not has_slurm(answer):
         yield skipped("shared", "not checked: Slurm does not answer")
@@ -62,7 +61,7 @@ def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iter
     if asked.image is not None:
         yield from _enroot(rows)
     else:
-        yield python.on_nodes(question, rows)
+        yield python_on_nodes(question, rows)
     yield from _gpus(question, rows)
 
 
@@ -118,11 +117,60 @@ def _script(question: Question, asked: Asked) -> str:
         "--quiet",
         f"--immediate={_WAIT}",
     )
-    commands = () if asked.image else ("set +eu", *python.commands(question))
+    before = () if asked.image else ("set +eu", *commands(question))
     return asked.script(
         "job.sh",
         f"given=({' '.join((*kept, *map(shlex.quote, own)))})",  # they are quoted for a shell already
         f"limit={_LIMIT}",
-        f"commands=({shlex.join(commands)})",
-        f"patience={python.SECONDS}",
+        f"commands=({shlex.join(before)})",
+        f"patience={PYTHON_SECONDS}",
     )
+
+
+PYTHON_SECONDS = 30
+"""What a profile's commands may take on a node until python is looked for."""
+
+LATE = "late"
+"""What a node says in place of python's path where they took longer."""
+
+_MEND = 'startup_commands = ["export PATH=/where/it/is/bin:$PATH"] in the profile, or a container_image'
+
+
+def python_hint(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+    """What the login node's own `PATH` lets one expect: often it is the compute nodes' too."""
+    found = answer.path_of("python")
+    if asked.image is not None:
+        return
+    if commands(question):
+        how = f"nemotron doctor {question.profile} --job"
+        yield skipped("python", "the profile's own commands may bring it; only a job can tell", how)
+    elif found:
+        yield ok("python", f"{found} on the login node's PATH; jobs need one on compute nodes")
+    else:
+        yield warning("python", "no python on the login node's PATH; jobs need one on compute nodes", _MEND)
+
+
+def python_on_nodes(question: Question, rows: list[list[str]]) -> Check:
+    """What the nodes found, after the profile's commands. A recipe may still bring a container of its own.
+
+    Args:
+        rows: each node's name first, and last python's path, `LATE`, or '' for none.
+    """
+    late = sorted(row[0] for row in rows if row[-1] == LATE)
+    without = sorted(row[0] for row in rows if not row[-1])
+    after = " after startup_commands" if commands(question) else ""
+    if without:
+        seen = f"none on {', '.join(without)}{after}: without a container, a job ends there with exit code 127"
+        return warning("python", seen, _MEND)
+    if late:
+        seen = f"not known: startup_commands took more than {PYTHON_SECONDS} s on {', '.join(late)}"
+        return warning("python", seen, "see that they install nothing anew for each job")
+    return ok("python", f"{', '.join(dict.fromkeys(row[-1] for row in rows))}{after}")
+
+
+def commands(question: Question) -> tuple[str, ...]:
+    """What may change `PATH` before a job's command, in the order in which a job has it."""
+    env = question.env
+    path = (env.get("env_vars") or {}).get("PATH")
+    own = (env.get("setup_lines"), f"export PATH={shlex.quote(str(path))}" if path else "")
+    return tuple(str(line) for line in (*own, *(env.get("startup_commands") or ())) if line)

@@ -1,12 +1,40 @@
-"""What the login node has: the programs we use, Slurm and its controller, accounting, its clock."""
+"""The login node: whether it is reached, its programs, Slurm, its clock, containers and the image, where jobs lie."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.slurm.cluster.answer import whole
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED, SLURM, Answer, Asked
-from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.backends.slurm.preflight.asking import NEEDED, SLURM, Answer, Asked, Image, ask_from_here
+from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.errors import Code, UserError
+from nemo_runspec.transport.base import Host
+
+_STEPS = ("host", "host key", "login")
+_FAILED = {Code.HOST_KEY: "host key", Code.LOGIN: "login"}
+"""What kind of error it is, and the step that failed; any other never got as far as the host."""
+
+
+def reached(host: Host, *, ssh: bool) -> Iterator[Check]:
+    """What is known once a command has run there."""
+    if not ssh:
+        yield ok("host", "this machine, as no tunnel is named")
+        return
+    yield ok("host", f"{host.name} answers")
+    # It may be a connection that is open since before: known_hosts may say something else by now.
+    yield ok("host key", "accepted when the connection was made")
+    yield ok("login", "accepted")
+
+
+def not_reached(error: UserError) -> Iterator[Check]:
+    """What is known of the steps before and after the one that failed."""
+    at = _STEPS.index(_FAILED.get(error.code, "host"))
+    yield from (ok(step, "answers" if step == "host" else "known") for step in _STEPS[:at])
+    yield of_error(_STEPS[at], error)
+    yield from (skipped(step, f"not checked: {_STEPS[at]} failed") for step in _STEPS[at + 1 :])
+
 
 _BASH = (4, 2)
 """The oldest bash that knows what our scripts use: associative arrays and `declare -g` of 4.2."""
@@ -103,3 +131,153 @@ def _accounting(answer: Answer) -> Check:
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0] or "/"
+
+
+_ROOM = "make room there, or set remote_job_dir to a directory with room"
+_LITTLE_INODES = 10_000
+_OVER = re.compile(r"\d[\d.]*[kMGTP]?\*")
+"""`quota` and `lfs quota` put a star behind what is over its limit (their manual pages)."""
+
+
+def place_checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+    """The directory, its room, its quota, the mounts."""
+    if "place" not in answer:
+        yield skipped("remote_job_dir", "not checked: the login node did not come to it")
+        return
+    yield _job_folder(answer)
+    yield _room(answer)
+    if "quota" in answer:
+        yield _quota(answer)
+    yield from _mounts(question, asked, answer)
+
+
+def _job_folder(answer: Answer) -> Check:
+    folder, nearest, kind = (*answer.row("place"), "", "", "")[:3]
+    if answer["folder"].code:
+        said = answer["folder"].reason or "it took too long"
+        return failed(
+            "remote_job_dir",
+            f"{folder} cannot be written: {said}",
+            "set remote_job_dir to a directory you may write to",
+        )
+    made = "is writable" if folder == nearest else f"can be made in {nearest}"
+    return ok("remote_job_dir", f"{folder} {made}" + (f" ({kind})" if kind else ""))
+
+
+def _room(answer: Answer) -> Check:
+    nearest = (*answer.row("place"), "", "")[1]
+    room, inodes = _df(answer, "room"), _df(answer, "inodes")
+    if room is None:
+        return skipped("room", f"df does not say: {answer['room'].reason or 'no answer'}")
+    if inodes is not None and inodes[0] > 0 and inodes[1] < _LITTLE_INODES:
+        return warning("room", f"only {inodes[1]:,} more files fit into the file system of {nearest}", _ROOM)
+    return enough("room", room[1] * 1024, room[0] * 1024, nearest, _ROOM)
+
+
+def _df(answer: Answer, name: str) -> tuple[int, int] | None:
+    """All and available, out of `df -P`'s second line: name, all, used, available."""
+    words = answer[name].lines[-1].split() if answer[name].code == 0 and answer[name].lines else []
+    numbers = [number for number in map(whole, words[1:4]) if number is not None]
+    return (numbers[0], numbers[2]) if len(numbers) == 3 else None
+
+
+def _quota(answer: Answer) -> Check:
+    section = answer["quota"]
+    over = next((" ".join(line.split()) for line in section.lines if _OVER.search(line)), "")
+    if over:
+        return failed("quota", f"used up: {over}", "remove what you no longer need, or set remote_job_dir elsewhere")
+    return ok("quota", "nothing is over its limit")
+
+
+def _mounts(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+    missing, odd = [], []
+    for number, source in enumerate(asked.mounts):
+        section = answer[f"mount;{number}"]
+        if section.code == 2:
+            odd.append(source)
+        elif section.code:
+            missing.append(source)
+    if missing:
+        yield _missing(missing, question)
+    if odd:
+        mend = "a variable in it is not set in a shell without a login: write the path out"
+        yield warning("mounts", f"not known: {', '.join(odd)}", mend)
+    if asked.mounts and not missing and not odd:
+        count = len(asked.mounts)
+        yield ok(
+            "mounts",
+            f"{'its source is' if count == 1 else f'all {count} sources are'} there: {', '.join(asked.mounts)}",
+        )
+
+
+def _missing(sources: list[str], question: Question) -> Check:
+    """The login node may lack what compute nodes have, such as a disk of their own; a job there knows better."""
+    if question.job:
+        return skipped("mounts", f"not on the login node: {', '.join(sources)}; the nodes are asked below")
+    mend = "create it, or correct mounts in the profile; if only compute nodes have it, --job looks there"
+    return failed("mounts", f"not there: {', '.join(sources)}", mend)
+
+
+_PRIVATE = (
+    "if the image is private, put its credentials into ~/.config/enroot/.credentials on the cluster; else nothing to do"
+)
+
+
+def image_checks(_question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+    """Pyxis and enroot, then the image itself."""
+    yield _pyxis(asked, answer)
+    if asked.image is not None:
+        yield _image(asked.image, answer)
+
+
+def _pyxis(asked: Asked, answer: Answer) -> Check:
+    if "pyxis" not in answer:
+        return skipped("containers", "not checked: Slurm's programs are not there")
+    enroot = "enroot here too" if answer.path_of("enroot") else "enroot not on the login node, where it is not needed"
+    if answer["pyxis"].code == 0:
+        return ok("containers", f"srun has Pyxis' --container-image; {enroot}")
+    if asked.image is None:
+        return skipped("containers", "srun has no --container-image (Pyxis); the profile names no image")
+    return failed(
+        "containers",
+        "container_image is set, but srun has no --container-image: Pyxis is not installed",
+        "ask the site for Pyxis and enroot; or take container_image out of the profile",
+    )
+
+
+def _image(image: Image, answer: Answer) -> Check:
+    if image.path:
+        return _image_file(image, answer)
+    if not image.url:
+        return warning(
+            "image", f"{image.text} is not understood", "write [REGISTRY#]IMAGE[:TAG], or the path of a .sqsh file"
+        )
+    from_there = "image" in answer
+    status = answer["image"].said or answer["image"].reason if from_there else ask_from_here(image)
+    return _of_registry(image, status, "the login node" if from_there else "here (the login node has no curl)")
+
+
+def _image_file(image: Image, answer: Answer) -> Check:
+    section = answer["image"]
+    if section.code == 2:
+        return failed("image", f"{image.path} names a variable that is not set there", "write the path out")
+    if section.code:
+        mend = "correct container_image; nemotron kit slurm squash makes such a file of an image"
+        return failed("image", f"{section.reason or image.path} (seen from the login node)", mend)
+    size = (whole(section.rows[0][0]) if section.rows else None) or 0
+    return ok("image", f"{image.path} is there, {size / 1e9:.1f} GB")
+
+
+def _of_registry(image: Image, status: str, where: str) -> Check:
+    if status == "200":
+        return ok("image", f"{image.registry} has {image.text}; asked from {where}")
+    if status == "404":
+        return failed(
+            "image", f"{image.registry} has no {image.text}", "correct the name or the tag in container_image"
+        )
+    if status in ("401", "403"):
+        return warning("image", f"{image.registry} does not tell strangers about {image.text}", _PRIVATE)
+    if status == "429":
+        return warning("image", f"{image.registry} answers 429: too many requests", "try again later, or log in there")
+    mend = "nodes without internet need a .sqsh file: nemotron kit slurm squash; else check the registry's name"
+    return warning("image", f"not known: no good answer from {image.registry} to {where}: {status or 'none'}", mend)

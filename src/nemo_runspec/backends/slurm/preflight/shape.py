@@ -1,4 +1,4 @@
-"""Whether the partitions are there and up, and whether Slurm would take a job of this shape."""
+"""Whether Slurm would take a job of this shape: its partitions, account and QoS, GPUs; and what exists instead."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
-from nemo_runspec.backends.slurm.preflight.accounts import checks as billing
-from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked
-from nemo_runspec.backends.slurm.preflight.draft import Draft
-from nemo_runspec.backends.slurm.preflight.gpus import too_many
+from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, Draft
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
@@ -28,7 +25,7 @@ _STATES = {"down": warning, "drain": failed, "inact": failed}
 """What a partition that is not up means: jobs wait in one that is down; the others take none (`man sinfo`)."""
 
 
-def checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def shape_checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
     """A partition and a shape for each way to run that differs."""
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("partition", "shape"))
@@ -136,3 +133,99 @@ def _build(question: Question, answer: Answer) -> Iterator[Check]:
     wanted = question.env.get("build_partition")
     if wanted:
         yield partition("build partition", str(wanted), answer)
+
+
+_ENFORCED = "AccountingStorageEnforce"
+
+
+def billing(_question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+    """Both, as sacctmgr tells them."""
+    account, qos = asked.account, asked.qos
+    if not has_slurm(answer):
+        yield from (skipped(name, "not checked: Slurm does not answer") for name in ("account", "QoS"))
+    elif answer["accounts"].code:
+        because = _unknown(answer)
+        yield from (
+            skipped(name, f"{value or 'none is named'}; {because}")
+            for name, value in (("account", account), ("QoS", qos))
+        )
+    else:
+        yield _account(account, answer)
+        yield _qos(account, qos, answer)
+
+
+def _unknown(answer: Answer) -> str:
+    """Why sacctmgr says nothing."""
+    if _setting(answer, "AccountingStorageType").endswith("/none"):
+        return "this cluster keeps no accounts, so that any is taken"
+    return f"sacctmgr does not answer: {answer['accounts'].reason or 'no word'}"
+
+
+def _account(wanted: str, answer: Answer) -> Check:
+    mine = answer.column("accounts", 0)
+    shown = f"your accounts: {', '.join(mine)}" if mine else "you have none: ask the site for one"
+    if not wanted:
+        default = answer["default"].said
+        if default or not _enforced(answer, "associations"):
+            return ok("account", f"none is named; Slurm takes {default or 'any'}")
+        return failed(
+            "account", "none is named, and you have no default account", f"set account in the profile; {shown}"
+        )
+    if wanted.casefold() in map(str.casefold, mine):
+        return ok("account", f"{wanted} is yours")
+    verdict = failed if _enforced(answer, "associations") else warning
+    return verdict("account", f"you may not use account '{wanted}'", f"set account in the profile; {shown}")
+
+
+def _qos(account: str, wanted: str, answer: Answer) -> Check:
+    whole = [row for row in answer["accounts"].rows if len(row) > 2]
+    rows = [row for row in whole if account.casefold() in ("", row[0].casefold())]
+    mine = list(dict.fromkeys(name for row in rows or whole for name in row[2].split(",") if name))
+    shown = f"your QoS: {', '.join(mine)}" if mine else "you have none: ask the site for one"
+    if not wanted:
+        return ok("QoS", f"none is named; {shown}")
+    if wanted.casefold() in map(str.casefold, mine):
+        return ok("QoS", f"{wanted} is yours")
+    exists = wanted.casefold() in map(str.casefold, answer["qos"].lines)
+    seen = f"you may not use QoS '{wanted}'" if exists else f"there is no QoS '{wanted}'"
+    verdict = failed if _enforced(answer, "qos") else warning
+    return verdict("QoS", seen, f"set qos in the profile; {shown}")
+
+
+def _enforced(answer: Answer, what: str) -> bool:
+    """Whether Slurm refuses what is not so (`AccountingStorageEnforce` of slurm.conf); true where it is not told."""
+    setting = _setting(answer, _ENFORCED)
+    return not setting or what in setting.split(",") or "all" in setting.split(",")
+
+
+def _setting(answer: Answer, name: str) -> str:
+    return next((row[1].strip() for row in answer["config"].rows if row[0] == name), "")
+
+
+_OPTION = re.compile(r"^#SBATCH --(gpus-per-node|gres)=(\S+)$", re.MULTILINE)
+_COUNT = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::[^:,(]+)?[:=]([0-9]{1,9})(?=[,(]|$)")
+
+
+def too_many(draft: Draft, answer: Answer) -> str:
+    """What is wrong where no node has so many; '' where one has, or where that is not known."""
+    wanted, most = _wanted(draft), _most(draft, answer)
+    if most is None or wanted <= most:
+        return ""
+    return f"{wanted} GPUs on a node are asked for, and none has more than {most}"
+
+
+def _wanted(draft: Draft) -> int:
+    said = [f"gpu:{words}" if name == "gpus-per-node" else words for name, words in _OPTION.findall(draft.script)]
+    return max(map(_gpus, said), default=0)
+
+
+def _most(draft: Draft, answer: Answer) -> int | None:
+    """Out of sinfo's GRES, which stand in its rows whatever state the nodes are in (seen with 22.05)."""
+    wanted = draft.partition.split(",") if draft.partition else answer.column("partitions", 0)
+    rows = [row for row in answer["partitions"].rows if len(row) in (5, 6) and row[0] in wanted]
+    return max((_gpus(row[3]) for row in rows), default=None)
+
+
+def _gpus(gres: str) -> int:
+    """`gpu:a100:4(S:0-1),gpu:v100:2` → 6."""
+    return sum(map(int, _COUNT.findall(re.sub(r"\([^)]*\)", "", gres))))

@@ -14,7 +14,7 @@ from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, diges
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, read_sections
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, send_mounts, stage
-from nemo_runspec.backends.slurm.cluster.stop import remedy_of
+from nemo_runspec.backends.slurm.cluster.stop import require_stopped
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
 from nemo_runspec.backends.slurm.places import HOME, fill
 from nemo_runspec.backends.slurm.render import submit_words
@@ -164,14 +164,8 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
     answer = {section.name: section for section in read_sections(done.text)}
     for key, some in arrays.items():
-        section = answer.get(key.split(FIELD)[0])
-        if section is None or section.code:
-            said = (section.reason if section else done.said) or "Slurm does not answer"
-            raise UserError(
-                f"array {key.split(FIELD)[0]} cannot be cancelled: {said}",
-                where=host.name,
-                remedy=remedy_of(section, str(some[0].get("name"))),
-            )
+        number = key.split(FIELD)[0]
+        require_stopped(host, f"array {number}", str(some[0].get("name")), answer.get(number), done)
 
 
 def remove(host: Host, handles: Sequence[Handle]) -> None:

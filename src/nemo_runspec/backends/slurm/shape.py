@@ -59,13 +59,8 @@ def array_problem(array: str | None) -> list[UserError]:
     whole = all(match and _MOST >= int(match[2] or match[1]) >= int(match[1]) for match in matches)
     if whole and (not sign or re.fullmatch(r"[0-9]{1,7}", parallel)):
         return []
-    return [
-        UserError(
-            f"array is not one that Slurm takes: {short(array)}",
-            remedy=f"such as 0-7, 0-15:4 or 1,3,5%2, its numbers up to {_MOST:,}",
-            key="array",
-        )
-    ]
+    remedy = f"such as 0-7, 0-15:4 or 1,3,5%2, its numbers up to {_MOST:,}"
+    return [UserError(f"array is not one that Slurm takes: {short(array)}", remedy=remedy, key="array")]
 
 
 def _asks_for_gpus(option: str, value: Any) -> bool:

@@ -26,13 +26,8 @@ def time_problem(key: str, time: str) -> list[UserError]:
     try:
         hours(time)
     except ValueError:
-        return [
-            UserError(
-                f"{key} is not a time limit Slurm takes: {short(time)}",
-                remedy="write M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 04:00:00 or 2-12",
-                key=key,
-            )
-        ]
+        remedy = "write M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 04:00:00 or 2-12"
+        return [UserError(f"{key} is not a time limit Slurm takes: {short(time)}", remedy=remedy, key=key)]
     return []
 
 
@@ -70,14 +65,8 @@ def signal_problem(signal: str | None) -> list[UserError]:
     match = _FORM.fullmatch(signal or "")
     if not signal or (match is not None and _name(match["name"]) in _SIGNALS.values()):
         return []
-    names = ", ".join(sorted(_SIGNALS.values()))
-    return [
-        UserError(
-            f"signal = {short(signal)} is no signal to send",
-            remedy=f"NAME or NAME@SECONDS; NAME one of {names}",
-            key="signal",
-        )
-    ]
+    remedy = f"NAME or NAME@SECONDS; NAME one of {', '.join(sorted(_SIGNALS.values()))}"
+    return [UserError(f"signal = {short(signal)} is no signal to send", remedy=remedy, key="signal")]
 
 
 def comes_at_once(signal: str | None, time: str) -> bool:

@@ -115,13 +115,9 @@ def _mounts(env: Mapping[str, Any], added: tuple[Mount, ...], problems: list[Use
     given = read_mounts(env.get("mounts") or (), "slurm", problems)
     for mount in given:
         if not mount.source.startswith(("/", "$")) or "," in str(mount):
-            problems.append(
-                UserError(
-                    f"mounts: '{mount}' needs a source that begins with / or $, and no comma",
-                    remedy='write the path as the cluster names it, such as "/lustre:/lustre" or "$HOME/data:/data"',
-                    key="mounts",
-                )
-            )
+            what = f"mounts: '{mount}' needs a source that begins with / or $, and no comma"
+            remedy = 'write the path as the cluster names it, such as "/lustre:/lustre" or "$HOME/data:/data"'
+            problems.append(UserError(what, remedy=remedy, key="mounts"))
     if not env.get("container_image"):
         return ()
     folder = run_dir(env)

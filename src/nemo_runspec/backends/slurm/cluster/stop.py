@@ -24,7 +24,7 @@ from nemo_runspec.backends.slurm.cluster.job import Asked
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport.base import Host
+from nemo_runspec.transport.base import Done, Host
 
 _SECONDS = 25
 _PER_JOB = 4
@@ -56,16 +56,15 @@ def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
     done = host.run(script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
     answer = {section.name: section for section in read_sections(done.text)}
     for job in jobs:
-        section = answer.get(key_of(job.id))
-        if section is None or section.code:
-            said = (section.reason if section else done.said) or "Slurm does not answer"
-            raise UserError(
-                f"job {job.id} cannot be cancelled: {said}", where=host.name, remedy=remedy_of(section, job.name)
-            )
+        require_stopped(host, f"job {job.id}", job.name, answer.get(key_of(job.id)), done)
 
 
-def remedy_of(section: Section | None, name: str) -> str:
-    """What to do about what kept jobs from being stopped. `name`: of the job, in Slurm."""
-    if section is not None and section.code == ANOTHER:
-        return f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
-    return "try again; nothing is done twice"
+def require_stopped(host: Host, what: str, name: str, section: Section | None, done: Done) -> None:
+    """Raises where a script did not stop something. `name`: the job's in Slurm; `section`: the answer about it."""
+    if section is not None and not section.code:
+        return
+    said = (section.reason if section else done.said) or "Slurm does not answer"
+    another = section is not None and section.code == ANOTHER
+    own = f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
+    remedy = own if another else "try again; nothing is done twice"
+    raise UserError(f"{what} cannot be cancelled: {said}", where=host.name, remedy=remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,32 +80,19 @@ def auth_file(cache: str) -> str:
     return f"{cache}/.auth/auth.json"
 
 
-def build_problems(env: Mapping[str, Any]) -> list[UserError]:
+def build_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
     """What is wrong with a profile's values, for a build."""
-    problems = []
     folder = cache_dir(env)
     if not folder.startswith(("/", HOME)) or not _PATH.fullmatch(folder):
-        problems.append(
-            UserError(
-                f"build_cache_dir must be absolute or begin with ~/, not {folder!r}",
-                remedy="such as /lustre/me/cache: letters, digits and / . _ - + = @, seen by every node",
-                key="build_cache_dir",
-            )
-        )
+        what = f"build_cache_dir must be absolute or begin with ~/, not {folder!r}"
+        remedy = "such as /lustre/me/cache: letters, digits and / . _ - + = @, seen by every node"
+        yield UserError(what, remedy=remedy, key="build_cache_dir")
     for name in env.get("build_registries") or ():
         if not _REGISTRY.fullmatch(name):
-            problems.append(
-                UserError(
-                    f"build_registries: {name!r} is no registry's host name",
-                    remedy='such as "ghcr.io"',
-                    key="build_registries",
-                )
-            )
+            what = f"build_registries: {name!r} is no registry's host name"
+            yield UserError(what, remedy='such as "ghcr.io"', key="build_registries")
     if (env.get("nodes") or 1) > 1 or (env.get("nproc_per_node") or 1) > 1:
-        problems.append(
-            UserError("nodes: a container is built by one process on one node", remedy="leave it out", key="nodes")
-        )
-    return problems
+        yield UserError("nodes: a container is built by one process on one node", remedy="leave it out", key="nodes")
 
 
 def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:

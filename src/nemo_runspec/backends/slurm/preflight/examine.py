@@ -130,9 +130,8 @@ def _paths(answer: Answer, asked: Asked) -> list[Check]:
     found = []
     for number, source in enumerate(asked.mounts):
         if answer[f"mount;{number}"].code == 1 and f"mount;{number}" in answer:
-            found.append(
-                warning("mounts", f"{source} is not there, seen from the login node", "create it, or correct mounts")
-            )
+            seen = f"{source} is not there, seen from the login node"
+            found.append(warning("mounts", seen, "create it, or correct mounts"))
     if asked.image is not None and asked.image.path and answer["image"].code == 1 and "image" in answer:
         seen = f"{asked.image.path} is not there, seen from the login node"
         found.append(warning("image", seen, "correct container_image; nemotron kit slurm squash makes such a file"))

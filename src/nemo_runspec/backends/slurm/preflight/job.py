@@ -73,9 +73,8 @@ def _no_job(said: str, before: Answer) -> Check:
 
 
 def _paths(rows: list[list[str]]) -> Iterator[Check]:
-    missing = {
-        path: sorted(row[0] for row in rows if path in row[5].split()) for row in rows for path in row[5].split()
-    }
+    paths = {path for row in rows for path in row[5].split()}
+    missing = {path: sorted(row[0] for row in rows if path in row[5].split()) for path in paths}
     for path, names in sorted(missing.items()):
         mend = "correct mounts or container_image, or ask the site why the node lacks it"
         yield failed("on nodes", f"{path} is not there on {', '.join(names)}", mend)
@@ -87,9 +86,8 @@ def _enroot(rows: list[list[str]]) -> Iterator[Check]:
     """Pyxis starts it on the node; its PATH may be another one than a job's."""
     without = sorted(row[0] for row in rows if not row[3])
     if without:
-        yield warning(
-            "enroot", f"not on PATH on {', '.join(without)}", "if containers do not start, ask the site for it"
-        )
+        mend = "if containers do not start, ask the site for it"
+        yield warning("enroot", f"not on PATH on {', '.join(without)}", mend)
     else:
         yield ok("enroot", "on all of them")
 
@@ -109,18 +107,11 @@ def _script(question: Question, asked: Asked) -> str:
         line.removeprefix("#SBATCH ") for line in asked.drafts[0].script.splitlines() if line.startswith("#SBATCH ")
     ]
     kept = [line for line in lines if line.removeprefix("--").partition("=")[0] in _KEPT]
-    own = (
-        "--job-name=nemotron-doctor",
-        "--time=5",
-        f"--nodes={nodes}",
-        "--ntasks-per-node=1",
-        "--quiet",
-        f"--immediate={_WAIT}",
-    )
+    own = ("--job-name=nemotron-doctor", "--time=5", f"--nodes={nodes}", "--ntasks-per-node=1", "--quiet")
     before = () if asked.image else ("set +eu", *commands(question))
     return asked.script(
         "job.sh",
-        f"given=({' '.join((*kept, *map(shlex.quote, own)))})",  # they are quoted for a shell already
+        f"given=({' '.join((*kept, *map(shlex.quote, own)))} --immediate={_WAIT})",  # kept ones are quoted already
         f"limit={_LIMIT}",
         f"commands=({shlex.join(before)})",
         f"patience={PYTHON_SECONDS}",

@@ -59,9 +59,8 @@ def _tools(answer: Answer) -> Check:
     missing = [name for name in NEEDED if not answer.path_of(name)]
     user, node, _, version, *_ = (*answer.row("host"), *[""] * 5)
     if missing:
-        return failed(
-            "programs there", f"not on PATH there: {', '.join(missing)}", "have them installed on the login node"
-        )
+        seen = f"not on PATH there: {', '.join(missing)}"
+        return failed("programs there", seen, "have them installed on the login node")
     if tuple(whole(part) or 0 for part in version.split(".")) < _BASH:
         return failed("programs there", f"bash {version} there is too old", "put bash 4.2 or later first in PATH there")
     seen = f"bash {version}, tar, gzip and others on {node} as {user}; rsync, git, python are not needed there"
@@ -117,9 +116,8 @@ def _controller(answer: Answer) -> Check:
         return ok("controller", said.split(";")[0] if "UP" in said else "answers")
     said = said.split(";")[0] or answer["controller"].reason or answer["partitions"].reason
     said = said or "Slurm's programs do not answer in time"
-    return failed(
-        "controller", said, "wait until it is back, or ask the site; jobs can neither be submitted nor asked about"
-    )
+    mend = "wait until it is back, or ask the site; jobs can neither be submitted nor asked about"
+    return failed("controller", said, mend)
 
 
 def _accounting(answer: Answer) -> Check:
@@ -155,11 +153,8 @@ def _job_folder(answer: Answer) -> Check:
     folder, nearest, kind = (*answer.row("place"), "", "", "")[:3]
     if answer["folder"].code:
         said = answer["folder"].reason or "it took too long"
-        return failed(
-            "remote_job_dir",
-            f"{folder} cannot be written: {said}",
-            "set remote_job_dir to a directory you may write to",
-        )
+        mend = "set remote_job_dir to a directory you may write to"
+        return failed("remote_job_dir", f"{folder} cannot be written: {said}", mend)
     made = "is writable" if folder == nearest else f"can be made in {nearest}"
     return ok("remote_job_dir", f"{folder} {made}" + (f" ({kind})" if kind else ""))
 
@@ -203,11 +198,8 @@ def _mounts(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]
         mend = "a variable in it is not set in a shell without a login: write the path out"
         yield warning("mounts", f"not known: {', '.join(odd)}", mend)
     if asked.mounts and not missing and not odd:
-        count = len(asked.mounts)
-        yield ok(
-            "mounts",
-            f"{'its source is' if count == 1 else f'all {count} sources are'} there: {', '.join(asked.mounts)}",
-        )
+        whose = "its source is" if len(asked.mounts) == 1 else f"all {len(asked.mounts)} sources are"
+        yield ok("mounts", f"{whose} there: {', '.join(asked.mounts)}")
 
 
 def _missing(sources: list[str], question: Question) -> Check:
@@ -238,20 +230,16 @@ def _pyxis(asked: Asked, answer: Answer) -> Check:
         return ok("containers", f"srun has Pyxis' --container-image; {enroot}")
     if asked.image is None:
         return skipped("containers", "srun has no --container-image (Pyxis); the profile names no image")
-    return failed(
-        "containers",
-        "container_image is set, but srun has no --container-image: Pyxis is not installed",
-        "ask the site for Pyxis and enroot; or take container_image out of the profile",
-    )
+    seen = "container_image is set, but srun has no --container-image: Pyxis is not installed"
+    return failed("containers", seen, "ask the site for Pyxis and enroot; or take container_image out of the profile")
 
 
 def _image(image: Image, answer: Answer) -> Check:
     if image.path:
         return _image_file(image, answer)
     if not image.url:
-        return warning(
-            "image", f"{image.text} is not understood", "write [REGISTRY#]IMAGE[:TAG], or the path of a .sqsh file"
-        )
+        mend = "write [REGISTRY#]IMAGE[:TAG], or the path of a .sqsh file"
+        return warning("image", f"{image.text} is not understood", mend)
     from_there = "image" in answer
     status = answer["image"].said or answer["image"].reason if from_there else ask_from_here(image)
     return _of_registry(image, status, "the login node" if from_there else "here (the login node has no curl)")
@@ -272,9 +260,8 @@ def _of_registry(image: Image, status: str, where: str) -> Check:
     if status == "200":
         return ok("image", f"{image.registry} has {image.text}; asked from {where}")
     if status == "404":
-        return failed(
-            "image", f"{image.registry} has no {image.text}", "correct the name or the tag in container_image"
-        )
+        mend = "correct the name or the tag in container_image"
+        return failed("image", f"{image.registry} has no {image.text}", mend)
     if status in ("401", "403"):
         return warning("image", f"{image.registry} does not tell strangers about {image.text}", _PRIVATE)
     if status == "429":

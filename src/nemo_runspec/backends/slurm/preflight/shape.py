@@ -144,11 +144,8 @@ def billing(_question: Question, asked: Asked, answer: Answer) -> Iterator[Check
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("account", "QoS"))
     elif answer["accounts"].code:
-        because = _unknown(answer)
-        yield from (
-            skipped(name, f"{value or 'none is named'}; {because}")
-            for name, value in (("account", account), ("QoS", qos))
-        )
+        for name, value in (("account", account), ("QoS", qos)):
+            yield skipped(name, f"{value or 'none is named'}; {_unknown(answer)}")
     else:
         yield _account(account, answer)
         yield _qos(account, qos, answer)
@@ -164,17 +161,16 @@ def _unknown(answer: Answer) -> str:
 def _account(wanted: str, answer: Answer) -> Check:
     mine = answer.column("accounts", 0)
     shown = f"your accounts: {', '.join(mine)}" if mine else "you have none: ask the site for one"
+    mend = f"set account in the profile; {shown}"
     if not wanted:
         default = answer["default"].said
         if default or not _enforced(answer, "associations"):
             return ok("account", f"none is named; Slurm takes {default or 'any'}")
-        return failed(
-            "account", "none is named, and you have no default account", f"set account in the profile; {shown}"
-        )
+        return failed("account", "none is named, and you have no default account", mend)
     if wanted.casefold() in map(str.casefold, mine):
         return ok("account", f"{wanted} is yours")
     verdict = failed if _enforced(answer, "associations") else warning
-    return verdict("account", f"you may not use account '{wanted}'", f"set account in the profile; {shown}")
+    return verdict("account", f"you may not use account '{wanted}'", mend)
 
 
 def _qos(account: str, wanted: str, answer: Answer) -> Check:

@@ -151,10 +151,9 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
     problems += [*_references(env), *_argument_problems(env)]
     problems += plain_secrets(env.get("custom_spec") or {}, VARIABLES, "my-credential/{name}")
     raise_problems("dgxcloud", problems)
-    values = {**cloud_values(DgxCloudTarget, env), "run_dir_here": _run_dir_here(env), "warnings": _warnings(env)}
-    target = DgxCloudTarget(**values)
+    target = DgxCloudTarget(**{**cloud_values(DgxCloudTarget, env), "run_dir_here": _run_dir_here(env)})
     astray = _astray(target)
-    return replace(target, shared=not astray, unfilled=_unfilled(env, astray))
+    return replace(target, shared=not astray, unfilled=_unfilled(env, astray), warnings=_warnings(env, target))
 
 
 def claim_name(claim: Mapping[str, Any]) -> str:
@@ -210,25 +209,23 @@ def _references(env: Mapping[str, Any]) -> list[UserError]:
     ]
 
 
-def _warnings(env: Mapping[str, Any]) -> tuple[str, ...]:
+def _warnings(env: Mapping[str, Any], target: DgxCloudTarget) -> tuple[str, ...]:
     found = ["mounts are not used: DGX Cloud mounts volume claims only, see pvcs"] if env.get("mounts") else []
-    custom = env.get("custom_spec") or {}
-    found += [f"custom_spec.{key} takes the place of what nemotron sets" for key in _replaced(env, custom)]
-    found += [f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in custom]
+    found += [f"custom_spec.{key} takes the place of what nemotron sets" for key in _replaced(env, target)]
+    found += [f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in target.custom_spec]
     return tuple(found)
 
 
-def _replaced(env: Mapping[str, Any], custom: Mapping[str, Any]) -> tuple[str, ...]:
-    names = (*OWN_VARIABLES, *(env.get("secret_vars") or {}))
+def _replaced(env: Mapping[str, Any], target: DgxCloudTarget) -> tuple[str, ...]:
     spec = base_spec(
-        image=str(env.get("container_image") or ""),
+        image=target.container_image,
         nodes=env.get("nodes") or 1,
         gpus=env.get("gpus_per_node") or 0,
-        pvcs=env.get("pvcs") or (),
-        framework=env.get("distributed_framework") or "PyTorch",
-        variables=[{"name": name} for name in names],
+        pvcs=target.pvcs,
+        framework=target.distributed_framework,
+        variables=[{"name": name} for name in (*OWN_VARIABLES, *target.secret_vars)],
     )
-    return merge(spec, custom).replaced
+    return merge(spec, target.custom_spec).replaced
 
 
 def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[Unfilled, ...]:

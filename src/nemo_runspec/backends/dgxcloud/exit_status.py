@@ -17,6 +17,9 @@ from nemo_runspec.script.pod_marker import End, read_ends, to_marker
 WORDS = "nemotron: last words"
 """Where `JobStatus.detail`, which is run:ai's own row, holds what was read of the logs' ends."""
 
+UNCODED = "nemotron: no exit code"
+"""The same, for that nobody here can know the exit code."""
+
 NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""
 
@@ -122,4 +125,4 @@ def _as_the_cluster_says(api: RunaiApi, handle: Handle, seen: JobStatus, unread:
         return replace(seen, reason=seen.reason or f"exit code {code}", exit_code=code)
     if unread:
         return replace(seen, exit_code=None, facts={**seen.facts, "unread": unread})
-    return replace(seen, reason="; ".join(filter(None, (seen.reason, NO_CODE))))
+    return _keeping(replace(seen, reason="; ".join(filter(None, (seen.reason, NO_CODE)))), **{UNCODED: True})

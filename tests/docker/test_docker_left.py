@@ -95,7 +95,7 @@ def last_number(log: bytes) -> int:
     return int(log.split()[-1])
 
 
-WAYS = [["list"], ["show", "last"], ["wait", "last"], ["logs", "-f", "last"], ["rm", "last"]]
+WAYS = [["status"], ["status", "last"], ["wait", "last"], ["logs", "-f", "last"], ["rm", "last"]]
 
 
 @pytest.mark.parametrize("words", WAYS)

@@ -15,6 +15,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobStore
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.jobs.process import this_process
+from nemo_runspec.jobs.settle import settled
 from nemo_runspec.locks import Busy
 
 PROCESSES = 6
@@ -141,7 +142,7 @@ def test_readers_see_whole_records_while_one_writes(store, job):
 def test_the_truth_is_written_down_once(store, tmp_path):
     record = store.create(plan_for(tmp_path), plan_text="{}", argv=[], launcher=gone())
     store.transition(record, "running")
-    assert in_processes(lambda n: 0 if store.get(record.name).state == "lost" else 1) == [0] * PROCESSES
+    assert in_processes(lambda n: 0 if settled(store, record.name).state == "lost" else 1) == [0] * PROCESSES
     assert [t.state for t in store.get(record.name).states] == ["planned", "running", "lost"]
     assert '"lost"' in (store.folder(record.name) / "record.json").read_text()
 

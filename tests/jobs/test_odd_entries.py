@@ -143,6 +143,7 @@ def test_what_a_killed_client_was_making_goes_once_it_is_gone(store, dead_mark):
     for folder in (left, ours, other):
         folder.mkdir()
     assert [entry.name for entry in JobStore(store.root).entries()] == [GOOD]
+    JobStore(store.root).clean()
     assert (left.exists(), ours.exists(), other.exists()) == (False, True, True)
 
 

@@ -18,6 +18,7 @@ from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore, Launcher, refresh
 from nemo_runspec.jobs.process import Life, is_alive, life_of, machine, process_of, this_process
+from nemo_runspec.jobs.settle import settled
 from nemo_runspec.supervise.worker import WorkerStatus
 
 HOST = os.uname().nodename
@@ -97,7 +98,7 @@ def test_what_can_be_said_of_a_process(process, host, life):
 
 def test_a_job_of_before_a_restart_is_lost(store):
     stored(store, record("job", RUNNING, launcher=elsewhere(), host=HOST))
-    found = store.get("job")
+    found = settled(store, "job")
     assert found.state == "lost"
     assert "the machine was restarted" in found.reason
     assert "restarted" in text_of(store, "job")
@@ -106,7 +107,7 @@ def test_a_job_of_before_a_restart_is_lost(store):
 def test_a_job_of_before_a_restart_that_left_a_marker_has_ended(store):
     stored(store, record("job", RUNNING, launcher=elsewhere(), host=HOST))
     mark(store, "job")
-    found = store.get("job")
+    found = settled(store, "job")
     assert (found.state, found.exit_code) == ("failed", 3)
 
 
@@ -117,7 +118,7 @@ def test_a_job_of_before_a_restart_that_left_a_marker_has_ended(store):
 def test_what_is_elsewhere_is_unknown_and_stays_as_it_was_written(store, launcher, host, why):
     stored(store, record("job", RUNNING, launcher=launcher, host=host))
     before = text_of(store, "job")
-    found = store.get("job")
+    found = settled(store, "job")
     assert found.state == "unknown"
     assert why in found.reason
     assert text_of(store, "job") == before
@@ -137,7 +138,7 @@ def test_the_backend_is_asked_when_the_supervisor_is_dead(store, probe, seen, st
     stored(store, record("job", RUNNING, executor="probe", launcher=gone(), container="c0ffee"))
     probe["look"] = lambda: seen
     for _ in range(3):
-        found = store.get("job")
+        found = settled(store, "job")
         assert (found.state, found.exit_code) == (state, code)
     written = state in ("failed", "succeeded", "lost")
     assert len(probe["asked"]) == (1 if written else 3)
@@ -158,7 +159,7 @@ def test_a_job_that_ends_while_it_is_looked_at_is_what_its_marker_says(store, pr
         return seen
 
     probe["look"] = ends
-    found = store.get("job")
+    found = settled(store, "job")
     assert (found.state, found.exit_code, found.cause) == ("failed", 3, "rank 0 ended with exit code 3")
 
 
@@ -171,14 +172,14 @@ def test_an_engine_that_does_not_have_it_is_believed_after_three_looks_over_a_mi
     def look(seen, seconds):
         clock[0] += seconds
         probe["look"] = lambda: seen
-        return JobStore(store.root).get("job")
+        return settled(JobStore(store.root), "job")
 
     away = WorkerStatus("lost", "its container is gone", absent=True)
     assert [look(away, seconds).state for seconds in (0, 1, 31)] == ["unknown"] * 3
     found = look(WorkerStatus("running", "its container runs"), 31)
     assert (found.state, dict(found.facts)) == ("running", {})
     assert [look(away, seconds).state for seconds in (0, 31, 31)] == ["unknown", "unknown", "lost"]
-    assert "its container is gone" in store.get("job").reason
+    assert "its container is gone" in settled(store, "job").reason
 
 
 @pytest.mark.parametrize("error", [UserError("no engine here"), OSError(13, "Permission denied"), RuntimeError("bug")])
@@ -189,7 +190,7 @@ def test_a_look_that_fails_is_unknown_with_its_reason(store, probe, error):
     probe["look"] = fail
     stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
     stored(store, record("other", (*RUNNING, "succeeded"), exit_code=0))
-    found = store.get("job")
+    found = settled(store, "job")
     assert found.state == "unknown"
     assert str(getattr(error, "what", error)) in found.reason
     assert {r.name for r in store.list()} == {"job", "other"}
@@ -209,13 +210,13 @@ def test_the_backend_is_not_asked_without_need(store, probe):
 
 def test_an_executor_that_is_no_longer_there_is_unknown(store):
     stored(store, record("job", RUNNING, executor="gone-plugin", launcher=gone()))
-    assert "unknown executor 'gone-plugin'" in store.get("job").reason
+    assert "unknown executor 'gone-plugin'" in settled(store, "job").reason
 
 
 @pytest.mark.parametrize("executor", ["slurm", "dgxcloud", "lepton"])
 def test_a_job_of_another_machine_is_never_called_lost_from_here(store, executor):
     stored(store, record("job", RUNNING, executor=executor, launcher=gone()))
-    assert store.get("job").state == "unknown"
+    assert settled(store, "job").state == "unknown"
 
 
 def test_a_supervisor_that_wrote_the_end_between_two_looks_is_believed(store, monkeypatch):
@@ -234,13 +235,13 @@ def test_a_supervisor_that_wrote_the_end_between_two_looks_is_believed(store, mo
         return found.over
 
     monkeypatch.setattr(module, "is_believed", end_meanwhile)
-    assert store.get("job").state == "succeeded"
+    assert settled(store, "job").state == "succeeded"
 
 
 def test_a_store_that_cannot_be_written_still_answers(store):
     stored(store, record("job", RUNNING, launcher=gone()))
     (store.folder("job") / ".lock").mkdir()  # what no right to write would do, for root too
-    assert store.get("job").state == "lost"
+    assert settled(store, "job").state == "lost"
 
 
 def fails(error):
@@ -257,8 +258,8 @@ def test_the_backend_tidies_up_once_before_and_after_the_end_is_written_down(sto
     if marked:
         mark(store, "job")
     for _ in range(3):
-        assert (store.get("job").state, store.entries()[0].state) == ("failed", "failed")
-    (before,), (after,) = probe["settled"], probe["cleared"]
+        assert (settled(store, "job").state, store.entries()[0].state) == ("failed", "failed")
+    (before,), (after,) = probe["settled"], probe["cleared"]  # reading alone does neither
     assert '"failed"' not in before
     assert '"failed"' in after
     assert after == text_of(store, "job")
@@ -269,12 +270,12 @@ def test_a_job_of_which_something_still_runs_is_not_over(store, probe):
     mark(store, "job")
     before = text_of(store, "job")
     probe["settle"] = lambda: False
-    found = store.get("job")
+    found = settled(store, "job")
     assert (found.state, found.exit_code, found.over) == ("running", None, False)
     assert "its log is not yet complete" in found.reason
     assert (text_of(store, "job"), probe["cleared"]) == (before, [])
     probe["settle"] = lambda: True
-    assert (store.get("job").state, store.entries()[0].state) == ("failed", "failed")
+    assert (settled(store, "job").state, store.entries()[0].state) == ("failed", "failed")
 
 
 @pytest.mark.parametrize("part", ["settle", "clear"])
@@ -283,7 +284,7 @@ def test_what_cannot_be_tidied_up_is_told_and_hides_nothing(store, probe, part, 
     stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
     mark(store, "job")
     probe[part] = fails(error)
-    for found in (store.get("job"), store.get("job")):
+    for found in (settled(store, "job"), settled(store, "job")):
         assert (found.state, found.exit_code) == ("failed", 3)
         assert str(getattr(error, "what", error)) in found.reason
         assert "exit code 3" in found.reason
@@ -295,5 +296,5 @@ def test_what_cannot_be_written_down_is_not_tidied_up(store, probe):
     stored(store, record("job", RUNNING, executor="probe", launcher=gone()))
     mark(store, "job")
     (store.folder("job") / ".lock").mkdir()
-    assert store.get("job").state == "failed"
+    assert settled(store, "job").state == "failed"
     assert probe["cleared"] == []

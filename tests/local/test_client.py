@@ -555,4 +555,4 @@ def test_records_hold_json(tmp_path, call):
     plan = plan_for(tmp_path, "")
     call(plan)
     data = json.loads((Path(plan.job_dir) / "record.json").read_text())
-    assert (data["schema"], data["name"], data["states"][-1]["state"]) == (1, plan.name, "succeeded")
+    assert (data["schema"], data["name"], data["states"][-1]["state"]) == (2, plan.name, "succeeded")

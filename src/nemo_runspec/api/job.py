@@ -12,6 +12,7 @@ from nemo_runspec.html import facts_table
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of, pieces, show
 from nemo_runspec.jobs.lost import looked_at_again
+from nemo_runspec.jobs.settle import settled
 from nemo_runspec.jobs.wait import exit_code_of, wait_for
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.refresh import refresh
@@ -84,7 +85,7 @@ class Job:
         from nemo_runspec.sweeps.array_follow import fetch_metrics
 
         store = JobStore()
-        record = store.by_name(self.name)
+        record = settled(store, self.name)
         if record.ended and record.metrics:
             return dict(record.metrics)
         fetch_metrics(store, [record])
@@ -105,7 +106,7 @@ class Job:
         from nemo_runspec.remote.deletion import after_deletion, delete_ended
 
         store, tell = JobStore(), Listener(say).say
-        records = with_makers(store, [store.by_name(self.name)], tell)
+        records = with_makers(store, [settled(store, self.name)], tell)
         done = cancel_all(store, records, grace, f"nemo_runspec ({user_name()})", tell)
         for result in done:
             if isinstance(result, UserError):
@@ -134,7 +135,7 @@ class Job:
         from nemo_runspec.remote.explain import explain
 
         store = JobStore()
-        record, status = refresh(store, [store.by_name(self.name)])[0]
+        record, status = refresh(store, [settled(store, self.name)])[0]
         found = explain(store, record, status)
         if not any(found.values()):
             return None
@@ -180,14 +181,14 @@ class Job:
     def _now(self) -> JobRecord:
         """The record as it is now; a platform is asked unless it has said how the job ended."""
         store = JobStore()
-        record = store.by_name(self.name)
+        record = settled(store, self.name)
         return refresh(store, [record], places=True)[0][0] if record.handle else looked_at_again(store, record)
 
     def _fetched(self, tail: int | None) -> Iterator[bytes]:
         from nemo_runspec.remote.follow import fetch_log
 
         store = JobStore()
-        record = store.by_name(self.name)
+        record = settled(store, self.name)
         if record.handle:
             fetch_log(store, record, Listener().say)
         chunks: list[bytes] = []
@@ -199,9 +200,9 @@ class Job:
 
     def _followed(self, tail: int | None) -> Iterator[bytes]:
         store = JobStore()
-        record = store.by_name(self.name)
+        record = settled(store, self.name)
         if not record.handle:
-            yield from pieces(log_of(self.folder), lambda: store.by_name(self.name).over, tail=tail)
+            yield from pieces(log_of(self.folder), lambda: settled(store, self.name).over, tail=tail)
             return
         from nemo_runspec.remote.follow import Follower, SilentWatcher
 

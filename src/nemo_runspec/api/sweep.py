@@ -13,6 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.html import rows_table
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.cancel_request import CancelRequest
+from nemo_runspec.jobs.settle import settled
 from nemo_runspec.jobs.wait import wait_for
 from nemo_runspec.planning.request import plan_request
 from nemo_runspec.polling import Deadline
@@ -117,7 +118,7 @@ class SubmittedSweep:
             UserError: it cannot be ended.
         """
         store, sweeps, tell = JobStore(), SweepStore(), Listener(say).say
-        records = with_makers(store, [store.by_name(name) for name in self._names()], tell)
+        records = with_makers(store, [settled(store, name) for name in self._names()], tell)
         running = [store.folder(record.name) for record in records if not record.over]
         control.stop(sweeps, self.name, CancelRequest(grace, "nemo_runspec"), running)
         done = cancel_all(store, records, grace, f"nemo_runspec ({user_name()})", tell)

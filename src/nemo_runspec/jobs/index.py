@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_runspec import paths
-from nemo_runspec.jobs.record import STATES, JobRecord, Unreadable, is_over
+from nemo_runspec.jobs.record import STATES, JobRecord, Unreadable, is_over, moment
 from nemo_runspec.regular import read_regular
 
 _VERSION = 1
@@ -96,6 +96,14 @@ def stamp_of(file: str) -> Stamp | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
+
+
+def changed_at(folder: Path) -> str:
+    """When a folder was changed, UTC, ISO 8601; '' where it is not there."""
+    try:
+        return moment(folder.lstat().st_mtime) or ""
+    except OSError:
+        return ""
 
 
 class Index:

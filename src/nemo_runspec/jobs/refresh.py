@@ -103,7 +103,7 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
     return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(ended))
 
 
-def settle(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:
+def complete(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:
     """Before a job's end is written down, its backend completes its log. What stands in the way is told in the reason.
 
     Args:

@@ -16,13 +16,13 @@ from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.codec import from_json, to_json
 from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over, hidden
-from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
+from nemo_runspec.jobs.index import Entry, Index, changed_at, entry_of, stamp_of
 from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.jobs.planned import planned_record
-from nemo_runspec.jobs.record import JobRecord, Transition, Unreadable, moment, now
+from nemo_runspec.jobs.record import JobRecord, Transition, Unreadable, now
 from nemo_runspec.jobs.reference import find_one, unknown_job
-from nemo_runspec.jobs.refresh import is_believed, seen_now, settle, tidy
+from nemo_runspec.jobs.refresh import is_believed, seen_now
 from nemo_runspec.jobs.transitions import JobEnded, after, corrected, numbers, replaced
 from nemo_runspec.locks import Busy
 from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
@@ -174,7 +174,7 @@ class JobStore:
             OSError: it cannot be written, or the job was removed.
         """
         with locked(self.folder(record.name)):
-            stored = self._stored(record.name)
+            stored = self.stored(record.name)
             if not isinstance(stored, JobRecord) or stored.ended:
                 return stored if isinstance(stored, JobRecord) else record
             changed = replaced(stored, {key: each(stored) if callable(each) else each for key, each in values.items()})
@@ -184,11 +184,24 @@ class JobStore:
     def correct(self, record: JobRecord, state: str, **values: Any) -> JobRecord:
         """Writes down of a job that has ended what could not be read then, and how it ended. Raises as `note`."""
         with locked(self.folder(record.name)):
-            stored = self._stored(record.name)
+            stored = self.stored(record.name)
             if isinstance(stored, JobRecord) and stored.unread:
                 stored = corrected(stored, state, values)
                 self._write(stored)
         return stored if isinstance(stored, JobRecord) else record
+
+    def keep(self, before: JobRecord, now: JobRecord) -> tuple[JobRecord, bool]:
+        """Writes down what was found of a job, unless somebody writes, or has written meanwhile.
+
+        Returns: the job as far as it is known; and whether that was written.
+        """
+        with suppress(OSError, Busy), locked(self.folder(before.name), wait=False):
+            current = self.stored(before.name)
+            if current != before:
+                return current if isinstance(current, JobRecord) and current.over else now, False
+            self._write(now)
+            return now, True
+        return now, False
 
     def list(self) -> list[JobRecord | Unreadable]:
         """All jobs, the newest first. One small file is read for each; `entries` is the fast way."""
@@ -248,9 +261,15 @@ class JobStore:
         if not self.exists(name):
             raise unknown_job(name, self._names(), self.root)
         with locked(folder) if folder.is_dir() else nullcontext():
-            check(self._read(name, keep=False))
+            check(self._read(name))
             folder.rename(aside)
         erase(aside)
+
+    def clean(self) -> None:
+        """Removes what killed processes left beside the jobs."""
+        for prefix in (NEW, OLD):
+            for folder in self.root.glob(f"{prefix}*"):
+                erase_if_left_over(folder)
 
     def _change(
         self,
@@ -262,56 +281,26 @@ class JobStore:
         again: bool = False,
     ) -> JobRecord:
         with locked(self.folder(record.name)):
-            stored = self._stored(record.name)
+            stored = self.stored(record.name)
             # A record that was damaged by others is written anew from what this process knows.
             current = stored if isinstance(stored, JobRecord) else record
             changed = after(current, step, values, timed=timed, again=again)
             self._write(changed)
         return changed
 
-    def _read(self, name: str, *, keep: bool = True) -> JobRecord | Unreadable:
-        """The record with what is true now."""
-        record = self._stored(name)
+    def _read(self, name: str) -> JobRecord | Unreadable:
+        return self._now(self.stored(name))
+
+    def _now(self, record: JobRecord | Unreadable) -> JobRecord | Unreadable:
+        """The record with what is true now; nothing is written (`jobs.settle`)."""
         if isinstance(record, Unreadable) or is_believed(record):
             return record
         # Its supervisor may have written the end and gone after it was read.
-        record = self._stored(name)
-        if isinstance(record, Unreadable) or record.over:
-            return record
-        seen = seen_now(record, self.folder(name))
-        if keep and seen.over:
-            return self._keep(record, seen)
-        if keep and seen.facts != record.facts:
-            self._keep_facts(record, seen)
-        return seen
+        again = self.stored(record.name)
+        return again if isinstance(again, Unreadable) or again.over else seen_now(again, self.folder(again.name))
 
-    def _keep(self, record: JobRecord, seen: JobRecord) -> JobRecord:
-        """Writes down what was found of a job, so that it is found once, unless somebody else wrote meanwhile.
-
-        Around that its backend tidies up: its log is complete before anybody is told that it is over.
-        """
-        folder = self.folder(record.name)
-        seen, settled = settle(record, seen, folder)
-        if not seen.over:
-            return seen
-        with suppress(OSError, Busy), locked(folder, wait=False):
-            current = self._stored(record.name)
-            if current != record:
-                return current if isinstance(current, JobRecord) and current.over else seen
-            self._write(seen)
-            tidied = tidy(seen, folder) if settled else seen
-            if tidied != seen:
-                self._write(tidied)
-            return tidied
-        return seen
-
-    def _keep_facts(self, record: JobRecord, seen: JobRecord) -> None:
-        """Writes down what looks of several processes find out together, unless somebody else wrote meanwhile."""
-        with suppress(OSError, Busy), locked(self.folder(record.name), wait=False):
-            if self._stored(record.name) == record:
-                self._write(replaced(record, {"facts": seen.facts}))
-
-    def _stored(self, name: str) -> JobRecord | Unreadable:
+    def stored(self, name: str) -> JobRecord | Unreadable:
+        """A job's record as it was written last, whether or not it is still true."""
         file = self.folder(name) / RECORD
         try:
             return from_json(read_regular_text(file))
@@ -323,7 +312,7 @@ class JobStore:
             problem = f"the system refuses it ({error.strerror})"
         except ValueError as error:
             problem = str(error)
-        return Unreadable(name, problem, _changed(file.parent))
+        return Unreadable(name, problem, changed_at(file.parent))
 
     def _write(self, record: JobRecord) -> None:
         """Only under the job's lock: then what a killed write left beside the record is nobody's."""
@@ -333,24 +322,21 @@ class JobStore:
         paths.write_private(folder / RECORD, to_json(record))
 
     def _names(self) -> Sequence[str]:
-        """Folders of jobs. What killed processes left beside them is cleaned up on the way."""
         try:
             with os.scandir(self.root) as found:
-                entries = [(entry.name, is_kept(entry)) for entry in found]
+                return [entry.name for entry in found if is_kept(entry) and not entry.name.startswith(".")]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        for name, _ in entries:
-            if name.startswith((NEW, OLD)):
-                erase_if_left_over(self.root / name)
-        return [name for name, is_job in entries if is_job and not name.startswith(".")]
 
     def _entry(self, name: str, index: Index) -> Entry:
         stamp = stamp_of(f"{self.root}/{name}/{RECORD}")
         known = index.get(name, stamp)
         if known is not None:
             return known
-        entry = entry_of(self._read(name))
-        if entry.settled and stamp is not None:
+        stored = self.stored(name)
+        now = self._now(stored)
+        entry = entry_of(now)
+        if entry.settled and stamp is not None and now is stored:
             index.add(stamp, entry)
         return entry
 
@@ -362,10 +348,3 @@ class JobStore:
         if self.exists(name):
             return UserError(f"job '{name}' exists already", where=where)
         return UserError(f"cannot record the job: {error.strerror}", where=where)
-
-
-def _changed(folder: Path) -> str:
-    try:
-        return moment(folder.lstat().st_mtime) or ""
-    except OSError:
-        return ""

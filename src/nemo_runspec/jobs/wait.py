@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord
+from nemo_runspec.jobs.settle import settled
 from nemo_runspec.jobs.store import JobStore
 from nemo_runspec.polling import Backoff, Deadline
 
@@ -63,7 +64,7 @@ def _look(store: JobStore, name: str, found: dict[str, JobRecord], seen: Callabl
     before = found.get(name)
     if before is not None and before.over:
         return
-    found[name] = store.by_name(name)
+    found[name] = settled(store, name)
     if before is None or before.state != found[name].state:
         seen(found[name])
 

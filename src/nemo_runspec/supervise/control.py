@@ -12,6 +12,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.cancel_request import CancelRequest, read_request, write_request
 from nemo_runspec.jobs.process import is_alive
+from nemo_runspec.jobs.settle import settled
 from nemo_runspec.polling import Backoff, Deadline
 from nemo_runspec.processes import user_name
 
@@ -73,7 +74,7 @@ def _wait(store: JobStore, name: str, seconds: float) -> JobRecord | None:
     """The record once the job has ended or its supervisor is gone; None after that many seconds."""
     limit, pauses = Deadline(seconds), Backoff(_TICK, _TICK)
     while not limit.passed:
-        record = store.get(name)
+        record = settled(store, name)
         if record.ended or record.state == "lost":
             return record if record.ended else None
         pauses.wait()
@@ -82,7 +83,7 @@ def _wait(store: JobStore, name: str, seconds: float) -> JobRecord | None:
 
 def _conclude(store: JobStore, name: str, supervisor: str) -> JobRecord:
     """Writes down that the job was cancelled, unless it has ended otherwise meanwhile."""
-    record = store.get(name)
+    record = settled(store, name)
     if record.ended:
         return record
     try:

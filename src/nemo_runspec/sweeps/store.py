@@ -17,9 +17,9 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.index import Entry, Index, entry_of, stamp_of
+from nemo_runspec.jobs.index import Entry, Index, changed_at, entry_of, stamp_of
 from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.record import STATES, Unreadable, moment
+from nemo_runspec.jobs.record import STATES, Unreadable
 from nemo_runspec.regular import is_kept, read_regular_text
 from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep
@@ -147,7 +147,7 @@ class SweepStore:
         try:
             sweep = self._settled(name)
         except (OSError, ValueError) as error:
-            return entry_of(Unreadable(name, _in_words(error), _changed(file.parent)))._replace(group=name)
+            return entry_of(Unreadable(name, _in_words(error), changed_at(file.parent)))._replace(group=name)
         state = status_of(sweep).state
         entry = Entry(
             name, sweep.created, sweep.ended or sweep.created, state, sweep.recipe, sweep.executor, sweep.profile, name
@@ -231,13 +231,6 @@ def _in_words(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "it has no record"
     return str(error.strerror or error) if isinstance(error, OSError) else str(error)
-
-
-def _changed(folder: Path) -> str:
-    try:
-        return moment(folder.stat().st_mtime) or ""
-    except OSError:
-        return ""
 
 
 def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.cancel_request import CancelRequest
     from nemo_runspec.jobs.select import duration_of
+    from nemo_runspec.jobs.settle import settled
     from nemo_runspec.remote.deletion import after_deletion, delete_ended
     from nemo_runspec.runner.cancel import cancel_all, with_makers
     from nemo_runspec.sweeps.control import stop, wait_for_end
@@ -93,7 +94,7 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     overview = Overview(store)
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
-    records = with_makers(store, [store.by_name(entry.name) for entry in overview.with_members(meant)], say)
+    records = with_makers(store, [settled(store, entry.name) for entry in overview.with_members(meant)], say)
     for each in sweeps:
         running = [store.folder(record.name) for record in records if record.group == each.name and not record.over]
         stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"), running)
@@ -114,6 +115,7 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
 def retry(job: str) -> int:
     """Runs a job again, or the failed runs of a sweep; the exit code of the new run, or of the first that failed."""
     from nemo_runspec.jobs import JobStore
+    from nemo_runspec.jobs.settle import settled
     from nemo_runspec.runner.retry import retry as run_again
     from nemo_runspec.sweeps.overview import Overview
     from nemotron.cli.console import caller
@@ -123,7 +125,7 @@ def retry(job: str) -> int:
     if job == LAST or not overview.members(job):
         entry = overview.one(job)
         if not entry.is_sweep:
-            return run_again(store, _now(store, store.by_name(entry.name)), caller())
+            return run_again(store, _now(store, settled(store, entry.name)), caller())
         job = entry.name
     from nemo_runspec.sweeps.retry import retry_sweep
     from nemotron.cli.sweep_console import sweep_caller

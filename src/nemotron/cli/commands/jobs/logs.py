@@ -18,12 +18,13 @@ def call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
     """Writes the log to standard output, byte for byte."""
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.follow import log_of, show
+    from nemo_runspec.jobs.settle import settled
     from nemo_runspec.sweeps.overview import find_job
 
     if tail is not None and tail < 0:
         raise UserError(f"--tail: {tail} is not a number of lines", remedy="0 or more")
     store = JobStore()
-    record = find_job(store, job)
+    record = settled(store, find_job(store, job).name)
     if platform:
         return _platform(record, follow, tail)
     if follow:
@@ -56,7 +57,9 @@ def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
     try:
         ended, found = _to_its_end(store, record, tail)
     except KeyboardInterrupt:
-        goes_on = "" if store.by_name(record.name).over else "; the job goes on"
+        from nemo_runspec.jobs.settle import settled
+
+        goes_on = "" if settled(store, record.name).over else "; the job goes on"
         say(f"{record.name}: no longer followed{goes_on}")
         return 130
     if not found:
@@ -101,8 +104,10 @@ class _Watch:
 
     def is_over(self) -> bool:
         """True once nothing more will be written."""
+        from nemo_runspec.jobs.settle import settled
+
         if not self.record.over:
-            self.record = self._store.by_name(self.record.name)
+            self.record = settled(self._store, self.record.name)
         if not self.record.over and not self._warned:
             self._warn()
         return self.record.over

@@ -90,11 +90,14 @@ def _stale_json(stale: Stale | None) -> dict[str, str | None] | None:
 
 def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
     from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.jobs.settle import settle_all, settled
     from nemo_runspec.sweeps.overview import Overview
 
+    if not words:
+        settle_all(store)
     overview = Overview(store)
     if words:
-        return [store.by_name(entry.name) for entry in overview.with_members(overview.meant(words))]
+        return [settled(store, entry.name) for entry in overview.with_members(overview.meant(words))]
     records = (store.read(entry) for entry in store.entries() if not entry.over or _is_in_doubt(entry))
     return [each for each in records if isinstance(each, JobRecord) and (not each.over or each.handle)]
 

@@ -57,9 +57,11 @@ class PodProvider(CloudProvider):
     def by_hand(self, answers: Answers, rendering: Rendering) -> Sequence[str]:
         """How a person would submit it: lines for the job's folder."""
 
-    @abstractmethod
     def longest_word(self, plan: Plan) -> int:
-        """Characters of one word of the cargo that the platform takes."""
+        """Characters of one word of the cargo that the platform takes; by default what Linux takes as an argument."""
+        from nemo_runspec.backends.cloud.code.upload import LONGEST_WORD
+
+        return LONGEST_WORD
 
     def carried(self, words: Sequence[str]) -> Sequence[Any]:
         """The words of the cargo as the payload carries them."""

@@ -22,9 +22,6 @@ from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogC
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.reading import text
 
-INLINE_WORD = 100_000
-"""Characters of one word of the container's command: Linux takes no argument of 131,072 bytes or more."""
-
 _BEFORE = 15.0
 """Seconds that a question before a submission may take in all: somebody waits for it, and nothing is lost."""
 
@@ -57,10 +54,6 @@ class LeptonProvider(PodProvider):
 
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
-
-    def longest_word(self, plan: Plan) -> int:
-        """As `PodProvider.longest_word`."""
-        return INLINE_WORD
 
     def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
         """As `PodProvider.render`."""

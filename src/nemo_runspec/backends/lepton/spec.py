@@ -1,4 +1,4 @@
-"""A job's spec in the words of Lepton's API. What only the platform knows is a named hole. Pure."""
+"""A job's spec in the words of Lepton's API. What only the platform knows is a placeholder. Pure."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,13 +14,12 @@ from types import SimpleNamespace
 import pytest
 from job_records import record, stored
 
-from nemo_runspec import backends
 from nemo_runspec.backends.cloud.removal import remove_directory
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
+from nemo_runspec.remote import deletion
 from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.provider import Handle, LogChunk
-from nemotron.cli.commands.jobs import cloud
 
 NOBODY = 65534
 
@@ -97,10 +97,10 @@ def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     def forget(*refused: str) -> tuple[Sequence[str], bool]:
         platform, store = Platform(), JobStore(tmp_path / "jobs")
         platform.refused = set(refused)
-        monkeypatch.setattr(backends, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: platform))
+        monkeypatch.setattr(deletion, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: platform))
         handle = {"name": "job", "id": "j-1", "workload": "job-r1", "attempt": 1, "tried": [{"id": "j-0"}]}
         made = stored(store, record("job", ("planned", "cancelled"), executor="cloud", handle=handle))
-        deleted, whole = cloud.forget(store, [made])
+        deleted, whole = deletion.delete_ended(store, [made], lambda line: print(line, file=sys.stderr))
         return deleted["job"], whole
 
     return forget

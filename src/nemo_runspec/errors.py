@@ -37,10 +37,12 @@ class UserError(Exception):
 
     Attributes:
         transient: whether the same again, later, may help; what was asked for may even have been done.
+        state: of a job that ends by it.
     """
 
     exit_code = 2
     transient = False
+    state = "failed"
 
     def __init__(
         self, what: str, *, where: str | None = None, remedy: str | None = None, code: Code = Code.NONE, key: str = ""

@@ -15,7 +15,9 @@ from nemo_runspec.errors import NotBuilt
 from nemo_runspec.field import Field
 
 if TYPE_CHECKING:
+    from nemo_runspec.backends.target import Target
     from nemo_runspec.doctor.check import Check, Question
+    from nemo_runspec.planning.model import Plan
     from nemo_runspec.remote.listing import Listings
     from nemo_runspec.remote.provider import Provider
     from nemo_runspec.script.node_identity import NodeIdentity
@@ -156,11 +158,12 @@ class Backend:
             return str(paths.jobs_dir() / name)
         return f"{self.run_dir(env).rstrip('/')}/jobs/{name}"
 
-    def make_target(self, request: TargetRequest) -> Any:
+    def make_target(self, request: TargetRequest) -> Target:
         """The frozen target of a plan. Raises `UserError` for what this backend cannot do."""
-        return _load(self.target)(request)
+        target: Target = _load(self.target)(request)
+        return target
 
-    def target_alone(self, env: Mapping[str, Any], mode: str = "batch", store: str = "", name: str = _ALONE) -> Any:
+    def target_alone(self, env: Mapping[str, Any], mode: str = "batch", store: str = "", name: str = _ALONE) -> Target:
         """The target of a profile's merged values alone, whatever its recipe. Raises `UserError` as `make_target`.
 
         Args:
@@ -168,15 +171,15 @@ class Backend:
         """
         return self.make_target(TargetRequest(name, mode, "", "torchrun", env, store=store))
 
-    def make_rendering(self, plan: Any) -> Rendering | None:
+    def make_rendering(self, plan: Plan) -> Rendering | None:
         """The exact texts of a plan, or None where this backend's renderer is not built yet."""
         return _load(self.render)(plan) if self.render else None
 
-    def lacking_in(self, plan: Any) -> tuple[str, ...]:
+    def lacking_in(self, plan: Plan) -> tuple[str, ...]:
         """What must be mended before a plan can be submitted, beside what its profile lacks."""
         return tuple(_load(self.lacking)(plan)) if self.lacking else ()
 
-    def present(self, plan: Any, paths: Sequence[str]) -> Mapping[str, bool | None]:
+    def present(self, plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
         """Which paths of a job are there; None where that cannot be known from here. May ask its platform.
 
         Raises:
@@ -185,11 +188,12 @@ class Backend:
         found: Mapping[str, bool | None] = _load(self.inputs)(plan, paths) if self.inputs else dict.fromkeys(paths)
         return found
 
-    def target_after(self, target: Any, env: Mapping[str, Any], ids: Sequence[str]) -> Any:
+    def target_after(self, target: Target, env: Mapping[str, Any], ids: Sequence[str]) -> Target:
         """The target of a job that starts once these jobs of its platform have succeeded, and else never."""
-        return _load(self.after)(target, env, ids) if self.after else target
+        later: Target = _load(self.after)(target, env, ids) if self.after else target
+        return later
 
-    def make_executor(self, plan: Any, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
+    def make_executor(self, plan: Plan, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
         """A NeMo-Run executor for existing scripts. Imports NeMo-Run (about three seconds).
 
         Args:

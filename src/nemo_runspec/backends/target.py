@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+    from typing import Any, ClassVar
+
     from nemo_runspec.backends.storage import Storage
-    from nemo_runspec.planning.model import Resources
+    from nemo_runspec.planning.model import Plan, Resources
 
 
 class Target:
@@ -27,6 +30,8 @@ class Target:
     """
 
     __slots__ = ()
+    if TYPE_CHECKING:  # each is one
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     time: str | None = None
     container_image: str | None = None
@@ -52,3 +57,22 @@ class Target:
             job_dir: the job's directory, as its own machine names it.
         """
         return None
+
+
+Own = TypeVar("Own", bound=Target)
+
+
+def narrowed(target: Target, own: type[Own]) -> Own:
+    """A target as its backend's own type: the door of each backend's room.
+
+    Raises:
+        TypeError: it is another backend's.
+    """
+    if not isinstance(target, own):
+        raise TypeError(f"a target of {own.__name__} is needed, not of {type(target).__name__}")
+    return target
+
+
+def target_of(plan: Plan, own: type[Own]) -> Own:
+    """The target of a plan as its backend's own type. As `narrowed`."""
+    return narrowed(plan.target, own)

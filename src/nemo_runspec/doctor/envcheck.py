@@ -80,7 +80,7 @@ def _system_errors(env: EnvFile) -> list[UserError]:
         try:
             system_section(env, section)
         except UserError as error:
-            found += getattr(error, "problems", (error,))
+            found += error.problems if isinstance(error, Problems) else (error,)
     return found + _no_folder(env)
 
 

@@ -157,7 +157,7 @@ def _lost(
     yield from _of_folder("artifacts", store, storage, source.place() if source else None)
 
 
-def _own_image(target: Any, env: Mapping[str, Any]) -> Any:
+def _own_image(target: Target, env: Mapping[str, Any]) -> Target:
     """The target with the profile's own image: on Slurm a job without one may have no container at all."""
     if target.container_image != _BROUGHT:
         return target

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.process import Life, is_alive, life_of
 from nemo_runspec.jobs.record import ABSENT, STATES, JobRecord, Transition, moment, now
 
@@ -148,7 +149,8 @@ def _and_said(record: JobRecord, words: str) -> JobRecord:
 
 
 def _words(error: Exception) -> str:
-    return (str(getattr(error, "what", error)) or type(error).__name__).splitlines()[0]
+    words = error.what if isinstance(error, UserError) else str(error)
+    return (words or type(error).__name__).splitlines()[0]
 
 
 def _look(record: JobRecord, folder: Path) -> Found:

@@ -240,7 +240,7 @@ class _Builder:
         bundle = self.shared.bundle(self.recipe)
         package = self.shared.package(env, self.executor, self._origin(bundle))
         launch = self._launch(env, package)
-        target: Target = self._target(env, launch.kind, artifacts)
+        target = self._target(env, launch.kind, artifacts)
         launch = with_build_words(launch, spec, config, target.build_cache_dir)
         gpus = env.get("gpus_per_node") or 0
         return Plan(
@@ -306,7 +306,7 @@ class _Builder:
             where = self.composition.place("run.env.mounts")
             raise UserError(problem.what, where=where, remedy=problem.remedy)
 
-    def _target(self, env: Mapping[str, Any], launch: str, artifacts: Placed) -> Any:
+    def _target(self, env: Mapping[str, Any], launch: str, artifacts: Placed) -> Target:
         """The backend's own value; what it refuses gets the place where the key was written."""
         kind = self.recipe.spec.kind or ""
         request = TargetRequest(

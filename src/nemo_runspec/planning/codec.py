@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.model import PLAN_SCHEMA, Plan
@@ -48,7 +49,7 @@ def plan_from_json(text: str, shown: str) -> Plan:
             remedy="make the plan again with this version",
         )
     try:
-        plan = read_value(Plan, {**data, "target": None}, "plan")
+        plan = read_value(Plan, {**data, "target": Target()}, "plan")  # its executor tells its type
         module, _, name = get_backend(plan.executor).target_type.partition(":")
         target = read_any(getattr(import_module(module), name), data.get("target"), "target")
     except (TypeError, KeyError, ValueError) as error:

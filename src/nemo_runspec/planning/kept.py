@@ -9,7 +9,6 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.storage import Storage
-from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Artifact, Plan
 from nemo_runspec.source import Layer
@@ -26,7 +25,7 @@ class NamedPath:
 
 def storage_of(plan: Plan) -> Storage | None:
     """What a plan's paths lie on; None for a backend that does not tell."""
-    target: Target = plan.target
+    target = plan.target
     return target.storage(plan.job_dir)
 
 

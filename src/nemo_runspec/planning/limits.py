@@ -65,7 +65,7 @@ def check_gpu_hours(plan: Plan) -> None:
 
 
 def too_many_gpu_hours(
-    env: Mapping[str, Any], target: Any, resources: Resources, source: Source | None
+    env: Mapping[str, Any], target: Target, resources: Resources, source: Source | None
 ) -> UserError | None:
     """What speaks against a job of such a profile; None where its `max_gpu_hours` holds, which stands at `source`."""
     ceiling = env.get("max_gpu_hours")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.backends.target import Target
 from nemo_runspec.source import Source
 
 PLAN_SCHEMA = 1
@@ -234,7 +235,7 @@ class Plan:
     run: dict[str, Any]
     config: dict[str, Any]
     sources: dict[str, Source]
-    target: Any
+    target: Target
     overrides: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()

@@ -109,8 +109,8 @@ class SupervisedJob:
             raise
         except BaseException as error:
             # A backend may know that nothing more can be known: a Docker engine that has lost its containers.
-            state = getattr(error, "state", "failed") if isinstance(error, UserError) else "failed"
-            self._conclude(Outcome(state, getattr(error, "exit_code", 1), cause=first_line(error)))
+            state, code = (error.state, error.exit_code) if isinstance(error, UserError) else ("failed", 1)
+            self._conclude(Outcome(state, code, cause=first_line(error)))
             raise
         self._conclude(outcome)
         return outcome

@@ -141,5 +141,5 @@ class Runner:
 def failed_early(member: Member, error: UserError | OSError) -> Member:
     """A member whose job could not be started: with its record, where it got so far, and with the reason."""
     record = record_of(member)
-    code = getattr(error, "exit_code", 1)
+    code = error.exit_code if isinstance(error, UserError) else 1
     return dataclasses.replace(member, record=record, problem=str(error), exit_code=code)

@@ -98,7 +98,7 @@ def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple
     from nemotron.cli.console import caller
 
     plan = squashed(planned.plan, caller(), dry_run=dry_run)
-    image = quoted("run.env.container_image", plan.target.container_image)
+    image = quoted("run.env.container_image", plan.target.container_image or "")
     return replace(request, overrides=(*request.overrides, image)), replace(planned, plan=plan)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.pod.program import declared_outputs
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Policy
@@ -18,7 +19,7 @@ def handle_of(plan: Plan) -> dict[str, Any]:
     `here`: the job's directory as this machine sees it, '' where it does not. `attempt`, from 0, is part of what the
     platform knows the job by.
     """
-    target: CloudTarget = plan.target
+    target = target_of(plan, CloudTarget)
     return {
         "name": plan.name,
         "job_dir": plan.job_dir,
@@ -35,6 +36,6 @@ def handle_of(plan: Plan) -> dict[str, Any]:
 
 def policy_of(plan: Plan) -> Policy:
     """How often a job is submitted again, and how long it may wait."""
-    target: CloudTarget = plan.target
+    target = target_of(plan, CloudTarget)
     deadlines = Deadlines(target.queue_timeout, target.pull_timeout, target.start_timeout, target.on_timeout or "")
     return Policy(Attempt(target.retries + 1, avoid_failed_nodes=target.avoid_failed_nodes), deadlines)

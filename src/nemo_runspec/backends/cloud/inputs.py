@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.checks import below
+from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
 
@@ -16,7 +18,7 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
 
     What the profile's `inputs` brings from S3 is none of it: the job itself fetches that.
     """
-    here, there = plan.target.run_dir_here, get_backend(plan.executor).run_dir(plan.run["env"])
+    here, there = target_of(plan, CloudTarget).run_dir_here, get_backend(plan.executor).run_dir(plan.run["env"])
     return {path: _is_there(path, there, here) for path in paths}
 
 

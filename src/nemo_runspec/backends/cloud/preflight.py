@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, reference_of
 from nemo_runspec.errors import UserError
@@ -78,7 +79,7 @@ def submission_checks(plan: Plan, platform: Iterable[Check]) -> list[Check]:
     Args:
         platform: what the platform says.
     """
-    found = [*address_checks(plan.config), *platform, *storage_checks(plan.target, fast=True)]
+    found = [*address_checks(plan.config), *platform, *storage_checks(target_of(plan, CloudTarget), fast=True)]
     return [check for check in found if check.verdict in ("failed", "warning")]
 
 

@@ -14,7 +14,8 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
-from nemo_runspec.backends.dgxcloud.fields import claim_name, claim_of
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -40,7 +41,7 @@ class DgxCloudProvider(PodProvider):
 
     def longest_word(self, plan: Plan) -> int:
         """As `PodProvider.longest_word`: of a variable's value."""
-        return int(plan.target.max_args_chars)
+        return int(target_of(plan, DgxCloudTarget).max_args_chars)
 
     def carried(self, words: Sequence[str]) -> Sequence[Any]:
         """As `PodProvider.carried`: as variables."""
@@ -74,7 +75,7 @@ class DgxCloudProvider(PodProvider):
     def by_hand(self, answers: Answers, rendering: Rendering) -> Sequence[str]:
         """As `PodProvider.by_hand`."""
         plan = answers.plan
-        claim = claim_of(plan.target.pvcs, plan.job_dir) or {}
+        claim = claim_of(target_of(plan, DgxCloudTarget).pvcs, plan.job_dir) or {}
         return (
             f"look:    its pods put the job's files to {plan.job_dir} on claim {claim_name(claim)}",
             f"submit:  {' '.join(rendering.command)} with {PAYLOAD} as the body, and the application's token",

@@ -11,6 +11,7 @@ from nemo_runspec.backends.cloud.render import render_pods
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, BOOT, DISTRIBUTED, TRAININGS, Spec, base_spec, merge
 from nemo_runspec.backends.dgxcloud.spec import CARGO as CARGO_PIECE
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 
 PROJECT, CLUSTER = "PROJECT_ID", "CLUSTER_ID"
@@ -26,7 +27,7 @@ def kind_of(nodes: int) -> str:
 
 def render(plan: Plan, values: Mapping[str, Any] | None = None) -> Rendering:
     """The exact texts of a plan, as far as they are known. `values`: of the placeholders, by their names."""
-    url = plan.target.base_url.rstrip("/") or BASE_URL
+    url = target_of(plan, DgxCloudTarget).base_url.rstrip("/") or BASE_URL
     path = f"/workloads/{kind_of(plan.resources.nodes)}"
     return render_pods(plan, payload_of(plan), values or {}, url=url, path=path)
 
@@ -35,7 +36,7 @@ def payload_of(plan: Plan) -> dict[str, Any]:
     """The body of `POST /workloads/{kind}`, with its placeholders."""
     from nemo_runspec.backends.cloud.pod.program import boot_program
 
-    target: DgxCloudTarget = plan.target
+    target = target_of(plan, DgxCloudTarget)
     variables = [
         {"name": BOOT, "value": boot_program()},
         {"name": ATTEMPT, "value": "0"},

@@ -15,6 +15,7 @@ from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
+from nemo_runspec.backends.target import narrowed, target_of
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.planning.model import Plan
@@ -31,7 +32,7 @@ _KEPT = "run:ai (Credentials, Docker registry)"
 
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About six requests."""
-    target: DgxCloudTarget = get_backend("dgxcloud").target_alone(question.env)
+    target = narrowed(get_backend("dgxcloud").target_alone(question.env), DgxCloudTarget)
     yield from cloud.profile_checks(_of_platform(target, question.env), target, question.env, _KEPT)
 
 
@@ -45,7 +46,7 @@ def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = N
     Raises:
         UserError: there is no such project. Unreachable: as the API.
     """
-    wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, project)
+    wanted = Wanted(api, target_of(plan, DgxCloudTarget), plan.resources.nodes, plan.resources.gpus_per_node, project)
     looks = {name: _LOOKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
     return cloud.submission_checks(plan, cloud.looked_at(looks, wanted, patient=True))
 

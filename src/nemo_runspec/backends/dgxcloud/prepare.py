@@ -8,6 +8,7 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.dgxcloud.payload import CLUSTER, PROJECT, kind_of
 from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.provider import Say
 from nemo_runspec.transport.base import Unreachable
@@ -18,7 +19,7 @@ def place_of(plan: Plan) -> dict[str, Any]:
     """A job's handle, as far as it is known before anything is asked. Plain JSON without a secret."""
     from nemo_runspec.backends.cloud.handle import handle_of
 
-    target: DgxCloudTarget = plan.target
+    target = target_of(plan, DgxCloudTarget)
     return {
         **handle_of(plan),
         "base_url": target.base_url,
@@ -36,7 +37,7 @@ def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[str, Any], dict[str
     Raises:
         UserError: there is no such project or credential. Unreachable: run:ai does not say enough of it.
     """
-    target: DgxCloudTarget = plan.target
+    target = target_of(plan, DgxCloudTarget)
     project = api.project(target.project_name)
     id, cluster = text(project.get("id")), text(project.get("clusterId"))
     if not id or not cluster:
@@ -50,7 +51,7 @@ def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[str, Any], dict[str
 
 def _way_to_logs(plan: Plan) -> dict[str, Any]:
     """Where a helper puts the job's logs, and what it needs for that."""
-    target: DgxCloudTarget = plan.target
+    target = target_of(plan, DgxCloudTarget)
     base = target.output_url or target.code_url
     if not base:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, require_encryption
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
@@ -17,7 +18,7 @@ def check(plan: Plan) -> None:
     """
     from nemo_runspec.backends.dgxcloud.logs.pvc import mounted
 
-    target: DgxCloudTarget = plan.target
+    target = target_of(plan, DgxCloudTarget)
     for key, url in (("base_url", target.base_url), ("kube_apiserver_url", target.kube_apiserver_url)):
         if url or key == "base_url":
             require_encryption(key, url)
@@ -31,7 +32,7 @@ def check(plan: Plan) -> None:
 
 def travels_not(plan: Plan) -> list[str]:
     """A line for each secret that was found here and does not go with the job: run:ai keeps none of that name."""
-    kept = set(plan.target.secret_vars)
+    kept = set(target_of(plan, DgxCloudTarget).secret_vars)
     found = [secret.name for secret in plan.secrets if secret.name not in kept | {KEY} and secret.origin != "missing"]
     return [
         f"{name} was found here and does not travel: the job runs without it. To give it one, keep it in run:ai "

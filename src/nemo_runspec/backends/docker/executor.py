@@ -7,6 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 
 _SAME = ("container_image", "num_gpus", "runtime", "shm_size", "ipc_mode", "network", "privileged")
@@ -19,7 +20,7 @@ def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, envir
         secrets: not used; Docker needs no credential.
         environment: give NeMo-Run the plan's variables too. A plan's own job script exports them itself.
     """
-    target: DockerTarget = plan.target
+    target = target_of(plan, DockerTarget)
     return import_nemo_run().DockerExecutor(
         **{name: getattr(target, name) for name in _SAME},
         ntasks_per_node=plan.resources.nproc_per_node,

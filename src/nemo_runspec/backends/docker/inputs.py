@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.mounted import outside
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 
 
 def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     """Each path of the job → whether it is there; None for a Docker volume and for what only the image may hold."""
-    return {path: _is_there(outside(path, plan.target.volumes)) for path in paths}
+    return {path: _is_there(outside(path, target_of(plan, DockerTarget).volumes)) for path in paths}
 
 
 def _is_there(path: str | None) -> bool | None:

@@ -13,6 +13,7 @@ from nemo_runspec.backends.docker.arguments import body_of, joined
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.docker.health import health_body
 from nemo_runspec.backends.docker.sizes import size_in_bytes
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 
@@ -55,20 +56,20 @@ def render(plan: Plan) -> Rendering:
 
 def request_query(plan: Plan) -> dict[str, str]:
     """What stands in the request's address."""
-    platform = plan.target.additional_kwargs.get("platform")
+    platform = target_of(plan, DockerTarget).additional_kwargs.get("platform")
     return {"name": plan.name, **({"platform": str(platform)} if platform else {})}
 
 
 def request_body(plan: Plan) -> dict[str, Any]:
     """The body of `POST /containers/create` (Docker Engine API 1.40 or later)."""
     ours = run_arguments(plan)
-    given = plan.target.additional_kwargs
+    given = target_of(plan, DockerTarget).additional_kwargs
     return body_of(joined(ours, given)) if given else plain_body(ours)
 
 
 def run_arguments(plan: Plan) -> dict[str, Any]:
     """The container as arguments of docker-py's `containers.run`, as NeMo-Run has them but for `DIFFERENCES`."""
-    target: DockerTarget = plan.target
+    target = target_of(plan, DockerTarget)
     packaged = plan.package.kind != "none"
     arguments = {
         "image": target.container_image,
@@ -129,7 +130,7 @@ _HOST: Mapping[str, str] = {
 
 def volumes_of(plan: Plan) -> list[str]:
     """The mounts, NeMo-Run's name for the job's directory filled in, and that directory itself last, as there."""
-    named = [volume.replace("/$nemo_run", plan.job_dir, 1) for volume in plan.target.volumes]
+    named = [volume.replace("/$nemo_run", plan.job_dir, 1) for volume in target_of(plan, DockerTarget).volumes]
     return [*named, f"{plan.job_dir}:{MOUNTED}"]
 
 

@@ -21,7 +21,7 @@ from nemo_runspec.backends.docker.container import (
     take_away,
 )
 from nemo_runspec.backends.docker.engine import connect, engine, is_gone, is_rootless, refusals, refused, words_of
-from nemo_runspec.backends.docker.fields import missing_sources
+from nemo_runspec.backends.docker.fields import DockerTarget, missing_sources
 from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.images import ensure_image
 from nemo_runspec.backends.docker.log_tail import complete_log, try_complete_log
@@ -29,6 +29,7 @@ from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.jobs.record import JobRecord
@@ -69,7 +70,7 @@ class DockerWorker:
     def prepare(self, plan: Plan, say: Say) -> None:
         """Pulls the image where the engine does not have it. Raises `UserError`."""
         with engine() as client:
-            image = plan.target.container_image
+            image = target_of(plan, DockerTarget).container_image
             ensure_image(client, image, say, request_query(plan).get("platform"))
 
     def start(self, plan: Plan, prepared: None, secrets: Mapping[str, str]) -> ContainerWork:
@@ -152,21 +153,22 @@ class DockerWorker:
 
 def _make_store(plan: Plan) -> None:
     """The folder of artifacts that is mounted for the job alone; Docker would make it as root."""
-    if not plan.target.store:
+    target = target_of(plan, DockerTarget)
+    if not target.store:
         return
     try:
-        Path(plan.target.store).mkdir(parents=True, exist_ok=True)
+        Path(target.store).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         source = plan.sources.get("run.artifacts.root")
         raise UserError(
-            f"the folder of artifacts cannot be made: {plan.target.store}: {error.strerror}",
+            f"the folder of artifacts cannot be made: {target.store}: {error.strerror}",
             where=source.place() if source else plan.env_file,
             remedy="set run.artifacts.root to a folder that you may write to",
         ) from None
 
 
 def _refuse_missing(plan: Plan) -> None:
-    lines = missing_sources(plan.target.volumes, (mount.path for mount in plan.auto_mounts))
+    lines = missing_sources(target_of(plan, DockerTarget).volumes, (mount.path for mount in plan.auto_mounts))
     if lines:
         raise Problems(
             "what is to be mounted is not there; nothing was submitted",
@@ -187,7 +189,7 @@ def _refuse_runtime(runtime: str | None, info: Mapping[str, Any]) -> None:
 
 def _make_folders(plan: Plan) -> None:
     """Docker makes what is missing of a mount as root, so it is made here."""
-    for folder in (paths.run_dir(), plan.target.home):
+    for folder in (paths.run_dir(), target_of(plan, DockerTarget).home):
         if folder:
             paths.private_dir(Path(folder))
 
@@ -207,7 +209,12 @@ def _started(client: Any, plan: Plan, folder: Path, made: dict[str, Any]) -> Con
         note_place(folder, made["Id"])
         output = Output(client, made["Id"], terminal=bool(body.get("Tty")))
         try:
-            _start(client, made["Id"], body["HostConfig"].get("NetworkMode", "default"), plan.target.container_image)
+            _start(
+                client,
+                made["Id"],
+                body["HostConfig"].get("NetworkMode", "default"),
+                target_of(plan, DockerTarget).container_image,
+            )
         except BaseException:
             output.close()
             raise
@@ -221,7 +228,7 @@ def _created(client: Any, plan: Plan, body: dict[str, Any]) -> dict[str, Any]:
     try:
         created = client.create_container_from_config(body, query["name"], query.get("platform"))
     except APIError as error:
-        raise refused("make the container", words_of(error), plan.target.container_image) from None
+        raise refused("make the container", words_of(error), target_of(plan, DockerTarget).container_image) from None
     return inspect(client, created["Id"]) or {"Id": created["Id"]}
 
 
@@ -246,7 +253,7 @@ def _undo(client: Any, plan: Plan, made: Mapping[str, Any]) -> None:
     if made:
         take_away(client, made, Path(plan.job_dir))
     else:
-        drop_network(client, plan.target.network)
+        drop_network(client, target_of(plan, DockerTarget).network)
     _remove_secrets(Path(plan.job_dir))
     client.close()
 

@@ -14,7 +14,9 @@ from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.credentials import Login, find_login
+from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_over, word_of
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -68,7 +70,7 @@ class LeptonProvider(PodProvider):
 
         plan = submission.plan
         api = _api(self.make_handle(plan), _BEFORE, say)
-        group = group_of(api, plan.target)
+        group = group_of(api, target_of(plan, LeptonTarget))
         facts = platform_facts(api, plan, submission.secrets, group)
         refuse(fast_checks(api, plan, group), say)
         found = settled(plan, facts)

@@ -10,6 +10,7 @@ from nemo_runspec.backends.cloud.placeholders import CARGO, Placeholder
 from nemo_runspec.backends.cloud.render import render_pods
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import make_spec, merged
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 
 WORKSPACE = Placeholder(
@@ -27,7 +28,7 @@ def payload(plan: Plan) -> dict[str, Any]:
     """The body of `POST /jobs`, with its placeholders."""
     from nemo_runspec.backends.cloud.pod.program import boot_program
 
-    target: LeptonTarget = plan.target
+    target = target_of(plan, LeptonTarget)
     command = ["/bin/bash", "-c", boot_program(), "nemotron", CARGO]
     secrets = [secret.name for secret in plan.secrets if secret.origin != "missing"]
     spec = make_spec(target, plan.resources.nodes, secrets, command, plan.resources.gpus_per_node)

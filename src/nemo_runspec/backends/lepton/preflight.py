@@ -15,6 +15,7 @@ from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
+from nemo_runspec.backends.target import narrowed, target_of
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -41,7 +42,7 @@ _PHASES: Mapping[str, tuple[Callable[..., Check], str]] = {
 
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About ten requests."""
-    target: LeptonTarget = get_backend("lepton").target_alone(question.env)
+    target = narrowed(get_backend("lepton").target_alone(question.env), LeptonTarget)
     yield from cloud.profile_checks(_of_workspace(target, question.env), target, question.env, _KEPT)
 
 
@@ -56,7 +57,7 @@ def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = No
     Raises:
         Unreachable: as the API.
     """
-    wanted = Wanted(api, plan.target, plan.resources.nodes, plan.resources.gpus_per_node, group)
+    wanted = Wanted(api, target_of(plan, LeptonTarget), plan.resources.nodes, plan.resources.gpus_per_node, group)
     return cloud.submission_checks(plan, _before(wanted))
 
 

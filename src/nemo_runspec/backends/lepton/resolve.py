@@ -14,6 +14,7 @@ from nemo_runspec.backends.lepton.payload import WORKSPACE, payload
 from nemo_runspec.backends.lepton.secrets import secret_facts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.backends.lepton.spec import MOUNT, NODE_GROUP, RESOURCE_SHAPE
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.kept import problems_of
 from nemo_runspec.planning.model import Plan
@@ -36,7 +37,7 @@ def platform_facts(
     Raises:
         UserError: the platform has not what the plan asks for.
     """
-    target: LeptonTarget = plan.target
+    target = target_of(plan, LeptonTarget)
     facts = {WORKSPACE: api.login.url, **secret_facts(plan, values, api.login.workspace)}
     id = id_of(group) if group is not None else ""
     if group is not None:
@@ -52,19 +53,21 @@ def settled(plan: Plan, facts: Mapping[str, Any]) -> Plan:
     Raises:
         UserError: there was none, and something would be lost.
     """
-    if not plan.target.mounted_at or facts.get(MOUNT):
+    target = target_of(plan, LeptonTarget)
+    if not target.mounted_at or facts.get(MOUNT):
         return plan
-    plan = dataclasses.replace(plan, target=dataclasses.replace(plan.target, mounted_at="", shared=False))
+    plan = dataclasses.replace(plan, target=dataclasses.replace(target, mounted_at="", shared=False))
     _refuse_loss(plan)
     return plan
 
 
 def _refuse_loss(plan: Plan) -> None:
     """Raises `UserError` where nodes could not share their files, or where an output would end with its pod."""
-    why = no_meeting(plan.target, plan.resources.nodes)
+    target = target_of(plan, LeptonTarget)
+    why = no_meeting(target, plan.resources.nodes)
     found = [why] if why else [problem.what for problem in problems_of(plan)]
     if found:
-        folder = plan.target.nemo_run_dir
+        folder = target.nemo_run_dir
         raise UserError(
             f"nemo_run_dir '{folder}' is on none of mounts: the node group has no volume, and {'; '.join(found)}; "
             "nothing was submitted",

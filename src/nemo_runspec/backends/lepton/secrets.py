@@ -15,6 +15,7 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import IMAGE_PULL_SECRET, secret_placeholder, wants_pull_secret
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.doctor.registry import NGC, NGC_USER
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -33,7 +34,7 @@ def secret_facts(plan: Plan, values: Mapping[str, str], workspace: str) -> dict[
         for secret in plan.secrets
         if secret.name in values
     }
-    if wants_pull_secret(plan.target):
+    if wants_pull_secret(target_of(plan, LeptonTarget)):
         key = ngc_key(values)
         facts[IMAGE_PULL_SECRET] = [secret_name("ngc", key, workspace)] if key else []
     return facts
@@ -45,7 +46,7 @@ def make_secrets(api: LeptonApi, plan: Plan, values: Mapping[str, str], say: Say
     Raises:
         UserError: it is not; or Lepton refuses to make one.
     """
-    target: LeptonTarget = plan.target
+    target = target_of(plan, LeptonTarget)
     wanted = {
         secret_name(secret.name, values[secret.name], api.login.workspace): values[secret.name]
         for secret in plan.secrets

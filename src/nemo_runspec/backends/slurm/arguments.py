@@ -9,6 +9,7 @@ from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.batch import setup_lines
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.words import shell_word
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.field import carried_keys
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.layout import JobLayout
@@ -22,7 +23,7 @@ The last of two wins, so that a profile's own `srun_args` can say otherwise.
 
 def executor_arguments(plan: Plan) -> dict[str, Any]:
     """The executor's arguments by name, apart from tunnel, packager and log names: plain lists, tables and scalars."""
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     keys = [declared for declared in carried_keys(type(target)) if declared.name != "tunnel"]
     same = {declared.nemo_run: getattr(target, declared.name) for declared in keys if declared.nemo_run}
     return {
@@ -54,7 +55,7 @@ def tasks_per_node(plan: Plan) -> int:
 
 def job_name(plan: Plan) -> str:
     """The job's name in Slurm."""
-    return f"{plan.target.job_name_prefix or ''}{plan.name}"
+    return f"{target_of(plan, SlurmTarget).job_name_prefix or ''}{plan.name}"
 
 
 def job_script(plan: Plan) -> str:
@@ -69,4 +70,4 @@ def sbatch_script(plan: Plan) -> str:
 
 def job_layout(plan: Plan) -> JobLayout:
     """The job's directory as its tasks see it."""
-    return JobLayout(MOUNTED if plan.target.container_image else plan.job_dir)
+    return JobLayout(MOUNTED if target_of(plan, SlurmTarget).container_image else plan.job_dir)

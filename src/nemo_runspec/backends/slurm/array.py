@@ -21,8 +21,10 @@ from hashlib import sha256
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.slurm import batch
 from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_script, sbatch_script
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 
@@ -112,14 +114,15 @@ def shape_of(plan: Plan) -> str | None:
 
     None for a plan that is to be submitted by itself: an array of its own, or a container build.
     """
-    if plan.target.array is not None or plan.target.build_cache_dir:
+    target = target_of(plan, SlurmTarget)
+    if target.array is not None or target.build_cache_dir:
         return None
     folder = posixpath.join(posixpath.dirname(plan.job_dir), _ANY)
     bare = dataclasses.replace(plan, name=_ANY, job_dir=folder)
     rest = [plan.bundle.digest, dataclasses.asdict(plan.package), [secret.name for secret in plan.secrets]]
     mounts = [(mount.url, mount.ref, mount.target, mount.commit, mount.there) for mount in plan.auto_mounts]
     own = [file.text for file in batch.batch_files(bare)]
-    text = json.dumps([render_sbatch(bare), own, rest, mounts, plan.target.tunnel], default=str)
+    text = json.dumps([render_sbatch(bare), own, rest, mounts, target.tunnel], default=str)
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -16,11 +16,13 @@ from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
 from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, send_mounts, stage
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped
 from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME, fill
 from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import JobArray
@@ -132,7 +134,7 @@ class SlurmArray(JobArray):
             parts.contents,
             archive=self._archive,
             digest=self._digest,
-            store=array.plan.target.store or "",
+            store=target_of(array.plan, SlurmTarget).store or "",
             folders=[] if "code" in array.links else [f"{folder_of(task)}/code" for task in tasks],
             links={f"{folder_of(task)}/{name}": to for name, to in array.links.items() for task in tasks},
             secret_files={f"{folder_of(task)}/secrets.env": values for task, values in enumerate(secrets)},

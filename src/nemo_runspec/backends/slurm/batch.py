@@ -38,6 +38,7 @@ from nemo_runspec.backends.slurm.health import health_files, health_part
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.words import shell_word
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.script.render import shared_functions
 
@@ -58,7 +59,7 @@ def batch_files(plan: Plan) -> tuple[RenderedFile, ...]:
 
 def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
     """What `batch.sh` registers in the end: the versions, as its shell sees them; no file where there are none."""
-    storage = plan.target.storage(plan.job_dir)
+    storage = target_of(plan, SlurmTarget).storage(plan.job_dir)
     found = (storage.source_of(path) for path in versions_of(plan))
     words = [shell_word(path) for path in found if path]
     return (RenderedFile("versions", VERSIONS, f"nemotron_versions=({' '.join(words)})\n"),) if words else ()
@@ -66,7 +67,7 @@ def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
 
 def setup_lines(plan: Plan) -> str:
     """The batch script's `setup_lines`: `batch.sh` first, untraced, then the profile's own."""
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     source = f"{{ set +vx; . {plan.job_dir}/{NAME}; set -vx; }} 2> /dev/null"
     return "\n".join((source, *filter(None, (target.setup_lines,))))
 
@@ -83,7 +84,7 @@ def _text(plan: Plan) -> str:
 
 
 def _settings(plan: Plan) -> str:
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     values = {
         "job": plan.job_dir,
         "script": f"scripts/{plan.name}.sh",

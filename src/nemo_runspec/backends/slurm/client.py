@@ -21,6 +21,7 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.remote.capabilities import SubmitsArrays
@@ -41,20 +42,21 @@ class SlurmProvider(SubmitsArrays):
 
     def check(self, plan: Plan) -> None:
         """As `Provider.check`."""
-        host_of(connection_of(plan.target))
+        host_of(connection_of(target_of(plan, SlurmTarget)))
 
     def make_handle(self, plan: Plan) -> Handle:
         """As `Provider.make_handle`. `job_dir` may begin with the hole `HOME`."""
+        target = target_of(plan, SlurmTarget)
         outputs = {a.name: a.path for a in plan.produces if a.path}
-        many = {"tasks": array_size(plan.target.array), **_versions(plan)} if plan.target.array is not None else {}
+        many = {"tasks": array_size(target.array), **_versions(plan)} if target.array is not None else {}
         return {
             **many,
-            **connection_of(plan.target),
+            **connection_of(target),
             "name": job_name(plan),
             "job_dir": plan.job_dir,
             "nodes": plan.resources.nodes,
-            "attempts": plan.target.attempts(),
-            **({"health_check": True} if plan.target.health_check else {}),
+            "attempts": target.attempts(),
+            **({"health_check": True} if target.health_check else {}),
             "outputs": outputs,
             **({"place": source.place()} if (source := plan.sources.get("run.env.remote_job_dir")) else {}),
         }
@@ -68,7 +70,7 @@ class SlurmProvider(SubmitsArrays):
         from nemo_runspec.submission.layout import job_files
 
         comparison = Comparison(submission.plan)
-        host, archive = host_of(connection_of(submission.plan.target)), parts.archive
+        host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive)
         found = ask(host, submission.plan.job_dir, digest)
         plan = fill(submission.plan, found.cluster.home)
@@ -78,11 +80,11 @@ class SlurmProvider(SubmitsArrays):
         check_there(host, plan, say)
         if archive is not None and not found.package:
             say(f"{plan.name}: sending the code package to {host.name} ({archive.stat().st_size / 1e6:,.1f} MB)")
-        if plan.target.build_cache_dir:
+        if target_of(plan, SlurmTarget).build_cache_dir:
             from nemo_runspec.backends.slurm.containers.build import make_ready
 
             make_ready(host, plan, say)
-        store = plan.target.store or ""
+        store = target_of(plan, SlurmTarget).store or ""
         cargo = Cargo(texts, parts.contents, submission.secrets, archive, digest, store)
         stage(host, plan.job_dir, cargo, found)
         send_mounts(host, plan.job_dir, parts.mounts, say)
@@ -240,7 +242,7 @@ def connection_of(target: SlurmTarget) -> dict[str, Any]:
     """The keys of a handle that say which machine a job is submitted from."""
     if target.tunnel != "ssh":
         return {"tunnel": "local"}
-    found = {name: getattr(target, name, None) for name in _CONNECTION}
+    found = {name: getattr(target, name) for name in _CONNECTION}
     return {name: value for name, value in found.items() if value}
 
 
@@ -288,5 +290,5 @@ def digest_of(archive: Path | None) -> str:
 
 def _versions(plan: Plan) -> dict[str, list[str]]:
     """What the tasks of an array of the user's own make together, as the login node sees it."""
-    storage = plan.target.storage(plan.job_dir)
+    storage = target_of(plan, SlurmTarget).storage(plan.job_dir)
     return {"versions": [found for path in versions_of(plan) if (found := storage.source_of(path))]}

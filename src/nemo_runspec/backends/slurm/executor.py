@@ -10,6 +10,7 @@ from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, shell_
 from nemo_runspec.backends.slurm.arguments import executor_arguments, job_name
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOST_REMEDY
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.model import Plan
@@ -31,7 +32,7 @@ def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, envir
     Raises:
         UserError: no login node; the packager lacks an option; or a variable's name that NeMo-Run would change.
     """
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     run = import_nemo_run(None if target.tunnel == "ssh" else target.remote_job_dir)
     from nemo_run.core.execution.slurm import SlurmJobDetails
 

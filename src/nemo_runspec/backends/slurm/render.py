@@ -24,6 +24,7 @@ from nemo_runspec.backends.slurm.arguments import (
 from nemo_runspec.backends.slurm.batch import batch_files
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME, HOST, JOB_DIR
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -76,13 +77,13 @@ def render_sbatch(plan: Plan) -> str:
 
 def submit_words(plan: Plan) -> tuple[str, ...]:
     """sbatch and its options. One of them wins over a line of the script, and so must not contradict it."""
-    contradicted = "no_requeue" in plan.target.additional_parameters
+    contradicted = "no_requeue" in target_of(plan, SlurmTarget).additional_parameters
     return tuple(word for word in _SUBMIT if word != "--requeue" or not contradicted)
 
 
 def submit_command(plan: Plan) -> tuple[str, ...]:
     """The process that submits the plan: `sbatch` here, or on the login node. A `HOST` in it is a hole."""
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     command = (*submit_words(plan), sbatch_script(plan))
     if target.tunnel != "ssh":
         return command
@@ -94,7 +95,7 @@ def submit_command(plan: Plan) -> tuple[str, ...]:
 
 
 def _holes(plan: Plan) -> tuple[str, ...]:
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     found = []
     if target.remote_job_dir.startswith(HOME):
         where = f"{target.user or 'your user'} on {target.host or HOST}"
@@ -105,14 +106,15 @@ def _holes(plan: Plan) -> tuple[str, ...]:
 
 
 def _flags(plan: Plan, arguments: dict[str, Any]) -> list[str]:
+    target = target_of(plan, SlurmTarget)
     options = {_OPTIONS[name]: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
     options["job_name"] = job_name(plan)
     number = "%A_%a" if arguments["array"] is not None else "%j"
     options["output"] = f"{plan.job_dir}/sbatch_{job_name(plan)}_{number}.out"
     options.update(arguments["additional_parameters"] or {})
     flags = [_flag(name, options[name]) for name in sorted(options)]
-    if plan.target.dependencies:
-        flags.append(_flag("dependency", ":".join((plan.target.dependency_type, *plan.target.dependencies))))
+    if target.dependencies:
+        flags.append(_flag("dependency", ":".join((target.dependency_type, *target.dependencies))))
     return flags
 
 

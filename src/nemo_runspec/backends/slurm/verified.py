@@ -27,8 +27,9 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.arguments import executor_arguments
 from nemo_runspec.backends.slurm.executor import make_executor
-from nemo_runspec.backends.slurm.fields import FIELDS
+from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -150,7 +151,7 @@ def _begin_import(plan: Plan) -> threading.Thread:
     def load() -> None:
         from nemo_runspec.backends.nemorun import import_nemo_run
 
-        target = plan.target
+        target = target_of(plan, SlurmTarget)
         with suppress(Exception):
             import_nemo_run(None if target.tunnel == "ssh" else target.remote_job_dir)
 

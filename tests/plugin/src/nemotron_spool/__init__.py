@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nemo_runspec.backends.base import Backend, RenderedFile, Rendering, TargetRequest
 from nemo_runspec.backends.storage import Storage
-from nemo_runspec.backends.target import Target
+from nemo_runspec.backends.target import Target, target_of
 from nemo_runspec.field import Field
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.profiles.common import adopt
@@ -40,7 +40,7 @@ def render(plan: Plan) -> Rendering:
     """What each node runs. Pure."""
     layout = JobLayout(plan.job_dir)
     script = RenderedFile("job script", "job.sh", render_job_script(plan, layout))
-    return Rendering((script,), ("nice", "-n", str(plan.target.niceness), "bash", layout.job_script))
+    return Rendering((script,), ("nice", "-n", str(target_of(plan, SpoolTarget).niceness), "bash", layout.job_script))
 
 
 NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", log="logs/*.log", publishes=True)

@@ -18,6 +18,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import PACKAGES
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.planning.model import Package, Plan
 
@@ -81,7 +82,7 @@ def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int) -> Off
         secrets: of the submission, by variable.
         inline_word: as in `Offer`. Of the total, some is kept for the words that describe the parts.
     """
-    target: CloudTarget = plan.target
+    target = target_of(plan, CloudTarget)
     why_not: dict[Way, str] = {}
     volume = _volume(target, why_not)
     s3 = _s3(target, why_not)
@@ -101,7 +102,7 @@ def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]
     Raises:
         UserError: a part fits none; the error names all of them, and what each would need.
     """
-    wanted = plan.target.code_transport
+    wanted = target_of(plan, CloudTarget).code_transport
     ways: dict[str, Way] = {}
     left = offer.inline_bytes
     for kind, size in sizes.items():
@@ -122,7 +123,7 @@ def problem_at_plan_time(plan: Plan) -> str | None:
     """
     if plan.package.kind == "none":
         return None
-    target: CloudTarget = plan.target
+    target = target_of(plan, CloudTarget)
     room = _bytes_of(get_backend(plan.executor).inline_total - _DESCRIBED)
     have: dict[Way, bool] = {
         "inline": plan.package.bytes <= room * _MOST_SAVED,

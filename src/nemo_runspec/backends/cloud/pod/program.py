@@ -14,6 +14,7 @@ from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import job_layout, run_dir
 from nemo_runspec.backends.storage import READ_ONLY
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.reserved import WAITS
@@ -65,7 +66,7 @@ def render_pod_script(plan: Plan, *, kind: str, outputs: Mapping[str, str], vers
     sections = (
         _head(plan, kind),
         _constants(plan, outputs, versions),
-        ("# --- the profile's own commands", *_prepare(plan.target)),
+        ("# --- the profile's own commands", *_prepare(target_of(plan, CloudTarget))),
         ("# --- which node this is", _node_script(kind)),
         ("# --- functions", shared_functions(), "", _beside("functions.sh")),
         ("# --- the other nodes", _beside("others.sh")),
@@ -90,7 +91,7 @@ def _head(plan: Plan, kind: str) -> Iterator[str]:
 
 
 def _constants(plan: Plan, outputs: Mapping[str, str], versions: Sequence[str]) -> Iterator[str]:
-    target: CloudTarget = plan.target
+    target = target_of(plan, CloudTarget)
     yield f"nemotron_pod_dir={quote(job_layout(plan).root)}"
     yield f"nemotron_pod_count={plan.resources.nodes}"
     yield f"nemotron_pod_data={'1' if target.inputs else quote('')}"
@@ -130,7 +131,7 @@ def _prepare(target: CloudTarget) -> Iterator[str]:
 
 def _data(plan: Plan) -> str | None:
     """What `data.py` fetches and copies away, as JSON; None where there is nothing."""
-    target: CloudTarget = plan.target
+    target = target_of(plan, CloudTarget)
     if not target.inputs and not target.outputs:
         return None
     known = {

@@ -10,8 +10,10 @@ from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.mounted import outside
 from nemo_runspec.backends.slurm.client import connection_of, host_of
 from nemo_runspec.backends.slurm.cluster.answer import read_sections
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
 
@@ -31,7 +33,7 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     asked = [place for place in places.values() if place is not None]
     if not asked:
         return dict.fromkeys(paths)
-    host = host_of(connection_of(plan.target))
+    host = host_of(connection_of(target_of(plan, SlurmTarget)))
     done = host.run(f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(asked)})\n{program('cluster/inputs.sh')}")
     answers = [section.rows[0][0] for section in read_sections(done.text) if section.rows]
     if len(answers) != len(asked):
@@ -43,8 +45,9 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
 
 def _place(plan: Plan, path: str) -> str | None:
     """Where the login node has a path of the job; None where it cannot be said, as on a disk of the nodes' own."""
-    place = outside(path, plan.target.mounts) if plan.target.container_image else path
+    target = target_of(plan, SlurmTarget)
+    place = outside(path, target.mounts) if target.container_image else path
     if not place or not place.startswith(("/", HOME)) or _NAME.search(place):
         return None
-    shared = below(place, plan.target.remote_job_dir)
+    shared = below(place, target.remote_job_dir)
     return place if shared or not any(below(place, folder) for folder in _OF_A_NODE) else None

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, make_auth
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME, run_dir
 from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expand_user
 
@@ -104,7 +106,8 @@ def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
     Raises:
         UserError: the cache cannot be written. Unreachable: the host did not answer.
     """
-    cache = plan.target.build_cache_dir
+    target = target_of(plan, SlurmTarget)
+    cache = target.build_cache_dir or ""  # which a build has
     folder = shlex.quote(posixpath.join(cache, IMAGES))
     done = host.run(f"mkdir -p -- {folder} && [ -w {folder} ]\n")
     if done.code:
@@ -113,8 +116,8 @@ def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
             where=f"{host.name}:{cache}",
             remedy="set build_cache_dir to a directory of yours that every node sees",
         )
-    if plan.target.container_image:
-        _put_logins(host, cache, plan.target.build_registries, say)
+    if target.container_image:
+        _put_logins(host, cache, target.build_registries, say)
 
 
 def _put_logins(host: Host, cache: str, allowed: tuple[str, ...], say: Callable[[str], None]) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.slurm.containers.build import IMAGES, cache_dir
 from nemo_runspec.backends.slurm.containers.names import ImageReference, LocalImage, is_file, parse_image
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.source import Layer, Source
 
@@ -75,12 +77,13 @@ def readable(path: str) -> str:
 
 def with_image(plan: Plan, path: str) -> Plan:
     """The same plan with another image."""
+    target = target_of(plan, SlurmTarget)
     run = {**plan.run, "env": {**plan.run["env"], "container_image": path}}
-    source = Source(Layer.AUTO, text=f"squash file of {plan.target.container_image}")
+    source = Source(Layer.AUTO, text=f"squash file of {target.container_image}")
     return replace(
         plan,
         run=run,
-        target=replace(plan.target, container_image=path),
+        target=replace(target, container_image=path),
         sources={**plan.sources, "run.env.container_image": source},
     )
 

@@ -10,6 +10,7 @@ import shlex
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.model import Plan
 
 _SECONDS, _WITH_TORCH = 60, 180
@@ -18,7 +19,7 @@ _SECONDS, _WITH_TORCH = 60, 180
 
 def health_part(plan: Plan) -> str:
     """What `batch.sh` gets for it; '' where the profile does not want it."""
-    if not plan.target.health_check:
+    if not target_of(plan, SlurmTarget).health_check:
         return ""
     seconds = _WITH_TORCH if _wants_torch(plan) else _SECONDS
     return f"nemotron_health_seconds={seconds}\n{program('health/batch.sh').strip()}"
@@ -26,7 +27,7 @@ def health_part(plan: Plan) -> str:
 
 def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
     """The nodes' part, which the batch shell hands them; none where the profile does not want it."""
-    if not plan.target.health_check:
+    if not target_of(plan, SlurmTarget).health_check:
         return ()
     return (
         RenderedFile("health check of a node", "health.sh", _node_script(plan)),
@@ -36,7 +37,7 @@ def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
 
 def _node_script(plan: Plan) -> str:
     """With the plan's variables: a setting such as `NCCL_SOCKET_IFNAME` decides whether nodes reach each other."""
-    target: SlurmTarget = plan.target
+    target = target_of(plan, SlurmTarget)
     mounts = [mount.partition(":")[2] for mount in target.mounts]
     lines = (
         *(f"export {variable.name}={shlex.quote(variable.value)}" for variable in plan.env),

@@ -13,9 +13,11 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.places import HOME, run_dir
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.backends.slurm.words import shell_word
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.doctor.registry import ACCEPT, Image, ask, reference_of
 from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 
@@ -68,7 +70,7 @@ def drafts_of(env: Mapping[str, Any]) -> tuple[Draft, ...]:
 
 def draft(plan: Plan, role: str) -> Draft:
     """The draft of a plan, a real one perhaps."""
-    target = plan.target
+    target = target_of(plan, SlurmTarget)
     unbilled = options(replace(plan, target=replace(target, account=None, qos=None)))
     return Draft(role, target.partition, options(plan), unbilled if target.account or target.qos else "")
 

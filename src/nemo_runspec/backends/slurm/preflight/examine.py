@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends import machine
 from nemo_runspec.backends.slurm.client import host_of
+from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.asking import (
     TIMEOUT,
@@ -21,6 +22,7 @@ from nemo_runspec.backends.slurm.preflight.asking import (
 from nemo_runspec.backends.slurm.preflight.job import job_checks
 from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
 from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
+from nemo_runspec.backends.target import target_of
 from nemo_runspec.doctor.check import Check, Question, failed, of_error, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
@@ -106,7 +108,7 @@ def fast_checks(host: Host, plan: Plan) -> list[Check]:
 
 def _asked_of_plan(plan: Plan) -> Asked:
     """What there is to ask about a plan. The submission makes its own directory and a build's cache, mounted too."""
-    target = plan.target
+    target = target_of(plan, SlurmTarget)
     own = target.remote_job_dir
     image = image_of(target.container_image) if target.container_image else None
     made = tuple(filter(None, (own, target.store, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))

@@ -189,7 +189,7 @@ def _unreadable(record: Unreadable) -> str:
 
 def _common_overrides(records: Iterable[JobRecord | Unreadable]) -> frozenset[str]:
     """What all jobs of a sweep were given and none need repeat; nothing where there is one job alone."""
-    given = [frozenset(getattr(record, "overrides", ())) for record in records]
+    given = [frozenset(() if isinstance(record, Unreadable) else record.overrides) for record in records]
     return frozenset.intersection(*given) if len(given) > 1 else frozenset()
 
 

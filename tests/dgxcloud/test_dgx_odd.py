@@ -17,6 +17,7 @@ from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
 from runai_workloads import handle, payload, workload
 
+from nemo_runspec.backends.cloud.preflight import looked_at
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import listing, logs, preflight
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
@@ -121,7 +122,7 @@ def examined(lab: RunaiLab, job: dict[str, object]) -> None:
     except UserError:
         pass
     wanted = preflight.Wanted(api, plan.target, 2, 8)
-    for found in (*preflight._reached(wanted, "here"), *preflight._all(wanted)):
+    for found in (*preflight._reached(wanted, "here"), *looked_at(preflight._LOOKS, wanted)):
         f"{found.seen}{found.mend}".encode()
     preflight.fast_checks(api, plan)
 

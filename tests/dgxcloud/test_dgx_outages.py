@@ -11,8 +11,8 @@ from labs.pods import needs_mounts
 from labs.web import WebLab
 from waiting import LONG, until
 
+from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine
 from nemo_runspec.backends.dgxcloud.logs import kube
-from nemo_runspec.backends.dgxcloud.logs.kube import Cursor
 
 pytestmark = needs_mounts
 
@@ -260,17 +260,17 @@ def test_what_a_pod_loses_of_its_second_life_is_said():
     """It has ended once, and its log is whole only once it has ended again."""
     end = b"nemotron-end: node=0 attempt=0 exit_code=%d lines=%d reason=\n"
     texts = [b"a\n", b"b\n", end % (143, 2), b"c\n", end % (0, 3)]
-    lines = [kube._Line(number, text) for number, text in enumerate(texts, 1)]
-    wholes, told, cursor = [], [], Cursor()
+    lines = [LogLine(number, text) for number, text in enumerate(texts, 1)]
+    wholes, told, cursor = [], [], LogCursor()
     for line in lines:
-        told.append(kube._said([line], cursor))
-        cursor = Cursor.read(cursor.moved([line]).number)
-        wholes.append(kube.is_whole({"name": "job-1"}, {"job-1-0-0": cursor.number}))
+        told.append(cursor.text([line], kube._LOST))
+        cursor = LogCursor.parse(cursor.moved([line]).json)
+        wholes.append(kube.is_whole({"name": "job-1"}, {"job-1-0-0": cursor.json}))
     assert wholes == [False, False, True, False, True]
     assert b"".join(told).startswith(b"".join(texts))
     assert b"the cluster has lost 2 lines of node 0's log" in told[-1]
-    assert kube._said(lines, Cursor()) == b"".join(told)
-    assert Cursor().moved(lines) == cursor
+    assert LogCursor().text(lines, kube._LOST) == b"".join(told)
+    assert LogCursor().moved(lines) == cursor
 
 
 def test_a_job_that_does_not_start_is_stopped_in_time(site):

@@ -75,3 +75,13 @@ def test_a_workload_that_was_deleted_is_lost_at_once(runai_lab):
     runai_lab.jobs[0].deleted = 1.0
     [seen] = look(api_of(runai_lab), [known])
     assert (seen.state, seen.absent) == ("lost", False)
+
+
+def test_a_job_that_is_asked_about_several_times_at_once(runai_lab):
+    """Handles of one workload, which the list lacks and whose id leads to nothing that makes sense."""
+    handles = running(runai_lab, 1) * 5
+    runai_lab.fault("GET /workloads", "emptied", times=None)
+    runai_lab.fault(f"GET /workloads/{handles[0]['id']}", "garbage", times=None)
+    assert {each.state for each in look(api_of(runai_lab), handles)} == {"unknown"}
+    runai_lab.fault(f"GET /workloads/{handles[0]['id']}", "404", times=None)
+    assert {each.state for each in look(api_of(runai_lab), handles)} == {"unknown"}

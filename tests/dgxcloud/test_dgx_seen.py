@@ -11,7 +11,7 @@ from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
 from runai_workloads import api_of, handle, workload
 
-from nemo_runspec.backends.dgxcloud import status as seen_module
+from nemo_runspec.backends.cloud.status import SAMPLE
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
@@ -90,8 +90,8 @@ def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_
     found = look(api_of(runai_lab), of(runai_lab, *made))
     assert {seen.state for seen in found} == {"starting"}
     phases = [seen.facts.get("phase") for seen in found]
-    assert (phases.count("start"), phases.count(None)) == (seen_module._ASKED, 40 - seen_module._ASKED)
-    assert len(runai_lab.calls_of("GET /workloads/*/events")) == seen_module._ASKED
+    assert (phases.count("start"), phases.count(None)) == (SAMPLE, 40 - SAMPLE)
+    assert len(runai_lab.calls_of("GET /workloads/*/events")) == SAMPLE
 
 
 def test_events_that_are_not_answered_leave_the_phase_open(runai_lab: RunaiLab):

@@ -12,7 +12,7 @@ from nemo_runspec.backends.lepton.replicas import (
     read_replica,
     waiting_of,
 )
-from nemo_runspec.backends.lepton.states import meaning_of, seconds_of
+from nemo_runspec.backends.lepton.states import mapping_of, seconds_of
 
 JOB = "train-1121-abcd-9x8y"
 
@@ -36,15 +36,15 @@ JOB = "train-1121-abcd-9x8y"
     ],
 )  # fmt: skip
 def test_states(status, state):
-    assert meaning_of({"status": status, "spec": {"completions": 2}}).state == state
+    assert mapping_of({"status": status, "spec": {"completions": 2}}).state == state
 
 
 def test_an_unknown_word_is_shown():
-    assert "'Hibernating'" in meaning_of({"status": {"state": "Hibernating"}}).reason
+    assert "'Hibernating'" in mapping_of({"status": {"state": "Hibernating"}}).reason
 
 
 def test_an_archived_job_that_was_stopped():
-    assert meaning_of({"status": {"state": "Archived"}, "spec": {"stopped": True}}).state == "cancelled"
+    assert mapping_of({"status": {"state": "Archived"}, "spec": {"stopped": True}}).state == "cancelled"
 
 
 @pytest.mark.parametrize("time", [1_700_000_000, 1_700_000_000_000, 1_700_000_000_000_000, 1_700_000_000 * 10**9])

@@ -85,7 +85,7 @@ class JobStatus:
         gone: True where the platform never had such a job: it was not submitted.
         absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
             state is `unknown` then: an absence is believed only once several looks agree (`remote.absence`).
-        detail: the backend's own, for its `rest`; never stored.
+        detail: a value of the backend's own type, for its `collect` and `diagnose`; never stored.
     """
 
     state: str
@@ -98,7 +98,7 @@ class JobStatus:
     by: str = ""
     gone: bool = False
     absent: bool = False
-    detail: Any = field(default=None, compare=False, repr=False)
+    detail: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

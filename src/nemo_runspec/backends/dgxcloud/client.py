@@ -134,13 +134,13 @@ class DgxCloudProvider(PodProvider):
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Up to six requests for a job that failed, fewer for others."""
         from nemo_runspec.backends.cloud.aside import SECONDS
-        from nemo_runspec.backends.dgxcloud.collect import rest_of
+        from nemo_runspec.backends.dgxcloud.collect import collect
 
         found = []
         for handle, each in zip(handles, seen, strict=True):
             api = connect(handle)
             with api.web.within(SECONDS):
-                found.append(rest_of(api, _with_id(handle, each), each))
+                found.append(collect(api, _with_id(handle, each), each))
         return found
 
     def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
+from nemo_runspec.backends.cloud.collect import results_of
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.exit_status import WORDS
+from nemo_runspec.backends.dgxcloud.diagnose import diagnose
+from nemo_runspec.backends.dgxcloud.facts import detail_of
 from nemo_runspec.backends.dgxcloud.logs import last_words
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.provider import Handle, JobStatus, Results
 
 
-def rest_of(api: RunaiApi, handle: Handle, seen: JobStatus) -> Results:
-    """What its nodes' last words say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
-    from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
-
-    words = _words(api, handle, seen)
-    found = Results(metrics_history(words), outputs_of(words), inputs=inputs_of(words))
-    if seen.state in ("succeeded", "cancelled"):
-        return found
-    return replace(found, diagnosis=_verdict(api, handle, seen, words))
+def collect(api: RunaiApi, handle: Handle, seen: JobStatus) -> Results:
+    """What its nodes' last lines say, and the verdict on a failure. run:ai keeps no secret for a job alone."""
+    log = _log_end(api, handle, seen)
+    good = seen.state in ("succeeded", "cancelled")
+    return results_of(log, None if good else diagnose(api, handle, seen, log))
 
 
 def diagnosis_of(api: RunaiApi, handle: Handle, seen: JobStatus) -> Diagnosis | None:
     """Why a job failed, or does not start; None where nothing is wrong."""
-    return _verdict(api, handle, seen, _words(api, handle, seen))
+    return diagnose(api, handle, seen, _log_end(api, handle, seen))
 
 
-def _verdict(api: RunaiApi, handle: Handle, seen: JobStatus, words: bytes) -> Diagnosis | None:
-    from nemo_runspec.backends.dgxcloud.diagnose import diagnose
-
-    return diagnose(api, handle, seen, words)
-
-
-def _words(api: RunaiApi, handle: Handle, seen: JobStatus) -> bytes:
-    """The nodes' last words, as they were just seen; else asked for, as far as they can be read now."""
-    known = seen.detail.get(WORDS) if isinstance(seen.detail, dict) else None
-    if isinstance(known, bytes):
-        return known
-    if handle.get("id"):
+def _log_end(api: RunaiApi, handle: Handle, seen: JobStatus) -> bytes:
+    """The nodes' last lines, as they were just seen; else asked for, as far as they can be read now."""
+    known = detail_of(seen).log
+    if known is None and handle.get("id"):
         with suppress(UserError):
             return last_words(api, handle)
-    return b""
+    return known or b""

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.exit_status import UNCODED
-from nemo_runspec.backends.dgxcloud.facts import containers, exit_code_of, gather, is_ailing, states_of, table
+from nemo_runspec.backends.dgxcloud.facts import containers, detail_of, exit_code_of, gather, is_ailing, states_of, table
 from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
 from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import POD_KINDS, STARTED
@@ -56,7 +55,7 @@ def diagnose(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) ->
         log_tail: the end of the logs of all its nodes, end markers included; empty where there is no way to them.
     """
     found = engine.diagnose(case_of(api, handle, seen, log_tail))
-    if found is None or found.kind or log_tail or UNCODED not in (seen.detail or {}) or not ways(handle):
+    if found is None or found.kind or log_tail or not detail_of(seen).uncoded or not ways(handle):
         return found
     evidence = "" if STARTED.search(found.evidence) else found.evidence
     return replace(

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends.cloud.asking import Asking
+from nemo_runspec.backends.cloud.status import JobDetail
 from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.remote.provider import Handle, JobStatus
 from nemo_runspec.transport.reading import table as table
 from nemo_runspec.transport.reading import text, whole
-
-KEY = "nemotron: evidence"
-"""Where `JobStatus.detail`, which is run:ai's own row, holds what was asked already."""
 
 _DIGITS = 10
 """Of an exit code: Windows' have so many, nobody's have more."""
@@ -37,17 +35,33 @@ class Evidence:
     unasked: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WorkloadDetail(JobDetail):
+    """`JobStatus.detail` of a workload.
+
+    Args:
+        evidence: what was asked of its pods already. `uncoded`: nobody names its exit code.
+    """
+
+    evidence: Evidence | None = None
+    uncoded: bool = False
+
+
+def detail_of(seen: JobStatus) -> WorkloadDetail:
+    """What was read of a job beside its state; nothing of one that was not just asked about."""
+    return seen.detail if isinstance(seen.detail, WorkloadDetail) else WorkloadDetail({})
+
+
 def gather(api: RunaiApi, handle: Handle, seen: JobStatus) -> Evidence:
     """What there is, as it was asked before, else now: at most four requests, any of which may fail."""
-    detail = seen.detail if isinstance(seen.detail, dict) else {}
-    known = detail.get(KEY)
-    if isinstance(known, Evidence):
-        return known
+    detail = detail_of(seen)
+    if detail.evidence is not None:
+        return detail.evidence
     id, asking = str(handle.get("id") or ""), Asking()
     if not id:
-        return Evidence(detail)
+        return Evidence(dict(detail.row))
     kind = str(handle.get("kind") or TRAININGS)
-    workload = detail or asking.of("workload", api.workload, kind, id) or {}
+    workload = dict(detail.row) or asking.of("workload", api.workload, kind, id) or {}
     pods = asking.of("pods", api.pods, id) or []
     told = seen.state != "running" or is_ailing(workload)
     events = (asking.of("events", api.events, id) or []) if told else []

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.states import StateMapping
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
-from nemo_runspec.backends.dgxcloud.states import Meaning
 from nemo_runspec.diagnosis.pulls import may_pass, names_cause
 from nemo_runspec.transport.reading import table, tables, text, whole
 
@@ -49,7 +49,7 @@ class Wait:
     failing: bool = False
 
 
-def wait_of(api: RunaiApi, aside: Aside, row: Row, known: Meaning, *, brief: bool = False) -> Wait:
+def wait_of(api: RunaiApi, aside: Aside, row: Row, known: StateMapping, *, brief: bool = False) -> Wait:
     """Why a workload waits. Two requests where run:ai itself does not say, and for one that is starting.
 
     Args:
@@ -57,26 +57,26 @@ def wait_of(api: RunaiApi, aside: Aside, row: Row, known: Meaning, *, brief: boo
     """
     said, starting = _scheduling(row), known.state == "starting"
     if said and not starting:
-        return Wait(said, known.waits)
+        return Wait(said, known.phase)
     pods = aside.listed(PODS, pods_of, api, text(row.get("id")))
     placed = _all_placed(row, pods)
     if brief and not placed and not starting:
-        return Wait(said, known.waits)
+        return Wait(said, known.phase)
     events = list(_current(aside.listed(EVENTS, api.events, text(row.get("id")))))
     if aside.lacks(PODS, EVENTS):
         return unasked(row, known)
     nodes = ",".join(pod.node for pod in pods if pod.node)
     if not placed and not starting:
-        return Wait(said or _warning(events), known.waits, nodes)
+        return Wait(said or _warning(events), known.phase, nodes)
     newest = _newest(events)
     phase = "pull" if "pull" in newest.values() else next(iter(newest.values()), "pull")
     failing = any(_is_failing([event for event in events if _about(event) == pod]) for pod in _pulling(newest))
     return Wait(said or _warning(events), phase, nodes, placed, failing)
 
 
-def unasked(row: Row, known: Meaning) -> Wait:
+def unasked(row: Row, known: StateMapping) -> Wait:
     """The same without a request: of one that is starting it is not known what it waits for."""
-    return Wait(_scheduling(row), None if known.state == "starting" else known.waits)
+    return Wait(_scheduling(row), None if known.state == "starting" else known.phase)
 
 
 def _scheduling(row: Row) -> str:

@@ -6,63 +6,50 @@ The phases are those of run:ai's published API, 2.24 (`phase` of a workload).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.states import StateMapping, lookup
 from nemo_runspec.transport.reading import text
 
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What a phase is. `waits`: which of the deadlines runs, `queue`, `pull`, `start` or ''; `said`: in words."""
-
-    state: str
-    waits: str = ""
-    said: str = ""
-
-
-PHASES: Mapping[str, Meaning] = {
-    "Creating": Meaning("queued", "queue", "run:ai is creating it"),
-    "Resuming": Meaning("queued", "queue", "run:ai is starting it again"),
-    "Pending": Meaning("queued", "queue", "waiting for resources"),
-    "Initializing": Meaning("starting", "pull", "its pods are being made ready"),
-    "Running": Meaning("running"),
-    "Updating": Meaning("running", "", "run:ai is changing it"),
-    "Degraded": Meaning("starting", "start", "degraded: not all of its pods run"),
-    "Stopping": Meaning("running", "", "stopping"),
-    "Terminating": Meaning("running", "", "being ended"),
-    "Deleting": Meaning("running", "", "being deleted"),
-    "Stopped": Meaning("cancelled", "", "stopped"),
-    "Failed": Meaning("failed"),
-    "Completed": Meaning("succeeded"),
-    "Unknown": Meaning("unknown", "", "run:ai does not know its phase"),
+PHASES: Mapping[str, StateMapping] = {
+    "Creating": StateMapping("queued", "queue", "run:ai is creating it"),
+    "Resuming": StateMapping("queued", "queue", "run:ai is starting it again"),
+    "Pending": StateMapping("queued", "queue", "waiting for resources"),
+    "Initializing": StateMapping("starting", "pull", "its pods are being made ready"),
+    "Running": StateMapping("running"),
+    "Updating": StateMapping("running", "", "run:ai is changing it"),
+    "Degraded": StateMapping("starting", "start", "degraded: not all of its pods run"),
+    "Stopping": StateMapping("running", "", "stopping"),
+    "Terminating": StateMapping("running", "", "being ended"),
+    "Deleting": StateMapping("running", "", "being deleted"),
+    "Stopped": StateMapping("cancelled", "", "stopped"),
+    "Failed": StateMapping("failed"),
+    "Completed": StateMapping("succeeded"),
+    "Unknown": StateMapping("unknown", "", "run:ai does not know its phase"),
 }
 
 ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
 """Phases of a workload that is being ended, whether its pods ever ran or not."""
 
-WHOLE = Meaning("running", "", "degraded, though all of its pods run")
+WHOLE = StateMapping("running", "", "degraded, though all of its pods run")
 """Of a workload that is `Degraded` for something else than a pod, such as its network."""
 
-PLACED = Meaning("starting", "pull", "its pods are being made ready")
+PLACED = StateMapping("starting", "pull", "its pods are being made ready")
 """Of a workload whose pods all have a node, whatever run:ai calls it."""
 
-NEVER_RAN = Meaning("starting", "", "being ended; it has not run")
+NEVER_RAN = StateMapping("starting", "", "being ended; it has not run")
 """Of a workload that is being ended and whose pods never ran."""
 
-EXIT_CODES: Mapping[str, int] = {"succeeded": 0, "cancelled": 143, "failed": 1}
-"""Where nothing better is known."""
 
-
-def meaning(phase: str) -> Meaning:
-    """What a phase is; a word that is not known here stays unknown and is said as it is."""
-    return PHASES.get(phase) or Meaning("unknown", "", f"run:ai calls it {phase!r}" if phase else "run:ai says nothing")
-
-
-def meaning_of(row: Mapping[str, Any]) -> Meaning:
+def mapping_of(row: Mapping[str, Any]) -> StateMapping:
     """What run:ai's row of a workload says that it is."""
-    phase = text(row.get("phase")) or text(row.get("actualPhase"))
-    return WHOLE if phase == "Degraded" and _all_run(row) else meaning(phase)
+    phase = phase_of(row)
+    return WHOLE if phase == "Degraded" and _all_run(row) else lookup(PHASES, phase, "run:ai")
+
+
+def phase_of(row: Mapping[str, Any]) -> str:
+    """run:ai's own word: `phase` of a list and of a detail, `actualPhase` of a workload with its spec."""
+    return text(row.get("phase")) or text(row.get("actualPhase"))
 
 
 def is_begun(row: Mapping[str, Any]) -> bool:

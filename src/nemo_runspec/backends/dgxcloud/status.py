@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
+from nemo_runspec.backends.cloud.status import SAMPLE, JobSource, facts_of, find_jobs, missing, pick, sample_waiting
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail
 from nemo_runspec.backends.dgxcloud.pending import PODS, Wait, unasked, wait_of
-from nemo_runspec.backends.dgxcloud.states import (
-    ENDING,
-    EXIT_CODES,
-    NEVER_RAN,
-    PHASES,
-    PLACED,
-    Meaning,
-    is_begun,
-    meaning_of,
-)
+from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, JobRef, JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
-from nemo_runspec.transport.web import Malformed, Refused
+from nemo_runspec.transport.web import Refused
 
 _NO_WAIT = Wait()
 
@@ -36,11 +29,7 @@ _FEW = 2
 _DELETED = 4 * PAGE
 """Deleted workloads that are looked through at most, the newest first."""
 
-_ASKED = 16
-"""Jobs of a list that wait, of which each look asks for what: those that start first; others have their turn later."""
-
-_BY_ID = 64
-"""Jobs that a list lacks and that are asked for by their ids with one look; the others with the next ones."""
+_ABSENT = "run:ai has it no more; how it ended is not known"
 
 _TRUST = 60.0
 """Seconds for which a job that went on when it was last seen is taken to go on: whoever follows it looks more often."""
@@ -64,8 +53,15 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
     Raises:
         UserError: run:ai does not answer, or refuses.
     """
-    aside = Aside("run:ai", api.web)
-    found = [_one(api, aside, handle) for handle in handles] if len(handles) <= _FEW else _many(api, aside, handles)
+    rows, odd = find_jobs(_Workloads(api), handles)
+    aside, few = Aside("run:ai", api.web), len(handles) <= _FEW
+    asked = set(rows) if few else _asked({n: mapping_of(row).state for n, row in rows.items()})
+    found = [
+        _described(api, aside, handle, rows[n], few=few, ask=n in asked)
+        if n in rows
+        else missing(handle, _ABSENT, odd.get(n, ""))
+        for n, handle in enumerate(handles)
+    ]
     found = [replace(seen, facts={**seen.facts, **aside.facts()}) for seen in found]
     for seen in found:
         if seen.facts.get("id"):
@@ -73,48 +69,37 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
     return found
 
 
-def _many(api: RunaiApi, aside: Aside, handles: Sequence[Handle]) -> list[JobStatus]:
-    rows = _listed(api.workloads([_project(handles[0])]), handles)
-    left = [handle for handle in handles if handle.get("id") and _key(handle) not in rows]
-    more, odd = _by_id(api, left)
-    rows |= more
-    pairs = [(handle, rows.get(_key(handle))) for handle in handles]
-    asked = _asked([meaning_of(row).state if row else "" for _, row in pairs])
-    return [
-        _odd(pair[0], odd[_key(pair[0])])
-        if _key(pair[0]) in odd
-        else _described(api, aside, *pair, few=False, ask=n in asked)
-        for n, pair in enumerate(pairs)
-    ]
+class _Workloads(JobSource):
+    """run:ai's workloads. It answers by their ids, and by lists of a project: of those there are, of those deleted."""
+
+    platform, few = "run:ai", _FEW
+
+    def __init__(self, api: RunaiApi) -> None:
+        self.api = api
+
+    def by_id(self, handle: Handle) -> Row | None:
+        return _detail(self.api, str(handle["id"]))
+
+    def by_name(self, handle: Handle) -> Row | None:
+        return find(self.api, handle)
+
+    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+        return pick(self.api.workloads([_project(next(iter(handles.values())))]), handles, workload_id)
+
+    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+        if len(handles) > _FEW:
+            deleted = self.api.workloads([_project(next(iter(handles.values())))], deleted=True)
+            return pick(islice(deleted, _DELETED), handles, workload_id)
+        named = {
+            n: _in_list(self.api, handle) or _in_list(self.api, handle, deleted=True) for n, handle in handles.items()
+        }
+        return {n: row for n, row in named.items() if row}
 
 
-def _by_id(api: RunaiApi, handles: Sequence[Handle]) -> tuple[dict[str, Row], dict[str, str]]:
-    """Jobs that the list of those that are there lacks: by their ids, else as the list of those deleted has them.
-
-    Returns: the rows, and why of others it is not known whether they are there.
-    """
-    rows, odd = dict[str, Row](), {_key(each): "run:ai's list lacks it; its id is asked for later" for each in handles}
-    for handle in random.sample(list(handles), min(_BY_ID, len(handles))):
-        try:
-            row = _detail(api, str(handle["id"]))
-        except Malformed as error:
-            odd[_key(handle)] = error.what
-            continue
-        odd.pop(_key(handle), None)  # a job may be asked about twice
-        rows |= {_key(handle): row} if row else {}
-    gone = [handle for handle in handles if _key(handle) not in rows and _key(handle) not in odd]
-    deleted = api.workloads([_project(gone[0])], deleted=True) if gone else ()
-    return rows | _listed(islice(deleted, _DELETED), gone), odd
-
-
-def _asked(states: Sequence[str]) -> set[int]:
+def _asked(states: Mapping[int, str]) -> set[int]:
     """Which jobs of a list it is asked about what they wait for, or since when they ran."""
-    over = [n for n, state in enumerate(states) if state and is_over(state)][:_ASKED]
-    found: list[int] = []
-    for wanted in ("starting", "queued"):
-        some = [n for n, state in enumerate(states) if state == wanted]
-        found += random.sample(some, min(_ASKED - len(found), len(some)))
-    return {*found, *over}
+    over = [n for n, state in states.items() if is_over(state)][:SAMPLE]
+    return sample_waiting(states, "starting", "queued") | set(over)
 
 
 def find(api: RunaiApi, handle: Handle) -> Row | None:
@@ -138,76 +123,51 @@ def state_now(api: RunaiApi, handle: Handle) -> str:
 def state_of(api: RunaiApi, handle: Handle) -> str:
     """Our word for how a job with an id is now, `unknown` where its id leads to none. One request."""
     row = _detail(api, str(handle["id"]))
-    state = "unknown" if row is None else meaning_of(row).state
+    state = "unknown" if row is None else mapping_of(row).state
     _remember(str(handle["id"]), state)
     return state
 
 
 def seen_of(
     handle: Handle,
-    row: Row | None,
+    row: Row,
     wait: Wait = _NO_WAIT,
     nodes: str = "",
     started: float | None = None,
-    known: Meaning | None = None,
+    known: StateMapping | None = None,
 ) -> JobStatus:
     """A row of run:ai's as `JobStatus`.
 
     Args:
-        row: of a list or a detail; None where there is no such workload any more.
+        row: of a list or a detail.
         wait: why it waits and for what. `nodes`: where it runs, '' where that was not asked.
         started: when the first of its containers did, None where that was not asked, or none has.
         known: what its phase means, where that is not all that is known.
     """
-    if row is None:
-        return _missing(handle)
-    phase = _phase(row)
-    usual = known or meaning_of(row)
+    usual = known or mapping_of(row)
     found = _after_deletion(handle, row, PLACED if wait.placed and usual.state == "queued" else usual)
     over = is_over(found.state)
-    said = text(row.get("phaseMessage")) or found.said
+    said = text(row.get("phaseMessage")) or found.reason
     return JobStatus(
         found.state,
         "" if found.state == "succeeded" else wait.why or said,
         exit_code=EXIT_CODES.get(found.state),
         facts={
-            **_facts(handle, row, phase, wait.why or said if found.waits else "", nodes or wait.nodes),
-            **({} if wait.phase is None else {"phase": wait.phase or found.waits}),
+            **_facts(handle, row, wait.why or said if found.phase else "", nodes or wait.nodes),
+            **({} if wait.phase is None else {"phase": wait.phase or found.phase}),
             **({"failing": True} if wait.failing else {}),
             **({"begun": True} if is_begun(row) else {}),
         },
         started=started,
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
-        detail=row,
+        detail=WorkloadDetail(row),
     )
 
 
-def _one(api: RunaiApi, aside: Aside, handle: Handle) -> JobStatus:
-    try:
-        row = _row_of(api, handle)
-    except Malformed as error:
-        return _odd(handle, error.what)
-    return seen_of(handle, None) if row is None else _described(api, aside, handle, row, few=True, ask=True)
-
-
-def _row_of(api: RunaiApi, handle: Handle) -> Row | None:
-    """A job's row: its id's, else that of a list. That its id leads to none may be a stray answer."""
-    if not handle.get("id"):
-        return find(api, handle)
-    return _detail(api, str(handle["id"])) or _in_list(api, handle) or _in_list(api, handle, deleted=True)
-
-
-def _odd(handle: Handle, why: str) -> JobStatus:
-    """A job of which it is not known how it is, nor whether it is there."""
-    return JobStatus("unknown", why, facts={"id": handle["id"]} if handle.get("id") else {})
-
-
-def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row | None, *, few: bool, ask: bool) -> JobStatus:
+def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row, *, few: bool, ask: bool) -> JobStatus:
     """A row with what is asked besides: why it waits or since when it ran where `ask`, and where it runs or ran."""
-    if row is None:
-        return seen_of(handle, None)
-    known, nodes, started = meaning_of(row), "", None
-    if _phase(row) in ENDING and not _has_run(api, aside, row, ask=few):
+    known, nodes, started = mapping_of(row), "", None
+    if phase_of(row) in ENDING and not _has_run(api, aside, row, ask=few):
         return seen_of(handle, row, known=NEVER_RAN)
     if ask and is_over(known.state):
         started = began(api, aside, workload_id(row))
@@ -216,9 +176,9 @@ def _described(api: RunaiApi, aside: Aside, handle: Handle, row: Row | None, *, 
     return seen_of(handle, row, _wait(api, aside, row, known, few=few, ask=ask), nodes, started)
 
 
-def _wait(api: RunaiApi, aside: Aside, row: Row, known: Meaning, *, few: bool, ask: bool) -> Wait:
+def _wait(api: RunaiApi, aside: Aside, row: Row, known: StateMapping, *, few: bool, ask: bool) -> Wait:
     """What a workload waits for. One of which that is not asked now starts where it did a moment ago."""
-    if not known.waits:
+    if not known.phase:
         return _NO_WAIT
     if ask:
         return wait_of(api, aside, row, known, brief=not few)
@@ -268,60 +228,28 @@ def _in_list(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Row | N
     return next((row for row in rows if row.get("id") == handle["id"]), None)
 
 
-def _phase(row: Row) -> str:
-    return text(row.get("phase")) or text(row.get("actualPhase"))
-
-
 def _remember(id: str, state: str) -> None:
     _KNOWN[id] = (time.monotonic(), state)
-
-
-def _listed(rows: Iterable[Row], handles: Sequence[Handle]) -> dict[str, Row]:
-    """The rows of these handles; no further page is asked for once all are found."""
-    wanted = {_key(handle) for handle in handles}
-    found: dict[str, Row] = {}
-    for row in rows:
-        for key in {workload_id(row), f"name={text(row.get('name'))}"} & wanted:
-            found[key] = row
-        if len(found) == len(wanted):
-            break
-    return found
-
-
-def _key(handle: Handle) -> str:
-    return str(handle.get("id") or f"name={workload_name(handle)}")
 
 
 def _project(handle: Handle) -> str:
     return f"projectId=={handle['project_id']}" if handle.get("project_id") else f"projectName=={handle['project']}"
 
 
-def _after_deletion(handle: Handle, row: Row, found: Meaning) -> Meaning:
+def _after_deletion(handle: Handle, row: Row, found: StateMapping) -> StateMapping:
     """A workload that was deleted while it ran ended by that; one that was over before keeps its end."""
     if moment(row.get("deletedAt")) is None or is_over(found.state):
         return found
     if isinstance(handle, JobRef) and handle.stopped_by:
-        return Meaning("cancelled", "", "deleted from run:ai")
-    return Meaning("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
+        return StateMapping("cancelled", "", "deleted from run:ai")
+    return StateMapping("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
 
 
-def _missing(handle: Handle) -> JobStatus:
-    if not handle.get("id"):
-        return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
-    facts = {"id": handle["id"]}
-    return JobStatus("unknown", "run:ai has it no more; how it ended is not known", facts=facts, absent=True)
-
-
-def _facts(handle: Handle, row: Row, phase: str, waiting: str, nodes: str) -> dict[str, Any]:
-    facts = {
-        "id": workload_id(row),
-        "nodes": nodes,
-        "attempt": int(handle.get("attempt") or 0),
-        "waiting": waiting,
-        "platform_state": phase,
-        "replicas": _replicas(row) if phase in PHASES and not is_over(PHASES[phase].state) else "",
-    }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+def _facts(handle: Handle, row: Row, waiting: str, nodes: str) -> dict[str, object]:
+    word = phase_of(row)
+    replicas = _replicas(row) if word in PHASES and not PHASES[word].over else ""
+    known = {**handle, "id": workload_id(row)}
+    return facts_of(known, word, nodes=nodes, waiting=waiting, replicas=replicas)
 
 
 def _replicas(row: Row) -> str:

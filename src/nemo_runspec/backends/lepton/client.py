@@ -163,7 +163,8 @@ class LeptonProvider(PodProvider):
         if not id:
             return None
         known = {**handle, "id": id}
-        log = seen.detail.log if seen.detail is not None else _log_end(handle, known)
+        log = _known_log(seen)
+        log = _log_end(handle, known) if log is None else log
         with _api(handle).web.within(SECONDS):
             found: Diagnosis | None = diagnose(_api(handle), known, seen, log)
         return found
@@ -198,13 +199,12 @@ class LeptonProvider(PodProvider):
         return "" if job is None else job_id(job)
 
     def _rest(self, handle: Handle, seen: JobStatus) -> Results:
-        from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
+        from nemo_runspec.backends.cloud.collect import results_of
 
-        if seen.detail is None:
+        log = _known_log(seen)
+        if log is None:
             return Results()
-        log: bytes = seen.detail.log
-        diagnosis = self.diagnose(handle, seen) if seen.state == "failed" else None
-        return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
+        return results_of(log, self.diagnose(handle, seen) if seen.state == "failed" else None)
 
     def _event_log(self, handle: Handle, cursors: Cursors) -> list[LogChunk]:
         events, start = self.events(handle), offset_of(cursors.get(_EVENTS))
@@ -223,6 +223,13 @@ def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> Lept
     api = apis.setdefault((login, patience), LeptonApi(login, patience=patience, again=partial(find_login, handle)))
     api.web.say = say
     return api
+
+
+def _known_log(seen: JobStatus) -> bytes | None:
+    """The log's end as it was just read, None where it was not."""
+    from nemo_runspec.backends.cloud.status import JobDetail
+
+    return seen.detail.log if isinstance(seen.detail, JobDetail) else None
 
 
 def _log_end(handle: Handle, known: Handle) -> bytes:

@@ -3,52 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.states import StateMapping, lookup
 from nemo_runspec.backends.lepton.api import rows, section
 from nemo_runspec.transport.reading import moment, text, whole
 
-CANCELLED = 143
-"""Exit code of a job that was stopped: as after SIGTERM."""
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """One of Lepton's states.
-
-    Args:
-        state: ours. `phase`: the deadline that counts meanwhile, '' for none. `reason`: in words.
-    """
-
-    state: str
-    phase: str = ""
-    reason: str = ""
-
-
-STATES: Mapping[str, Meaning] = {
-    "Queueing": Meaning("queued", "queue"),
-    "Awaiting": Meaning("queued", "queue"),
-    "PendingRetry": Meaning("queued", "queue", "waits to be started again"),
-    "Starting": Meaning("starting", "start"),
-    "Restarting": Meaning("starting", "start", "is started again"),
-    "Running": Meaning("running"),
-    "Stopping": Meaning("running", reason="is being stopped"),
-    "Terminating": Meaning("running", reason="is being ended"),
-    "Deleting": Meaning("running", reason="is being deleted"),
-    "Completed": Meaning("succeeded"),
-    "Failed": Meaning("failed"),
-    "Stopped": Meaning("cancelled", reason="it was stopped"),
-    "Deleted": Meaning("cancelled", reason="it was deleted on Lepton"),
+STATES: Mapping[str, StateMapping] = {
+    "Queueing": StateMapping("queued", "queue"),
+    "Awaiting": StateMapping("queued", "queue"),
+    "PendingRetry": StateMapping("queued", "queue", "waits to be started again"),
+    "Starting": StateMapping("starting", "start"),
+    "Restarting": StateMapping("starting", "start", "is started again"),
+    "Running": StateMapping("running"),
+    "Stopping": StateMapping("running", reason="is being stopped"),
+    "Terminating": StateMapping("running", reason="is being ended"),
+    "Deleting": StateMapping("running", reason="is being deleted"),
+    "Completed": StateMapping("succeeded"),
+    "Failed": StateMapping("failed"),
+    "Stopped": StateMapping("cancelled", reason="it was stopped"),
+    "Deleted": StateMapping("cancelled", reason="it was deleted on Lepton"),
 }
-
-_ENDS = frozenset({"succeeded", "failed", "cancelled", "lost"})
 
 seconds_of = moment
 """Lepton's reference does not say in which part of a second it counts."""
 
 
-def meaning_of(job: Mapping[str, Any]) -> Meaning:
+def mapping_of(job: Mapping[str, Any]) -> StateMapping:
     """How a job is. An archived one ended as its counts say, else as the last of its history did.
 
     Where neither says so it is `lost`: nobody need wait for it, and how it ended cannot be known.
@@ -59,9 +40,7 @@ def meaning_of(job: Mapping[str, Any]) -> Meaning:
         return _archived(job, status)
     if word == "Running" and _lacks_pods(status):
         return STATES["Starting"]
-    if not word:
-        return Meaning("unknown", reason="Lepton does not say its state")
-    return STATES.get(word) or Meaning("unknown", reason=f"Lepton says '{word}', which this version does not know")
+    return lookup(STATES, word, "Lepton")
 
 
 def is_begun(job: Mapping[str, Any]) -> bool:
@@ -72,7 +51,7 @@ def is_begun(job: Mapping[str, Any]) -> bool:
 
 def is_over(job: Mapping[str, Any]) -> bool:
     """Whether nothing more will happen to it. A word that is not known says nothing about that."""
-    return meaning_of(job).state in _ENDS
+    return mapping_of(job).over
 
 
 def word_of(job: Mapping[str, Any]) -> str:
@@ -87,17 +66,17 @@ def times_of(job: Mapping[str, Any]) -> tuple[float | None, float | None]:
     return seconds_of(created), seconds_of(status.get("completion_time"))
 
 
-def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> Meaning:
+def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> StateMapping:
     spec = section(job, "spec")
     if _number(status.get("succeeded")) >= max(1, _number(spec.get("completions"))):
-        return Meaning("succeeded")  # whatever has failed before was started again
+        return StateMapping("succeeded")  # whatever has failed before was started again
     if _number(status.get("failed")):
-        return Meaning("failed")
+        return StateMapping("failed")
     if spec.get("stopped"):
         return STATES["Stopped"]
     ends = [STATES.get(text(each.get("state"))) for each in rows(job, "status", "job_history")]
-    last = next((end for end in reversed(ends) if end is not None and end.state in _ENDS), None)
-    return last or Meaning("lost", reason="Lepton has archived it and does not say how it ended")
+    last = next((end for end in reversed(ends) if end is not None and end.over), None)
+    return last or StateMapping("lost", reason="Lepton has archived it and does not say how it ended")
 
 
 def _lacks_pods(status: Mapping[str, Any]) -> bool:

@@ -1,0 +1,124 @@
+"""How a job that is over ended: by the last lines of its nodes, waited for a moment, else by what its platform says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.script.markers import cause, decisive
+from nemo_runspec.script.pod_marker import End, read_ends, to_marker
+
+LATE = 120.0
+"""Seconds after a job's end in which lines of its log may still arrive."""
+
+LOG = "log"
+"""What is asked for beside the job itself."""
+
+NOT_YET = "the last lines of its log have not come yet"
+
+
+@dataclass(frozen=True, slots=True)
+class LastLines:
+    """The end of a job's log.
+
+    Args:
+        ends: how each node ended, by its number. `unread`: why more than that is not known yet, '' where nothing is
+            missing, or nothing more will come.
+    """
+
+    log: bytes = b""
+    ends: Mapping[int, End] = field(default_factory=dict)
+    unread: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a node says that it failed."""
+        return any(end.exit_code for end in self.ends.values())
+
+
+def read_last_lines(
+    handles: Mapping[int, Handle],
+    aside: Aside,
+    read: Callable[[int], bytes],
+    expects_more: Callable[[int, LastLines], bool],
+    pauses: Sequence[float],
+    sleep: Callable[[float], None],
+) -> dict[int, LastLines]:
+    """The ends of the logs of jobs that are over, all of them waited for at once.
+
+    Args:
+        read: a job's last lines, by its number. `expects_more`: whether lines of it may come that tell more.
+        pauses: seconds before each question: a log may come later than the state.
+    """
+    found: dict[int, LastLines] = {}
+    left = sorted(handles)
+    for pause in pauses:
+        if not left:
+            break
+        sleep(pause)
+        for n in left:
+            log = aside.of(LOG, read, n) or b""
+            found[n] = LastLines(log, _of_attempt(log, handles[n]), aside.lacks(LOG))
+        left = [n for n in left if not found[n].unread and expects_more(n, found[n])]
+    return found | {n: replace(found[n], unread=NOT_YET) for n in left}
+
+
+def conclude(
+    status: JobStatus,
+    handle: Handle,
+    lines: LastLines,
+    platform: str,
+    says: Callable[[JobStatus], JobStatus],
+    no_code: str = "",
+) -> JobStatus:
+    """How a job ended. Its nodes' own word counts: a success of which a node says that it failed is none.
+
+    Args:
+        status: `succeeded` or `failed`; any other is given back as it is.
+        says: adds to a failure what the platform itself says of it: the reason, the exit code where it names one.
+        no_code: what is added to the reason where nobody names one.
+
+    Returns: the status; `exit_code` is None where a later look may find it, and the fact `unread` says why.
+    """
+    if status.state not in ("succeeded", "failed"):
+        return status
+    end = decisive(lines.ends.values())
+    if end is not None and end.exit_code:
+        return _as_the_node_says(status, end)
+    if status.state == "succeeded":
+        named = {"nodes": end.node_name} if end is not None and end.node_name else {}
+        unread = {"unread": lines.unread} if lines.unread else {}
+        return replace(status, exit_code=0, facts={**named, **status.facts, **unread})
+    told = says(replace(status, exit_code=None))
+    if told.exit_code is not None:
+        return told
+    if missing_nodes(handle, lines.ends) == set():
+        return replace(told, reason=status.reason or f"{platform} calls it failed; its nodes ended well", exit_code=1)
+    if lines.unread:
+        return replace(told, facts={**told.facts, "unread": lines.unread})
+    return replace(told, reason="; ".join(filter(None, (told.reason, no_code))), exit_code=1)
+
+
+def missing_nodes(handle: Handle, ends: Mapping[int, End]) -> set[int]:
+    """The nodes of which no end is known."""
+    return set(range(int(handle.get("nodes") or 1))) - set(ends)
+
+
+def _as_the_node_says(status: JobStatus, end: End) -> JobStatus:
+    marker = to_marker(end)
+    named = {"nodes": end.node_name} if end.node_name else {}
+    return replace(
+        status,
+        state="failed",
+        reason=cause(marker),
+        exit_code=marker.exit_code,
+        signal=marker.signal,
+        facts={**named, **status.facts},
+    )
+
+
+def _of_attempt(log: bytes, handle: Handle) -> dict[int, End]:
+    attempt = int(handle.get("attempt") or 0)
+    return {node: end for node, end in read_ends(log).items() if end.attempt == attempt}

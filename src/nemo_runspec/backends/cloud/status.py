@@ -1,0 +1,147 @@
+"""How jobs of a platform are: a few asked for by their ids, many by a list, and absence confirmed before it is told."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.transport.web import Malformed
+
+BY_ID = 64
+"""Jobs that a list lacks and that are asked for by their ids with one look; the others with the next ones."""
+
+SAMPLE = 16
+"""Jobs of a list of which one look asks what they wait for; the others have their turn later."""
+
+Row = dict[str, Any]
+"""A job as its platform describes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """What was read of a job beside its state, for `collect` and `diagnose`: `JobStatus.detail` of every cloud.
+
+    Args:
+        row: the platform's own description. `log`: the last lines of its nodes, None where they were not asked for.
+    """
+
+    row: Mapping[str, Any]
+    log: bytes | None = None
+
+
+class JobSource(ABC):
+    """The questions by which a platform's jobs are found. Each raises `Malformed` for an answer that makes no sense.
+
+    Attributes:
+        platform: its name, for a person. `few`: so many jobs are asked for one by one, more of them by a list.
+    """
+
+    platform: str
+    few: int
+
+    @abstractmethod
+    def by_id(self, handle: Handle) -> Row | None:
+        """The job of the handle's id, None where the platform says that there is none. One request."""
+
+    @abstractmethod
+    def by_name(self, handle: Handle) -> Row | None:
+        """The job of the handle's name and attempt, None where there is none."""
+
+    @abstractmethod
+    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+        """Those of the jobs that the platform's list has."""
+
+    @abstractmethod
+    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+        """Those of the jobs, to which their ids do not lead, that a list has all the same: one answer may be stray."""
+
+
+def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, Row], dict[int, str]]:
+    """The jobs that there are, by the handle's number; and why it is not known of others whether they are there.
+
+    A handle without an id, or of which there may be another job (`doubt`), is looked for by its name.
+    """
+    found, odd = dict[int, Row](), dict[int, str]()
+    for n, handle in enumerate(handles):
+        if not handle.get("id") or handle.get("doubt"):
+            _ask(source.by_name, n, handle, found, odd)
+    known = {n: each for n, each in enumerate(handles) if each.get("id") and n not in found and n not in odd}
+    if len(known) > source.few:
+        found |= source.listed(known)
+    left = {n: handle for n, handle in known.items() if n not in found}
+    asked = random.sample(sorted(left), min(BY_ID, len(left)))
+    odd |= {
+        n: f"{source.platform}'s list lacks it; its id is asked for with a later look" for n in left if n not in asked
+    }
+    for n in asked:
+        _ask(source.by_id, n, left[n], found, odd)
+    absent = {n: left[n] for n in asked if n not in found and n not in odd}
+    try:
+        found |= source.elsewhere(absent) if absent else {}
+    except Malformed as error:
+        odd |= dict.fromkeys(absent, error.what)
+    return found, odd
+
+
+def _ask(
+    ask: Callable[[Handle], Row | None], n: int, handle: Handle, found: dict[int, Row], odd: dict[int, str]
+) -> None:
+    try:
+        row = ask(handle)
+    except Malformed as error:
+        odd[n] = error.what
+        return
+    if row:
+        found[n] = row
+
+
+def pick(rows: Iterable[Row], handles: Mapping[int, Handle], id_of: Callable[[Row], str]) -> dict[int, Row]:
+    """The rows of jobs with ids. No further page is asked for once all are found."""
+    wanted, found = {str(handle["id"]) for handle in handles.values()}, dict[str, Row]()
+    for row in rows if wanted else ():
+        if id_of(row) in wanted:
+            found[id_of(row)] = row
+        if len(found) == len(wanted):
+            break
+    return {n: found[id] for n, handle in handles.items() if (id := str(handle["id"])) in found}
+
+
+def sample_waiting(states: Mapping[int, str], *wanted: str) -> set[int]:
+    """At most `SAMPLE` of the jobs in the wanted states, those of the first state first, others with each look."""
+    found: list[int] = []
+    for state in wanted:
+        some = [n for n, each in states.items() if each == state]
+        found += random.sample(some, min(SAMPLE - len(found), len(some)))
+    return set(found)
+
+
+def missing(handle: Handle, absent: str, odd: str) -> JobStatus:
+    """A job that was not found.
+
+    Args:
+        absent: what is said of one that the platform had. `odd`: why it is not known whether it is there.
+    """
+    if odd:
+        return JobStatus("unknown", odd, facts=facts_of(handle))
+    if not handle.get("id"):
+        return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+    return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
+
+
+def facts_of(handle: Handle, word: str = "", **more: Any) -> dict[str, Any]:
+    """The facts that every cloud's jobs have; what is None or '' is left out.
+
+    Args:
+        word: the platform's own for the state. `more`: `nodes`, `waiting`, `replicas` and the like.
+    """
+    facts = {
+        "id": handle.get("id"),
+        "attempt": int(handle.get("attempt") or 0),
+        "platform_state": word,
+        **more,
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}

@@ -14,7 +14,7 @@ from support import Project, call
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud.api import connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.resubmit import again
+from nemo_runspec.backends.dgxcloud.resubmit import resubmit
 from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
 from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.backends.dgxcloud.submit import submit
@@ -222,7 +222,7 @@ def test_a_job_is_tried_again_elsewhere_under_another_name(runai_lab: RunaiLab, 
     (tmp_path / "job.json").write_text(json.dumps(first))
     api, job = api_of(runai_lab), handle(runai_lab)
     job = submit(api, job, first)
-    second = again(api, job, ["gpu-node-1"], tmp_path)
+    second = resubmit(api, job, ["gpu-node-1"], tmp_path)
     assert (second["name"], second["workload"], second["attempt"]) == ("job-1", "job-1-r1", 1)
     made = runai_lab.workload("job-1-r1")
     assert second["id"] == made.id != job["id"]

@@ -122,14 +122,15 @@ class DgxCloudProvider(PodProvider):
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`."""
+        from nemo_runspec.backends.cloud.events import event_log
         from nemo_runspec.backends.cloud.pod.log_lines import shown
         from nemo_runspec.backends.dgxcloud.logs import tail
-        from nemo_runspec.backends.dgxcloud.replicas import platform_log
 
         if not handle.get("id"):
             return []
-        api = connect(handle)
-        return platform_log(api, handle, cursors) if platform else shown(tail(api, handle, cursors, limit))
+        if platform:
+            return event_log(self.events(handle), cursors)
+        return shown(tail(connect(handle), handle, cursors, limit))
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Up to six requests for a job that failed, fewer for others."""
@@ -176,15 +177,15 @@ class DgxCloudProvider(PodProvider):
 
     def next_attempt(self, handle: Handle) -> Handle:
         """As `CloudProvider.next_attempt`."""
-        from nemo_runspec.backends.dgxcloud.resubmit import further
+        from nemo_runspec.backends.dgxcloud.resubmit import next_attempt
 
-        return further(handle)
+        return next_attempt(handle)
 
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         """As `CloudProvider.resubmit`: a workload of another name, as the first one keeps its own."""
-        from nemo_runspec.backends.dgxcloud.resubmit import again
+        from nemo_runspec.backends.dgxcloud.resubmit import resubmit
 
-        return again(connect(handle), handle, avoid, folder)
+        return resubmit(connect(handle), handle, avoid, folder)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.diagnosis.pulls import names_cause
-from nemo_runspec.remote.provider import Cursors, Event, Handle, LogChunk, Replica, offset_of
+from nemo_runspec.remote.provider import Event, Handle, Replica
 from nemo_runspec.transport.reading import moment, table, text
 from nemo_runspec.transport.web import Refused
-
-_EVENTS = "events"
 
 _WAITING: Mapping[str, str] = {
     "Pending": "not running yet",
@@ -37,16 +34,6 @@ def events_of(api: RunaiApi, handle: Handle) -> list[Event]:
     return [_event(row) for row in _oldest_first(_events(api, handle))]
 
 
-def platform_log(api: RunaiApi, handle: Handle, cursors: Cursors) -> list[LogChunk]:
-    """New events as lines of a log; the cursor is the last one's time in nanoseconds, and which of that time it was."""
-    known = offset_of(cursors.get(_EVENTS))
-    rows = _oldest_first(_events(api, handle))
-    keyed = list(zip(_cursors(rows), rows, strict=True))
-    new = [(cursor, row) for cursor, row in keyed if cursor > known]
-    text = "".join(_line(_event(row)) for _, row in new)
-    return [LogChunk(_EVENTS, known, text.encode(), next=new[-1][0])] if new else []
-
-
 def _events(api: RunaiApi, handle: Handle) -> list[Row]:
     """What the cluster has written down; nothing of a workload that run:ai has no more."""
     try:
@@ -55,14 +42,6 @@ def _events(api: RunaiApi, handle: Handle) -> list[Row]:
         if error.status != 404:
             raise
         return []
-
-
-def _cursors(rows: list[Row]) -> list[int]:
-    found: list[int] = []
-    for row in rows:
-        least = int((moment(row.get("createdAt")) or 0) * 1_000) * 1_000_000
-        found.append(max(least, found[-1] + 1) if found else least)
-    return found
 
 
 def _oldest_first(rows: list[Row]) -> list[Row]:
@@ -78,11 +57,6 @@ def _event(row: Row) -> Event:
         text(row.get("message")),
         f"{text(about.get('kind'))} {text(about.get('name'))}".strip(),
     )
-
-
-def _line(event: Event) -> str:
-    when = "-" if event.time is None else datetime.fromtimestamp(event.time, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{when} {event.kind} {event.reason} {event.about}: {event.message}\n"
 
 
 def _warnings(rows: list[Row]) -> dict[str, Row]:

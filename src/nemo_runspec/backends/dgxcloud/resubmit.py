@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.cloud.render import PAYLOAD
+from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_attempt
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, VARIABLES, Spec
+from nemo_runspec.backends.dgxcloud.spec import VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
-from nemo_runspec.errors import UserError
-from nemo_runspec.regular import read_json
 from nemo_runspec.remote.provider import Handle
 
 _HOSTNAME = "kubernetes.io/hostname"
 """The label by which Kubernetes knows a machine."""
 
 
-def again(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> dict[str, Any]:
+def resubmit(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> dict[str, Any]:
     """Submits it once more; the new handle.
 
     Args:
@@ -27,37 +25,19 @@ def again(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> 
     Raises:
         UserError: what was sent is not there any more; or run:ai refuses it.
     """
-    found = further(handle)
-    payload = sent(folder)
-    payload["name"] = found["workload"]
+    found = next_attempt(handle)
+    payload = {**read_sent(folder, "run:ai", "spec"), "name": found["workload"]}
     spec = payload["spec"]
-    for variable in spec.get(VARIABLES) or ():
-        if variable.get("name") == ATTEMPT:
-            variable["value"] = str(found["attempt"])
+    spec[VARIABLES] = with_attempt(spec.get(VARIABLES), found)
     if avoid:
         without(spec, avoid)
     return submit(api, found, payload)
 
 
-def further(handle: Handle) -> dict[str, Any]:
+def next_attempt(handle: Handle) -> dict[str, Any]:
     """As `CloudProvider.next_attempt`: run:ai knows the next attempt by another name."""
-    attempt = int(handle.get("attempt") or 0) + 1
-    first = {key: value for key, value in handle.items() if key != "id"}
-    return {**first, "workload": f"{handle['name']}-r{attempt}", "attempt": attempt}
-
-
-def sent(folder: Path) -> dict[str, Any]:
-    """The workload as it was sent the first time.
-
-    Raises:
-        UserError: it is not there, or is no such thing.
-    """
-    file = folder / PAYLOAD
-    try:
-        payload = read_json(file)
-        return {**payload, "spec": dict(payload["spec"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError("the workload that was sent is not there any more", where=str(file)) from None
+    found = next_handle(handle)
+    return {**found, "workload": f"{handle['name']}-r{found['attempt']}"}
 
 
 def without(spec: Spec, nodes: Sequence[str]) -> None:

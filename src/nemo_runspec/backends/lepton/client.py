@@ -20,7 +20,7 @@ from nemo_runspec.backends.target import target_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Results, Say, offset_of
+from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Results, Say
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.reading import text
 
@@ -34,7 +34,6 @@ _LOG = 10.0
 """Seconds that a question for the log may take in all."""
 
 _ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
-_EVENTS = "events"
 
 _kept = threading.local()
 
@@ -117,13 +116,14 @@ class LeptonProvider(PodProvider):
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`; what the platform itself has written are its events."""
+        from nemo_runspec.backends.cloud.events import event_log
         from nemo_runspec.backends.cloud.pod.log_lines import shown
         from nemo_runspec.backends.lepton.logs import tail
 
         if not handle.get("id"):
             return []
         if platform:
-            return self._event_log(handle, cursors)
+            return event_log(self.events(handle), cursors)
         api = _api(handle)
         with api.web.within(_LOG):  # who follows the log wants to know how the job is, too
             return shown(tail(api, handle, cursors, limit))
@@ -178,15 +178,15 @@ class LeptonProvider(PodProvider):
 
     def next_attempt(self, handle: Handle) -> Handle:
         """As `CloudProvider.next_attempt`."""
-        from nemo_runspec.backends.lepton.resubmit import further
+        from nemo_runspec.backends.lepton.resubmit import next_attempt
 
-        return further(handle)
+        return next_attempt(handle)
 
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         """As `CloudProvider.resubmit`."""
-        from nemo_runspec.backends.lepton.resubmit import again
+        from nemo_runspec.backends.lepton.resubmit import resubmit
 
-        return again(_api(handle), handle, avoid, folder, resumed=resumed)
+        return resubmit(_api(handle), handle, avoid, folder, resumed=resumed)
 
     def _id(self, handle: Handle) -> str:
         """The job's id, looked for by its name where the handle has none; '' where there is no such job."""
@@ -205,11 +205,6 @@ class LeptonProvider(PodProvider):
         if log is None:
             return Results()
         return results_of(log, self.diagnose(handle, seen) if seen.state == "failed" else None)
-
-    def _event_log(self, handle: Handle, cursors: Cursors) -> list[LogChunk]:
-        events, start = self.events(handle), offset_of(cursors.get(_EVENTS))
-        lines = [_event_line(event) for event in events[start:]]
-        return [LogChunk(_EVENTS, start, "".join(lines).encode(), next=len(events))] if lines else []
 
 
 def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> LeptonApi:
@@ -264,9 +259,3 @@ def _moves(api: LeptonApi, id: str) -> bool:
     except Malformed:
         return False
     return job is None or is_over(job) or word_of(job) in _ENDING
-
-
-def _event_line(event: Event) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.time)) if event.time is not None else "-"
-    many = f" (x{event.count})" if event.count > 1 else ""
-    return f"{when}  {event.kind}  {event.reason}  {event.about}  {event.message}".rstrip() + f"{many}\n"

@@ -6,17 +6,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.cloud.pod.program import ATTEMPT_VARIABLE
-from nemo_runspec.backends.cloud.render import PAYLOAD
+from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_attempt
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL
 from nemo_runspec.backends.lepton.submit import submit_once
-from nemo_runspec.errors import UserError
-from nemo_runspec.regular import read_json
 from nemo_runspec.remote.provider import Handle
 
 
-def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
+def resubmit(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
     """Submits the job's payload again; the new handle, its `attempt` one more.
 
     Args:
@@ -25,36 +22,23 @@ def again(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path, *,
     Raises:
         UserError: what was sent is not kept any more, or Lepton refuses it now.
     """
-    found = further(handle)
-    attempt = str(found["attempt"])
-    payload = _sent(folder)
-    payload["metadata"]["labels"] = {**section(payload, "metadata", "labels"), ATTEMPT_LABEL: attempt}
-    others = [each for each in payload["spec"].get("envs") or () if each.get("name") != ATTEMPT_VARIABLE]
-    payload["spec"]["envs"] = [{"name": ATTEMPT_VARIABLE, "value": attempt}, *others]
-    groups = section(payload, "spec", "affinity").get("allowed_dedicated_node_groups") or []
+    found = next_attempt(handle)
+    payload = read_sent(folder, "Lepton", "metadata", "spec")
+    meta, spec = payload["metadata"], payload["spec"]
+    meta["labels"] = {**section(meta, "labels"), ATTEMPT_LABEL: str(found["attempt"])}
+    spec["envs"] = with_attempt(spec.get("envs"), found)
+    groups = section(spec, "affinity").get("allowed_dedicated_node_groups") or []
     if avoid and groups:
         left = _others(api, str(groups[0]), set(avoid))
-        if len(left) >= int(payload["spec"].get("parallelism") or 1):
-            payload["spec"]["affinity"]["allowed_nodes_in_node_group"] = left
+        if len(left) >= int(spec.get("parallelism") or 1):
+            spec["affinity"]["allowed_nodes_in_node_group"] = left
     return submit_once(api, found, payload, lambda _: None, sent=resumed)
 
 
-def further(handle: Handle) -> dict[str, Any]:
+def next_attempt(handle: Handle) -> dict[str, Any]:
     """As `CloudProvider.next_attempt`: the same name, another attempt, and none of the jobs before."""
     earlier = [*(handle.get("earlier") or ()), *([handle["id"]] if handle.get("id") else ())]
-    fresh = {key: value for key, value in handle.items() if key not in ("id", "since", "doubt")}
-    return {**fresh, "attempt": int(handle.get("attempt") or 0) + 1, "earlier": earlier}
-
-
-def _sent(folder: Path) -> dict[str, Any]:
-    file = folder / PAYLOAD
-    try:
-        payload = read_json(file)
-    except (OSError, ValueError):
-        raise UserError("what was sent to Lepton is not kept", where=str(file), remedy="nemotron jobs retry") from None
-    if not isinstance(payload, dict) or not section(payload, "metadata") or not section(payload, "spec"):
-        raise UserError("what was sent to Lepton is damaged", where=str(file), remedy="nemotron jobs retry")
-    return payload
+    return next_handle(handle, earlier=earlier)
 
 
 def _others(api: LeptonApi, group: str, avoid: Collection[str]) -> list[str]:

@@ -9,6 +9,7 @@ from labs.runai import RunaiLab
 from labs.runai.fixtures import runai_lab
 from runai_client import Client
 
+from nemo_runspec.backends.cloud import connections
 from nemo_runspec.backends.dgxcloud import api, credentials
 
 __all__ = ["client", "runai_lab"]
@@ -25,7 +26,7 @@ def as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def forget_connections() -> None:
     api._token.cache_clear()
-    api._OF_THREAD.__dict__.clear()
+    connections.kept().clear()
 
 
 @pytest.fixture

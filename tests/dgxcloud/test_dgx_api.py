@@ -11,6 +11,7 @@ from labs.runai.server import RunaiLab
 from runai_workloads import SECRET, api_of, handle, payload, profile, workload
 from support import Project, call
 
+from nemo_runspec.backends.cloud import connections
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud.api import connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
@@ -257,4 +258,4 @@ def test_a_wrong_base_url_is_named_soon(runai_lab: RunaiLab, project: Project, m
         call("run", "./train.py", *words).refuses(
             "run:ai does not answer", f"see that base_url in the profile, {wrong},"
         )
-    assert {key[-1] for key in api_module._OF_THREAD.known if key[0] == wrong} == {0.2}
+    assert {key[-1] for key in connections.kept() if key[0] == wrong} == {0.2}

@@ -17,7 +17,7 @@ from runai_workloads import api_of, handle, payload, workload
 from test_dgx_logs import END, ran
 from waiting import until
 
-from nemo_runspec.backends.cloud import aside
+from nemo_runspec.backends.cloud import aside, connections
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
@@ -50,7 +50,7 @@ def short_of_patience(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(api_module, "_KUBE_PAUSE", 0.0)
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status._PATIENCE", (0.0, 0.1))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", (0.05, 0.05))
-    api_module._OF_THREAD.__dict__.clear()  # connections of other tests have been refused, or taken
+    connections.kept().clear()  # connections of other tests have been refused, or taken
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.observe import PodObserver
 from nemo_runspec.backends.cloud.placeholders import CARGO
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.doctor.check import Check
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.capabilities import CloudProvider
 from nemo_runspec.remote.provider import Handle, Parts, Policy, Prepared, Say
 from nemo_runspec.submission.request import Submission
 
@@ -34,7 +34,7 @@ class Answers:
     handle: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PodProvider(CloudProvider):
+class PodProvider(PodObserver):
     """The submission side of every platform of pods; what differs are the steps that a platform has to bring."""
 
     @abstractmethod

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.backends.dgxcloud.answers import no_such_list, page_of, rows_of, told, workload_of
 from nemo_runspec.backends.dgxcloud.fields import require_encryption
@@ -27,9 +28,6 @@ Row = dict[str, Any]
 
 PAGE = 500
 """Rows of a list per request: the most that run:ai gives."""
-
-_OF_THREAD = threading.local()
-"""Connections of this thread, by their address: a connection is asked by one thread at a time."""
 
 _TOKENS = threading.Lock()
 """Held while an application's token is looked up: several threads that begin at once share one."""
@@ -108,7 +106,7 @@ class RunaiApi:
         """Submits a workload; the answer has `workloadId`. `NotKnown` too where the answer makes no sense."""
         reply = self._ask("POST", f"/workloads/{kind}", body=payload)
         try:
-            return _row(told(reply))
+            return table(told(reply))
         except Unreachable as error:
             raise NotKnown(error.what, where=error.where) from None
 
@@ -125,7 +123,7 @@ class RunaiApi:
 
     def workload(self, kind: str, id: str) -> Row:
         """One workload with its spec; its phase is `actualPhase` here."""
-        return _row(told(self._ask("GET", f"/workloads/{kind}/{id}")))
+        return table(told(self._ask("GET", f"/workloads/{kind}/{id}")))
 
     def workloads(self, filters: Sequence[str] = (), *, deleted: bool = False) -> Iterator[Row]:
         """Workloads of all kinds, the newest first; further pages are asked for as they are needed.
@@ -212,17 +210,12 @@ class RunaiApi:
 
     def _pages(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Row]:
         """Every row once. A page says where the `next` one begins; the last says nothing, or brings nothing new."""
-        offset, known = 0, dict[str, Row]()
-        while True:
-            reply = self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset})
-            answer = page_of(reply, key)
-            new = {name: row for row in rows_of(answer, key) if (name := _identity(row)) not in known}
-            yield from new.values()
-            known |= new
-            following = whole(table(answer).get("next"))
-            if following is None or following <= offset or not new:
-                return
-            offset = following
+
+        def page(offset: int) -> Page:
+            answer = page_of(self._ask("GET", path, params={**(params or {}), "limit": PAGE, "offset": offset}), key)
+            return Page(rows_of(answer, key), whole(table(answer).get("next")))
+
+        return every_row(page, 0, _identity)
 
     def _ask_kube(self, path: str, params: Mapping[str, Any] | None = None) -> Reply:
         """Where it has refused a token and never took one it is asked no more; while it does not answer, rarely."""
@@ -296,12 +289,11 @@ def connect(
         require_encryption("kube_apiserver_url", str(handle["kube"]))
     secret = client_secret(handle, secrets)
     address = (str(handle["base_url"]), str(handle["client_id"]), secret, str(handle.get("kube") or ""))
-    known: dict[tuple[Any, ...], RunaiApi] = _OF_THREAD.__dict__.setdefault("known", {})
-    key = (*address, patience)
-    if key not in known:
-        token = shared_token(address[0], address[1], secret)
-        known[key] = RunaiApi(address[0], token, address[3], patience=patience)
-    return known[key]
+
+    def made() -> RunaiApi:
+        return RunaiApi(address[0], shared_token(address[0], address[1], secret), address[3], patience=patience)
+
+    return kept_for_thread((*address, patience), made)
 
 
 def shared_token(base_url: str, client_id: str, secret: str) -> Token:
@@ -335,10 +327,6 @@ def _in_words(error: Refused, web: Web, method: str, path: str) -> Refused:
 
 def _of_project(id: str) -> dict[str, str] | None:
     return {"projectId": id} if id else None
-
-
-def _row(answer: Any) -> Row:
-    return answer if isinstance(answer, dict) else {}
 
 
 def _identity(row: Row) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.observe import with_id
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
@@ -19,13 +20,16 @@ from nemo_runspec.backends.target import target_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Results, Say
+from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Say
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.transport.web import Refused
+from nemo_runspec.transport.web import Refused, Web
 
 
 class DgxCloudProvider(PodProvider):
     """One object without state; connections and the token are shared by the process."""
+
+    platform = "run:ai"
+    explained = frozenset({"failed", "lost"})
 
     def check(self, plan: Plan) -> None:
         """As `Provider.check`."""
@@ -101,7 +105,7 @@ class DgxCloudProvider(PodProvider):
             return []
         api = connect(handles[0])
         found = look(api, handles)
-        return with_ends(api, [_with_id(*pair) for pair in zip(handles, found, strict=True)], found)
+        return with_ends(api, [with_id(*pair) for pair in zip(handles, found, strict=True)], found)
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`: suspends each, which ends its pods and keeps its record. TERM goes before KILL there.
@@ -120,35 +124,28 @@ class DgxCloudProvider(PodProvider):
         if refused:
             raise _joined(refused, len(handles))
 
-    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
-        """As `Provider.read_log`."""
-        from nemo_runspec.backends.cloud.events import event_log
-        from nemo_runspec.backends.cloud.pod.log_lines import shown
+    def webs(self, handle: Handle) -> Sequence[Web | None]:
+        """As `PodObserver.webs`."""
+        api = connect(handle)
+        return (api.web, api.kube)
+
+    def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
+        """As `PodObserver.new_lines`."""
         from nemo_runspec.backends.dgxcloud.logs import tail
 
-        if not handle.get("id"):
-            return []
-        if platform:
-            return event_log(self.events(handle), cursors)
-        return shown(tail(connect(handle), handle, cursors, limit))
+        return tail(connect(handle), handle, cursors, limit)
 
-    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
-        """As `Provider.collect`. Up to six requests for a job that failed, fewer for others."""
-        from nemo_runspec.backends.cloud.aside import SECONDS
-        from nemo_runspec.backends.dgxcloud.collect import collect
+    def last_lines(self, handle: Handle) -> bytes:
+        """As `PodObserver.last_lines`."""
+        from nemo_runspec.backends.dgxcloud.logs import last_words
 
-        found = []
-        for handle, each in zip(handles, seen, strict=True):
-            api = connect(handle)
-            with api.web.within(SECONDS):
-                found.append(collect(api, _with_id(handle, each), each))
-        return found
+        return last_words(connect(handle), handle)
 
-    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
-        """As `CloudProvider.diagnose`."""
-        from nemo_runspec.backends.dgxcloud.collect import diagnosis_of
+    def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
+        """As `PodObserver.verdict`."""
+        from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 
-        return diagnosis_of(connect(handle), handle, seen)
+        return diagnose(connect(handle), handle, status, log)
 
     def replicas(self, handle: Handle) -> Sequence[Replica]:
         """As `CloudProvider.replicas`."""
@@ -200,11 +197,6 @@ class DgxCloudProvider(PodProvider):
         name = str(handle.get("workload") or handle["name"])
         words = ("runai", "workload", "exec", name, "--project", str(handle["project"]), *which)
         return (*words, "--stdin", "--tty", "--", "bash")
-
-
-def _with_id(handle: Handle, seen: JobStatus) -> Handle:
-    """The handle of a job that was found by its name."""
-    return {**handle, "id": seen.facts["id"]} if not handle.get("id") and seen.facts.get("id") else handle
 
 
 def _suspend(api: RunaiApi, handle: Handle) -> None:

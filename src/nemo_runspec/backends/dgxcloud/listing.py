@@ -9,7 +9,7 @@ from typing import Any
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.errors import UserError
 from nemo_runspec.remote.listing import Listing, ListingRequest, Listings, Row
-from nemo_runspec.transport.reading import text, texts
+from nemo_runspec.transport.reading import table, text, texts
 
 _NEWEST = 100
 """Workloads that are listed."""
@@ -31,7 +31,7 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
 
 def _projects(request: ListingRequest) -> Iterator[Row]:
     for row in request.api.projects():
-        status = _table(row.get("status"))
+        status = table(row.get("status"))
         yield {
             "project": row.get("name"),
             "id": row.get("id"),
@@ -43,7 +43,7 @@ def _projects(request: ListingRequest) -> Iterator[Row]:
 
 def _pvcs(request: ListingRequest) -> Iterator[Row]:
     for row in request.api.claims(_project_id(request)):
-        meta, spec = _table(row.get("meta")), _table(row.get("spec"))
+        meta, spec = table(row.get("meta")), table(row.get("spec"))
         yield {
             "claim": spec.get("claimName") or meta.get("name"),
             "scope": meta.get("scope") or "",
@@ -68,13 +68,13 @@ def _workloads(request: ListingRequest) -> Iterator[Row]:
 
 def _credentials(request: ListingRequest) -> Iterator[Row]:
     for row in request.api.credentials(_project_id(request)):
-        meta, spec = _table(row.get("meta")), _table(row.get("spec"))
+        meta, spec = table(row.get("meta")), table(row.get("spec"))
         kind = next((name for name in spec if isinstance(spec[name], Mapping)), meta.get("kind") or "")
         yield {
             "credential": meta.get("name"),
             "kind": text(kind),
             "scope": meta.get("scope") or "",
-            "keys": texts(_table(spec.get(text(kind))).get("keys")),
+            "keys": texts(table(spec.get(text(kind))).get("keys")),
         }
 
 
@@ -82,10 +82,6 @@ def _project_id(request: ListingRequest) -> str:
     """Assets are asked for by the profile's project, so that those of others do not stand between."""
     named = request.env.get("project_name")
     return text(request.api.project(str(named)).get("id")) if named else ""
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 _PROJECT = {"PROJECT": "project", "ID": "id", "PHASE": "phase", "NAMESPACE": "namespace", "CLUSTER": "cluster"}

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from nemo_runspec.backends.cloud.connections import Page, every_row
 from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.reading import table as _table
-from nemo_runspec.transport.reading import tables, text
+from nemo_runspec.transport.reading import table, tables, text
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
 
 PAGE = 500
@@ -64,7 +64,7 @@ class LeptonApi:
 
     def workspace(self) -> Json:
         """The workspace: the cheapest proof that the token is accepted."""
-        return _table(self._get("/workspace"))
+        return table(self._get("/workspace"))
 
     def job(self, id: str) -> Json | None:
         """A job, alive or archived; None where Lepton answers that it has none of that id (404).
@@ -88,20 +88,10 @@ class LeptonApi:
         Raises:
             Malformed: an answer is no page of jobs.
         """
-        known: set[str] = set()
-        page = 1
-        while True:
-            params = {"job_query_mode": mode, "page": page, "page_size": PAGE, **({"q": name} if name else {})}
-            answer = self._page_of_jobs(params)
-            new = [job for job in _listed(answer, "jobs") if id_of(job) not in known]
-            yield from new
-            known |= {id_of(job) for job in new}
-            total = _table(answer).get("total")
-            if not new or (isinstance(total, int) and len(known) >= total):
-                return  # an empty page is the end, and so is one that was there before
-            page += 1
+        params = {"job_query_mode": mode, "page_size": PAGE, **({"q": name} if name else {})}
+        return every_row(lambda page: self._page_of_jobs({**params, "page": page}), 1, id_of)
 
-    def _page_of_jobs(self, params: Mapping[str, Any]) -> Any:
+    def _page_of_jobs(self, params: Mapping[str, Any]) -> Page:
         """A page, with as many rows as it says there are: one that says less of itself was cut on its way."""
         try:
             answer = self._get("/jobs", params)
@@ -112,17 +102,17 @@ class LeptonApi:
         rows = _rows_of_page(answer)
         if rows is None:
             raise _malformed(self, "/jobs", "is no list of jobs")
-        total = _table(answer).get("total")
+        total = table(answer).get("total")
         if not rows and isinstance(total, int) and total > (params["page"] - 1) * PAGE:
             raise _malformed(self, "/jobs", f"says that there are {total} jobs, and has none")
-        return answer
+        return Page(_listed(answer, "jobs"), params["page"] + 1, total if isinstance(total, int) else None)
 
     def create(self, payload: Mapping[str, Any]) -> Json:
         """Makes a job; what Lepton answers, its id in it: without one it is not known. Never repeated by itself.
 
         Its name is no id: nobody would find the job by it.
         """
-        job = _table(self._post("/jobs", payload))
+        job = table(self._post("/jobs", payload))
         if not job_id(job):
             raise NotKnown("Lepton's answer has no job's id", where=f"{self.login.url}/jobs", remedy="try again later")
         return job
@@ -145,7 +135,7 @@ class LeptonApi:
 
     def failure_analysis(self, id: str) -> Json | None:
         """Lepton's own analysis of a failed job, None where it has none."""
-        return _table(self._found(f"/jobs/{_word(id)}/failure-analysis")) or None
+        return table(self._found(f"/jobs/{_word(id)}/failure-analysis")) or None
 
     def logs(self, id: str, start: int, end: int, *, replica: str = "", limit: int = LOG_LINES) -> list[Json]:
         """The newest lines of a time, at most `limit`: `streams` of `{"stream": labels, "values": [[ns, line], …]}`.
@@ -158,7 +148,7 @@ class LeptonApi:
             "q": "", "job_query_mode": ALL, **({"replica": replica} if replica else {}),
         }  # fmt: skip
         answer = self._found("/logs", params)
-        return _listed((_table(answer).get("data") or {}) if isinstance(answer, Mapping) else {}, "result")
+        return _listed((table(answer).get("data") or {}) if isinstance(answer, Mapping) else {}, "result")
 
     def node_groups(self) -> list[Json]:
         """The dedicated node groups: `metadata.{id,name}`, `spec.volumes`, `status.{ready_nodes,quota_enabled}`."""
@@ -288,7 +278,7 @@ def connect(handle: Mapping[str, Any] | None = None, *, patience: float = 15.0) 
 
 def id_of(thing: Mapping[str, Any]) -> str:
     """The platform's own id of something it listed, '' where it has none."""
-    metadata = _table(thing.get("metadata"))
+    metadata = table(thing.get("metadata"))
     return text(metadata.get("id")) or text(thing.get("id")) or text(metadata.get("name"))
 
 
@@ -299,15 +289,15 @@ def job_id(job: Mapping[str, Any]) -> str:
 
 def name_of(thing: Mapping[str, Any]) -> str:
     """The name somebody gave it, '' where it has none."""
-    return text(_table(thing.get("metadata")).get("name")) or text(thing.get("name"))
+    return text(table(thing.get("metadata")).get("name")) or text(thing.get("name"))
 
 
 def section(thing: Mapping[str, Any] | None, *path: str) -> Json:
     """A table within tables, empty where any of them is missing: `section(job, "status")`."""
     found: Any = thing
     for key in path:
-        found = _table(found).get(key)
-    return _table(found)
+        found = table(found).get(key)
+    return table(found)
 
 
 def rows(thing: Mapping[str, Any] | None, *path: str) -> list[Json]:

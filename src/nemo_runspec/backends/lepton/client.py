@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.connections import kept_for_thread
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.lepton.api import LeptonApi
-from nemo_runspec.backends.lepton.credentials import Login, find_login
+from nemo_runspec.backends.lepton.credentials import find_login
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.backends.target import target_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Results, Say
+from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Say
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.transport.reading import text
+from nemo_runspec.transport.web import Malformed, Web
 
 _BEFORE = 15.0
 """Seconds that a question before a submission may take in all: somebody waits for it, and nothing is lost."""
@@ -35,11 +35,11 @@ _LOG = 10.0
 
 _ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
 
-_kept = threading.local()
-
 
 class LeptonProvider(PodProvider):
     """One object without state; connections are shared by a thread."""
+
+    platform = "Lepton"
 
     def check(self, plan: Plan) -> None:
         """As `Provider.check`: there is a login."""
@@ -114,23 +114,23 @@ class LeptonProvider(PodProvider):
         if hard and ids:
             _insist(_api(handles[0]), ids)
 
-    def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
-        """As `Provider.read_log`; what the platform itself has written are its events."""
-        from nemo_runspec.backends.cloud.events import event_log
-        from nemo_runspec.backends.cloud.pod.log_lines import shown
+    def webs(self, handle: Handle) -> Sequence[Web | None]:
+        """As `PodObserver.webs`."""
+        return (_api(handle).web,)
+
+    def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
+        """As `PodObserver.new_lines`."""
         from nemo_runspec.backends.lepton.logs import tail
 
-        if not handle.get("id"):
-            return []
-        if platform:
-            return event_log(self.events(handle), cursors)
         api = _api(handle)
         with api.web.within(_LOG):  # who follows the log wants to know how the job is, too
-            return shown(tail(api, handle, cursors, limit))
+            return tail(api, handle, cursors, limit)
 
-    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
-        """As `Provider.collect`. Secrets stay: jobs that have the same ones share them."""
-        return [self._rest(handle, each) for handle, each in zip(handles, seen, strict=True)]
+    def last_lines(self, handle: Handle) -> bytes:
+        """As `PodObserver.last_lines`."""
+        from nemo_runspec.backends.lepton.logs import newest
+
+        return newest(_api(handle), handle, 1000)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """Raises `UserError`: Lepton's API opens no shell in a job."""
@@ -154,20 +154,11 @@ class LeptonProvider(PodProvider):
         found = [read_event(each) for each in _api(handle).events(id)] if id else []
         return sorted(found, key=lambda event: event.time or 0.0)
 
-    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
-        """As `CloudProvider.diagnose`."""
-        from nemo_runspec.backends.cloud.aside import SECONDS
+    def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
+        """As `PodObserver.verdict`."""
         from nemo_runspec.backends.lepton.diagnose import diagnose
 
-        id = text(seen.facts.get("id")) or self._id(handle)
-        if not id:
-            return None
-        known = {**handle, "id": id}
-        log = _known_log(seen)
-        log = _log_end(handle, known) if log is None else log
-        with _api(handle).web.within(SECONDS):
-            found: Diagnosis | None = diagnose(_api(handle), known, seen, log)
-        return found
+        return diagnose(_api(handle), handle, status, log) if handle.get("id") else None
 
     def delete_remote(self, handle: Handle) -> Sequence[str]:
         """As `CloudProvider.delete_remote`: the job with its logs and events. Where it still runs that ends it."""
@@ -198,14 +189,6 @@ class LeptonProvider(PodProvider):
         job = find(_api(handle), handle)
         return "" if job is None else job_id(job)
 
-    def _rest(self, handle: Handle, seen: JobStatus) -> Results:
-        from nemo_runspec.backends.cloud.collect import results_of
-
-        log = _known_log(seen)
-        if log is None:
-            return Results()
-        return results_of(log, self.diagnose(handle, seen) if seen.state == "failed" else None)
-
 
 def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> LeptonApi:
     """The workspace's API, one per thread and patience (seconds), so that its connection is used again.
@@ -214,26 +197,10 @@ def _api(handle: Handle, patience: float = 60.0, say: Say | None = None) -> Lept
         say: told once that it does not answer, and is asked again.
     """
     login = find_login(handle)
-    apis: dict[tuple[Login, float], LeptonApi] = _kept.__dict__.setdefault("apis", {})
-    api = apis.setdefault((login, patience), LeptonApi(login, patience=patience, again=partial(find_login, handle)))
+    again = partial(find_login, handle)
+    api = kept_for_thread((login, patience), lambda: LeptonApi(login, patience=patience, again=again))
     api.web.say = say
     return api
-
-
-def _known_log(seen: JobStatus) -> bytes | None:
-    """The log's end as it was just read, None where it was not."""
-    from nemo_runspec.backends.cloud.status import JobDetail
-
-    return seen.detail.log if isinstance(seen.detail, JobDetail) else None
-
-
-def _log_end(handle: Handle, known: Handle) -> bytes:
-    """The log's end, for a verdict; nothing where it cannot be read now."""
-    from nemo_runspec.backends.cloud.aside import Aside
-    from nemo_runspec.backends.lepton.logs import newest
-
-    api = _api(handle)
-    return Aside("Lepton", api.web).of("log", newest, api, known, 1000) or b""
 
 
 def _insist(api: LeptonApi, ids: Sequence[str]) -> None:
@@ -252,8 +219,6 @@ def _unmoved(api: LeptonApi, ids: Sequence[str]) -> list[str]:
 
 
 def _moves(api: LeptonApi, id: str) -> bool:
-    from nemo_runspec.transport.web import Malformed
-
     try:
         job = api.job(id)
     except Malformed:

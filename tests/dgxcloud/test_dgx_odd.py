@@ -91,7 +91,7 @@ def told(lab: RunaiLab, job: dict[str, object]) -> None:
         for piece in logs.tail(api_of(job), job, offsets, 1 << 16):
             offsets[piece.path] = piece.cursor
     json.dumps(offsets)
-    kube.last_words(api_of(job), job)
+    kube.last_lines(api_of(job), job)
     provider.read_log(job, {}, 1 << 16, platform=True)
     f"{provider.replicas(job)}{provider.events(job)}".encode()
     provider.diagnose(job, JobStatus("failed", facts={"id": job["id"]}))

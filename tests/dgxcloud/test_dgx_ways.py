@@ -98,7 +98,7 @@ def test_whatever_is_closed_on_the_way_is_named(closed: dict[str, Any], what: st
     with somebody_else():
         assert pvc.closed(closed) == str(place)
         assert not pvc.seen_from_here(closed)
-        assert pvc.last_words(closed) == b""
+        assert pvc.last_lines(closed) == b""
         assert pvc.tail(closed, {}, LIMIT) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused
@@ -36,6 +36,16 @@ def with_fresh_credentials(ask: Callable[[], T], renew: Callable[[], object]) ->
         time.sleep(pause)
         renew()
     return ask()
+
+
+def unless_missing(ask: Callable[..., T], *args: Any) -> T | None:
+    """The answer, None where the platform has no such thing (HTTP 404)."""
+    try:
+        return ask(*args)
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return None
 
 
 def about_a_job(error: Refused) -> UserError:

@@ -137,9 +137,9 @@ class DgxCloudProvider(PodProvider):
 
     def last_lines(self, handle: Handle) -> bytes:
         """As `PodObserver.last_lines`."""
-        from nemo_runspec.backends.dgxcloud.logs import last_words
+        from nemo_runspec.backends.dgxcloud.logs import last_lines
 
-        return last_words(connect(handle), handle)
+        return last_lines(connect(handle), handle)
 
     def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
         """As `PodObserver.verdict`."""

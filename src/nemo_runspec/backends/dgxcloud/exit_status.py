@@ -11,7 +11,7 @@ from nemo_runspec.backends.cloud.ending import LATE, LastLines, conclude, read_l
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.facts import detail_of, exit_code_in, exit_code_of, gather
-from nemo_runspec.backends.dgxcloud.logs import last_words, pvc
+from nemo_runspec.backends.dgxcloud.logs import last_lines, pvc
 from nemo_runspec.remote.provider import Handle, JobStatus
 
 NO_CODE = "its exit code is not known from here (1 stands for any failure)"
@@ -35,7 +35,7 @@ def with_ends(
     lines = read_last_lines(
         over,
         Aside("run:ai", api.web, api.kube),
-        lambda n: last_words(api, over[n]),
+        lambda n: last_lines(api, over[n]),
         lambda n, lines: not _enough(lines, seen[n]) and _expected(api, over[n], seen[n]),
         _PATIENCE,
         sleep,

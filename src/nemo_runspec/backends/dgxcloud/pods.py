@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.remote.provider import Handle
 from nemo_runspec.transport.reading import tables, text
-from nemo_runspec.transport.web import Refused
 
 _ROLE = re.compile(r"-(master|worker|launcher)-(\d+)$")
 """How Kubeflow names the pods of a distributed workload."""
@@ -32,12 +32,7 @@ class Pod:
 
 def pods_of(api: RunaiApi, id: str) -> list[Pod]:
     """The pods of a workload by their ranks; none of one that run:ai has no more. One request."""
-    try:
-        found = [pod for row in api.pods(id) if (pod := _pod(row)).name]
-    except Refused as error:
-        if error.status != 404:
-            raise
-        return []
+    found = [pod for row in unless_missing(api.pods, id) or () if (pod := _pod(row)).name]
     return sorted(found, key=lambda pod: (pod.index, pod.name))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
 from nemo_runspec.diagnosis.pulls import names_cause
 from nemo_runspec.remote.provider import Event, Handle, Replica
 from nemo_runspec.transport.reading import moment, table, text
-from nemo_runspec.transport.web import Refused
 
 _WAITING: Mapping[str, str] = {
     "Pending": "not running yet",
@@ -36,12 +36,7 @@ def events_of(api: RunaiApi, handle: Handle) -> list[Event]:
 
 def _events(api: RunaiApi, handle: Handle) -> list[Row]:
     """What the cluster has written down; nothing of a workload that run:ai has no more."""
-    try:
-        return api.events(str(handle["id"]))
-    except Refused as error:
-        if error.status != 404:
-            raise
-        return []
+    return unless_missing(api.events, str(handle["id"])) or []
 
 
 def _oldest_first(rows: list[Row]) -> list[Row]:

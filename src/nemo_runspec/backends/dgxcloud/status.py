@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
 from nemo_runspec.backends.cloud.status import SAMPLE, JobSource, facts_of, find_jobs, missing, pick, sample_waiting
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
@@ -19,7 +20,6 @@ from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
 from nemo_runspec.jobs.record import is_over
 from nemo_runspec.remote.provider import Handle, JobRef, JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
-from nemo_runspec.transport.web import Refused
 
 _NO_WAIT = Wait()
 
@@ -215,12 +215,7 @@ def nodes_of(api: RunaiApi, aside: Aside, row: Row) -> str:
 
 
 def _detail(api: RunaiApi, id: str) -> Row | None:
-    try:
-        return api.detail(id)
-    except Refused as error:
-        if error.status != 404:
-            raise
-        return None
+    return unless_missing(api.detail, id)
 
 
 def _in_list(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Row | None:

@@ -15,7 +15,12 @@ from typing import Any
 from urllib.parse import quote
 
 from nemo_runspec.backends.cloud.connections import Page, every_row
-from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
+from nemo_runspec.backends.cloud.renewal import (
+    about_a_job,
+    unless_missing,
+    until_it_makes_sense,
+    with_fresh_credentials,
+)
 from nemo_runspec.backends.lepton.credentials import Login, find_login
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
@@ -215,12 +220,7 @@ class LeptonApi:
 
     def _found(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """What is there, None where there is no such thing."""
-        try:
-            return self._get(path, params)
-        except Refused as error:
-            if error.status != 404:
-                raise
-            return None
+        return unless_missing(self._get, path, params)
 
     def _post(self, path: str, body: Any, *, repeatable: bool = False, secret: bool = False) -> Any:
         try:

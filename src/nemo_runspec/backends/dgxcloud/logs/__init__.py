@@ -67,11 +67,11 @@ def _closed(handle: Handle) -> str:
     return f"{place} may not be read by this user (the job's pods run as another one)" if place else ""
 
 
-def last_words(api: RunaiApi, handle: Handle) -> bytes:
+def last_lines(api: RunaiApi, handle: Handle) -> bytes:
     """The end of the logs of a job's nodes, end markers included; empty where there is no quick way to them."""
     if pvc.seen_from_here(handle):
-        return pvc.last_words(handle)
-    return kube.last_words(api, handle) if api.kube is not None else b""
+        return pvc.last_lines(handle)
+    return kube.last_lines(api, handle) if api.kube is not None else b""
 
 
 def _of_pods(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> tuple[Sequence[LogChunk] | None, str]:

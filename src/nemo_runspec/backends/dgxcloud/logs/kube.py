@@ -68,7 +68,7 @@ def lines_taken(handle: Handle, cursors: Cursors, node: int) -> int:
     return sum(cursor_of(cursors[path]).total for path in mine)
 
 
-def last_words(api: RunaiApi, handle: Handle) -> bytes:
+def last_lines(api: RunaiApi, handle: Handle) -> bytes:
     """The last lines of the pods that tell most: those that failed, and the first."""
     pods = pods_of(api, str(handle["id"]))
     telling = sorted(pods, key=lambda pod: (pod.phase != "Failed", pod.index))[:_ENDS]

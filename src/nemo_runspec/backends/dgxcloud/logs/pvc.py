@@ -62,7 +62,7 @@ def tail(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     return found
 
 
-def last_words(handle: Handle) -> bytes:
+def last_lines(handle: Handle) -> bytes:
     """The last bytes of every node's log, one after the other."""
     ends = []
     for file in _logs(handle):

@@ -45,7 +45,7 @@ def test_what_the_platform_says_of_a_failure(unread):
 
 def test_a_failure_of_the_platform_itself():
     found = ended("failed", LastLines(ends=ends(0, 0)))
-    assert (found.exit_code, found.reason) == (1, "It calls it failed; its nodes ended well")
+    assert (found.exit_code, found.reason) == (1, "It says that it failed, although its program ended with exit code 0")
 
 
 def test_a_failure_that_nobody_explains():

@@ -95,7 +95,11 @@ def conclude(
     if told.exit_code is not None:
         return told
     if missing_nodes(handle, lines.ends) == set():
-        return replace(told, reason=status.reason or f"{platform} calls it failed; its nodes ended well", exit_code=1)
+        return replace(
+            told,
+            reason=status.reason or f"{platform} says that it failed, although its program ended with exit code 0",
+            exit_code=1,
+        )
     if lines.unread:
         return replace(told, facts={**told.facts, "unread": lines.unread})
     return replace(told, reason="; ".join(filter(None, (told.reason, no_code))), exit_code=1)

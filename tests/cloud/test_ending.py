@@ -21,7 +21,14 @@ def ended(state: str, lines: LastLines, code: int | None = None, nodes: int = 2)
     def says(status: JobStatus) -> JobStatus:
         return replace(status, reason="its words", exit_code=code)
 
-    return conclude(JobStatus(state), {"nodes": nodes}, lines, "It", says, "no code")
+    return conclude(
+        JobStatus(state),
+        {"nodes": nodes},
+        lines,
+        "It",
+        says,
+        lambda seen: replace(seen, reason=f"{seen.reason}; no code"),
+    )
 
 
 @pytest.mark.parametrize("state", ["succeeded", "failed"])

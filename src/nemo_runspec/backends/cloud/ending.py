@@ -71,14 +71,14 @@ def conclude(
     lines: LastLines,
     platform: str,
     says: Callable[[JobStatus], JobStatus],
-    no_code: str = "",
+    unexplained: Callable[[JobStatus], JobStatus] = lambda status: status,
 ) -> JobStatus:
     """How a job ended. Its nodes' own word counts: a success of which a node says that it failed is none.
 
     Args:
         status: `succeeded` or `failed`; any other is given back as it is.
         says: adds to a failure what the platform itself says of it: the reason, the exit code where it names one.
-        no_code: what is added to the reason where nobody names one.
+        unexplained: adds to a failure of which nobody names one.
 
     Returns: the status; `exit_code` is None where a later look may find it, and the fact `unread` says why.
     """
@@ -102,7 +102,7 @@ def conclude(
         )
     if lines.unread:
         return replace(told, facts={**told.facts, "unread": lines.unread})
-    return replace(told, reason="; ".join(filter(None, (told.reason, no_code))), exit_code=1)
+    return replace(unexplained(told), exit_code=1)
 
 
 def missing_nodes(handle: Handle, ends: Mapping[int, End]) -> set[int]:

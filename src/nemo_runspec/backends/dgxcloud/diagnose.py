@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.facts import containers, detail_of, exit_code_of, gather, is_ailing, states_of, table
+from nemo_runspec.backends.dgxcloud.facts import (
+    containers,
+    detail_of,
+    exit_code_of,
+    gather,
+    is_ailing,
+    states_of,
+    table,
+)
 from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
 from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import POD_KINDS, STARTED

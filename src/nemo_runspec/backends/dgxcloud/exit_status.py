@@ -46,7 +46,12 @@ def with_ends(
 def _with_end(api: RunaiApi, handle: Handle, seen: JobStatus, lines: LastLines) -> JobStatus:
     lines = replace(lines, unread="") if api.kube_closed else lines
     seen = replace(seen, detail=replace(detail_of(seen), log=lines.log))
-    return conclude(seen, handle, lines, "run:ai", lambda failed: _as_the_cluster_says(api, handle, failed), NO_CODE)
+    return conclude(seen, handle, lines, "run:ai", lambda failed: _as_the_cluster_says(api, handle, failed), _uncoded)
+
+
+def _uncoded(seen: JobStatus) -> JobStatus:
+    reason = "; ".join(filter(None, (seen.reason, NO_CODE)))
+    return replace(seen, reason=reason, detail=replace(detail_of(seen), uncoded=True))
 
 
 def _enough(lines: LastLines, seen: JobStatus) -> bool:

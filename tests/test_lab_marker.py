@@ -71,6 +71,7 @@ def test_what_is_left_out_is_said(tmp_path):
     assert "slow: tests that take seconds each; REQUIRE_LAB=1 uv run pytest  [1 tests]" in done.stdout
 
 
+@pytest.mark.slow
 def test_all_that_is_required_runs(tmp_path):
     done = run_suite(tmp_path, test_it=SUITE, required=True)
     assert done.returncode == 0
@@ -99,6 +100,7 @@ def test_nothing_of_the_users_is_seen():
 """
 
 
+@pytest.mark.slow
 def test_the_environment_of_tests_is_nobodys(tmp_path):
     """The user has run sweeps, is logged in everywhere, and has a PYTHONPATH."""
     home, suite = tmp_path / "home", tmp_path / "suite"

@@ -28,6 +28,7 @@ def gets(lab):
     return [call for call in lab.calls if call.method == "GET" and call.path != "/bucket/"]
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_come_once_and_are_linked_from_the_cache(pod, s3_lab, tmp_path):
     content = noise(50_000_000)
     s3_lab.put(URL, content)

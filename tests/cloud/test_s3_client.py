@@ -35,6 +35,7 @@ def downloaded(s3, key="x"):
     return file.getvalue()
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_go_there_and_back_in_parts(s3_lab, tmp_path):
     s3, content = client(s3_lab), noise(50_000_000)
     assert uploaded(s3, s3_lab, tmp_path / "x", content) == len(content)

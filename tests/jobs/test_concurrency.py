@@ -50,6 +50,7 @@ def job(store, tmp_path):
     return store.create(plan_for(tmp_path), plan_text="{}", argv=[], launcher=this_process())
 
 
+@pytest.mark.slow
 def test_every_change_of_every_process_is_kept(store, job):
     running = store.transition(job, "running")
 

@@ -19,6 +19,7 @@ from labs.lepton.scenario import Issue, Scenario
 from labs.odd import mutated
 from lepton_jobs import api_of, body_of, handle_of, new_name
 
+from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.lepton import listing, preflight
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.logs import newest, tail
@@ -136,7 +137,7 @@ def examined(lab: LeptonLab, handle: dict[str, object]) -> None:
         except UserError:
             pass
         wanted = preflight.Wanted(api, plan.target, 2, 8)
-        for found in preflight._all(wanted):
+        for found in cloud.looked_at(preflight._LOOKS, wanted):
             f"{found.seen}{found.mend}".encode()
         list(preflight._reached(api))
 

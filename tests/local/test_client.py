@@ -311,6 +311,7 @@ def test_torchrun_ranks_are_stopped_too(tmp_path, start, torch_bin, monkeypatch)
 STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + FOR_LONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launch", ["direct", "torchrun"])
 def test_a_job_that_does_not_stop_is_killed_after_the_grace(tmp_path, start, torch_bin, monkeypatch, launch):
     monkeypatch.setenv("PATH", f"{torch_bin}:{os.environ['PATH']}")
@@ -459,6 +460,7 @@ def test_what_a_job_leaves_behind_is_ended(tmp_path, call):
     nothing_left(plan, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", ["", "sleep 0.01;"])
 def test_what_is_left_and_goes_on_writing_is_not_waited_for(tmp_path, call, pause):
     """It would write for ever."""

@@ -74,6 +74,7 @@ def test_only_the_owner_may_read(packing):
     assert (archive.stat().st_mode & 0o777, archive.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
+@pytest.mark.slow
 def test_what_decides_the_content_decides_the_archive(with_submodule):
     with_submodule.write("new.txt")
     with_submodule.write("src/a.py", "changed")

@@ -13,6 +13,8 @@ from nemo_runspec.backends.nemorun import import_nemo_run, make_packager
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.model import Package
 
+pytestmark = pytest.mark.slow  # what it looks at takes seconds to import
+
 
 @pytest.fixture(scope="module")
 def nemo_run():

@@ -110,6 +110,7 @@ def test_killed_before_it_is_noted(mirror, there, tmp_path, dies_at):
     assert mirror.log.read_bytes() == numbered(0, 100)
 
 
+@pytest.mark.slow
 def test_several_fetch_while_it_grows(mirror, there, tmp_path):
     """Four processes follow one job: its log is there once."""
     words = [sys.executable, "-c", FETCH, str(there), str(tmp_path / "here"), "never"]

@@ -117,6 +117,7 @@ def is_sound(job: ClusterJob) -> bool:
     return job.state in STATES and all(is_sound(task) for task in job.tasks)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("look"))
 def test_states(text: str):
@@ -129,6 +130,7 @@ def test_states(text: str):
         json.dumps(each.facts, allow_nan=False)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("submit"))
 def test_submissions(text: str):
@@ -141,6 +143,7 @@ def test_submissions(text: str):
         assert found is None or re.fullmatch(r"[0-9]+(;\S+)?", found.id, re.ASCII)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(damaged("stop") | damaged("stop_array"))
 def test_stops(text: str):

@@ -54,6 +54,7 @@ def test_nothing_is_lost_while_this_process_gets_no_processor(pipe, monkeypatch)
     assert len(pumped(Ended(pipe[0]))) == 40_000
 
 
+@pytest.mark.slow
 def test_who_goes_on_writing_is_not_waited_for(pipe):
     left = subprocess.Popen(["yes"], stdout=pipe[1])
     try:

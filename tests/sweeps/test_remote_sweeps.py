@@ -82,6 +82,7 @@ def test_other_code_or_another_repository_is_another_shape_and_another_value_is_
     assert shape_of(first) != shape_of(dataclasses.replace(second, package=package))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "profile", [{}, {"container_image": "a.sqsh", "health_check": True}], ids=["bare", "container"]
 )

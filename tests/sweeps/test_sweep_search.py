@@ -11,6 +11,9 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.search import compose_search, first_value
 
+pytestmark = pytest.mark.slow  # what it looks at takes seconds to import
+
+
 OPTUNA = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=5", "hydra.sweeper.n_jobs=2", "hydra.sweeper.sampler.seed=1")
 
 
@@ -33,7 +36,6 @@ def batches_of(asked, tmp_path, trial=lambda job: TrialResult((lr_of(job) - 3) *
     return batches
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     ["lr=interval(0,10)", "hydra.sweeper.params.lr=interval(0,10)", "+hydra.sweeper.params.lr='interval(0,10)'"],
@@ -50,7 +52,6 @@ def test_optuna_chooses_in_batches(tmp_path, asked):
     assert str(best) in (tmp_path / "optimization_results.yaml").read_text()
 
 
-@pytest.mark.slow
 def test_keys_with_dots_stay_keys(tmp_path):
     made = search(tmp_path, *OPTUNA, "hydra.sweeper.params.train.lr=choice(1,2)", "a.b=choice(x,y)")
     assert made.space == {"train.lr": "choice(1,2)", "a.b": "choice(x,y)"}
@@ -58,7 +59,6 @@ def test_keys_with_dots_stay_keys(tmp_path):
     assert all({text.partition("=")[0] for text in job} == {"train.lr", "a.b"} for job in jobs)
 
 
-@pytest.mark.slow
 def test_the_direction_arrives(tmp_path):
     made = search(tmp_path, *OPTUNA, "lr=interval(0,10)", "hydra.sweeper.direction=maximize")
     assert made.maximize

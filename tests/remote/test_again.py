@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -144,6 +145,15 @@ def test_what_it_did_itself_it_would_do_again(store, platform, kind):
 def test_never_again(store, platform, handle):
     ((now, _),) = refresh(store, [job(store, **handle)])
     assert (now.state, platform.avoided) == ("failed", [])
+
+
+def test_keys_in_a_backends_handle_mean_nothing_here(store, platform):
+    """It may call its own what it likes: only what stands beside the handle is acted on."""
+    own = {"name": "job", "id": "j-0", "attempt": 0, "attempts": 3, "again": {}, "stopped_by": "x", "deadlines": {}}
+    made = stored(store, replace(job(store), handle=own, attempt=None, deadlines=None))
+    ((now, _),) = refresh(store, [made])
+    assert (now.state, now.stopped_by, platform.avoided) == ("failed", "", [])
+    assert dict(store.by_name("job").handle) == own
 
 
 def test_a_stale_record_is_no_reason(store, platform):

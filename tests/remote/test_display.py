@@ -113,7 +113,7 @@ def test_a_terminal_renews_its_line(width: int):
         (60, "nemotron: queued (12): 3 of 17, waits for nodes; start 17:42"),
         (59, "nemotron: queued (12): 3 of 17, waits for nod…; start 17:42"),
         (45, "nemotron: queued (12): waits for nodes"),
-        (30, "nemotron: queued (12): waits …"),
+        (30, "nemotron: queued (12): waits…"),
     ],
 )
 def test_what_a_narrow_terminal_leaves_out(width: int, shown: str):

@@ -29,12 +29,12 @@ from labs.slurm.cluster import SlurmLab  # noqa: E402
 from slurm_jobs import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E402
 
 from nemo_runspec.backends.slurm.arguments import job_name  # noqa: E402
-from nemo_runspec.backends.slurm.cluster.job import Asked  # noqa: E402
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.logs import tail_many  # noqa: E402
-from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage  # noqa: E402
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, stage  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.status import look  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.submit import submit  # noqa: E402
-from nemo_runspec.planning.model import Plan  # noqa: E402
+from nemo_runspec.plans.model import Plan  # noqa: E402
 from nemo_runspec.transport.base import Host  # noqa: E402
 
 SUBMISSION_AIM, STATUS_AIM = 6, 2
@@ -73,7 +73,7 @@ def seconds_of(action: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def errands(host: Host, plan: Plan, cargo: Cargo) -> str:
+def errands(host: Host, plan: Plan, cargo: StagedFiles) -> str:
     """Asks, sends, submits; the job's id."""
     stage(host, plan.job_dir, cargo, ask(host, plan.job_dir, cargo.digest))
     return submit(host, job_of(plan)).id
@@ -146,7 +146,7 @@ def _trips(what: str, counted: set[tuple[int, int]], aim: int) -> Row:
 def bench_status(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
     """All tasks of an array that waits; and jobs that Slurm has forgotten, whose markers are read."""
     array = lab.submit("true", f"--array=0-{JOBS - 1}", "--hold")
-    waiting = [Asked(f"{array}_{number}") for number in range(JOBS)]
+    waiting = [SlurmJobRef(f"{array}_{number}") for number in range(JOBS)]
     gone = [_left_behind(scratch / "gone" / str(number), 900_000 + number) for number in range(JOBS)]
     rows: list[Row] = []
     with Login(lab) as login:
@@ -163,11 +163,11 @@ def bench_status(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
     return rows
 
 
-def _left_behind(folder: Path, id: int) -> Asked:
+def _left_behind(folder: Path, id: int) -> SlurmJobRef:
     (folder / "status" / f"gates-{id}-0").mkdir(parents=True)
     words = "node=0 host=n1 phase=command exit_code=3 signal= rank= oom=0 received= reason= started=1 ended=2 attempt=0"
     (folder / "status" / "node-0").write_text(words.replace(" ", "\n") + "\n")
-    return Asked(str(id), str(folder))
+    return SlurmJobRef(str(id), str(folder))
 
 
 def bench_follow(host: Host, what: str, file: Path, megabytes: int, aim: float = 0.0) -> Row:
@@ -213,7 +213,7 @@ def bench_array(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
         plan = slurm_plan(scratch / f"array-{number}", "", {**LATER, "array": f"0-{JOBS - 1}%4"})
         cargo = cargo_of(plan)
         texts = {**cargo.texts, **{f"members/{n}/train.yaml": f"lr: {n}\n" for n in range(JOBS)}}
-        ours.append(seconds_of(partial(errands, host, plan, Cargo(texts, cargo.bundle))))
+        ours.append(seconds_of(partial(errands, host, plan, StagedFiles(texts, cargo.bundle))))
         lab.run("scancel", f"--name={job_name(plan)}")
         found = _submitit(lab, host, scratch, number)
         if found is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
+from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 
 
 def plan_of(executor: str, env: Mapping[str, Any], config: Mapping[str, Any] | None = None) -> Plan:

@@ -11,7 +11,7 @@ from lab_docker import BASE
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
 
 

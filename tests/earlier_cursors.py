@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from nemo_runspec.backends.provider import Provider
 from nemo_runspec.remote.log_mirror import Mirror
-from nemo_runspec.remote.provider import Provider
 
 FOLDER = Path(__file__).parent / "data" / "earlier_cursors"
 

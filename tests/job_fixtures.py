@@ -12,7 +12,7 @@ import pytest
 from labs.cache import CACHE
 
 from nemo_runspec.envs import ensure_env
-from nemo_runspec.planning.model import PythonEnv
+from nemo_runspec.plans.model import PythonEnv
 
 WITH_TORCH = PythonEnv(("torch==2.13.0", "numpy"))
 

@@ -15,7 +15,7 @@ from waiting import until
 
 from nemo_runspec.backends.local.fields import LocalTarget
 from nemo_runspec.packaging.bundle import digest
-from nemo_runspec.planning.model import (
+from nemo_runspec.plans.model import (
     Bundle,
     BundleFile,
     EnvVar,

@@ -26,7 +26,7 @@ ANSWERS = {
 FUNCTIONS = {"match", "search", "fullmatch", "findall", "finditer", "split", "sub"}
 ALLOWED = {
     "backends/cloud/preflight.py": "leaves out what a line begins with already: nothing is decided by it",
-    "backends/cloud/aside.py": "the first line of a message, to be shown",
+    "backends/cloud/optional_requests.py": "the first line of a message, to be shown",
     "backends/dgxcloud/submit.py": "the platform's own words, where it has no code for them",
 }
 """Where the words of an error are looked at, and why."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -183,33 +184,100 @@ def test_a_wrong_import_is_found_and_named(tmp_path, monkeypatch):
     assert wrong_imports(lambda name: True, [file], module_level=True) == ["room.py imports torch.nn"]
 
 
-LAST = {"transport", "jobs", "supervise", "sweeps"}
-ROOMS = {
-    "profiles": {"config", "planning", "packaging", "script", "artifacts"} | LAST,
-    "config": {"planning", "packaging", "script", "artifacts"} | LAST,
-    "packaging": {"config"} | LAST,
-    "script": {"config", "profiles", "packaging"} | LAST,
-    "planning": {"script"} | LAST,
-    "jobs": {"config", "profiles", "packaging", "supervise", "sweeps"},
-    "supervise": {"config", "profiles", "sweeps"},
-    "diagnosis": {
-        "backends", "remote", "supervise", "sweeps", "runner", "api", "doctor", "config", "profiles", "packaging",
-        "planning", "artifacts",
-    },
-}  # fmt: skip
-"""Room → rooms further down the way that it must not look into."""
+FLOORS = (
+    "core",
+    "registry",
+    "plans",
+    "artifacts",
+    "secrets",
+    "envs",
+    "transport",
+    "script",
+    "packaging",
+    "submission",
+    "jobs",
+    "diagnosis",
+    "profiles",
+    "backends",
+    "config",
+    "planning",
+    "backends.cloud",
+    "backends.local",
+    "backends.docker",
+    "backends.lepton",
+    "backends.dgxcloud",
+    "backends.slurm",
+    "doctor",
+    "supervise",
+    "remote",
+    "runner",
+    "sweeps",
+    "api",
+)
+"""The rooms of the toolkit, from the ground up: each may look into those before it, and into no other.
+
+`core` is what stands beside the rooms as single modules; `registry` is `backends/__init__.py` and `backends/base.py`,
+which name what a backend brings and import it when it is asked for; `backends` is what all of them share.
+"""
+
+BASE, NAMES_TYPES = "nemo_runspec.backends.base", "types alone: what `Backend.load_…` gives"
+ARGUED = {
+    (BASE, "nemo_runspec.backends.listing"): NAMES_TYPES,
+    (BASE, "nemo_runspec.backends.provider"): NAMES_TYPES,
+    (BASE, "nemo_runspec.backends.worker"): NAMES_TYPES,
+    (BASE, "nemo_runspec.plans.model"): NAMES_TYPES,
+    (BASE, "nemo_runspec.plans.target"): NAMES_TYPES,
+    (BASE, "nemo_runspec.script.node_identity"): NAMES_TYPES,
+    ("nemo_runspec.plans.model", "nemo_runspec.planning.codec"): "`Plan.save`: how a plan is written is planning's",
+}
+"""Module, what it imports from further up nevertheless → why."""
 
 
-def test_no_room_looks_into_one_further_down():
-    wrong = [
-        line
-        for room, below in ROOMS.items()
-        for line in wrong_imports(
-            lambda name, below=below: name.startswith("nemo_runspec.") and name.split(".")[1] in below,
-            [path for path in TOOLKIT if name_of(path).startswith(f"nemo_runspec/{room}/")],
-        )
-    ]
-    assert wrong == []
+def room_of(module: str) -> str:
+    """The room that a module of the toolkit stands in."""
+    _, *parts = module.split(".")
+    if not parts:
+        return "api"
+    if parts[0] == "backends" and parts[1:] in ([], ["base"]):
+        return "registry"
+    folder = SRC.joinpath("nemo_runspec", *parts[:2])
+    if parts[0] == "backends" and folder.is_dir():
+        return ".".join(parts[:2])
+    if (SRC / "nemo_runspec" / parts[0]).is_dir():
+        return parts[0]
+    return parts[0] if parts[0] in FLOORS else "core"
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+
+
+def arrows() -> Iterator[tuple[str, str]]:
+    """Importing module, imported module; of the toolkit alone. `from package import module` imports the module."""
+    for path in TOOLKIT:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nemo_runspec":
+                for alias in node.names:
+                    inner = SRC.joinpath(*str(node.module).split("."), alias.name)
+                    is_module = inner.is_dir() or inner.with_suffix(".py").exists()
+                    yield module_of(path), f"{node.module}.{alias.name}" if is_module else str(node.module)
+
+
+def test_every_room_has_its_floor():
+    assert {room_of(module_of(path)) for path in TOOLKIT} == set(FLOORS)
+
+
+def test_no_arrow_runs_up():
+    floor = {room: number for number, room in enumerate(FLOORS)}
+    up = {(one, other) for one, other in arrows() if floor[room_of(other)] > floor[room_of(one)]}
+    assert sorted(up - ARGUED.keys()) == []
+    assert sorted(ARGUED.keys() - up) == [], "argued for, and not there any more"
+
+
+def test_the_drawing_of_the_rooms_is_true():
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^ *\d+ +(\S+) ", text.partition("## Floors")[2].partition("\n## ")[0], re.MULTILINE)
+    assert tuple(reversed(drawn)) == FLOORS
 
 
 def test_a_backend_reads_neither_argv_nor_profiles_nor_yaml():

@@ -12,7 +12,7 @@ import pytest
 from waiting import line_of
 
 from nemo_runspec.locks import Busy, locked_file
-from nemo_runspec.polling import Backoff, Deadline
+from nemo_runspec.polling import Backoff, TimeLimit
 
 HOLDER = """
 import sys, time
@@ -85,7 +85,7 @@ def test_pauses_grow_up_to_the_longest_and_begin_again():
 
 
 def test_a_time_limit():
-    assert (Deadline(None).left, Deadline(None).passed) == (None, False)
-    assert (Deadline(0).left, Deadline(0).passed, Deadline(-1).passed) == (0, True, True)
-    assert not Deadline(600).passed
-    assert 0 < Deadline(600).left <= 600
+    assert (TimeLimit(None).left, TimeLimit(None).passed) == (None, False)
+    assert (TimeLimit(0).left, TimeLimit(0).passed, TimeLimit(-1).passed) == (0, True, True)
+    assert not TimeLimit(600).passed
+    assert 0 < TimeLimit(600).left <= 600

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nemo_runspec.api.job import Job
     from nemo_runspec.api.sweep import SubmittedSweep
-    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.plans.model import Plan
     from nemo_runspec.profiles.profile import Profile
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
-from nemo_runspec.planning.model import PythonEnv
+from nemo_runspec.plans.model import PythonEnv
 from nemo_runspec.signals import signals_held
 
 Progress = Callable[[str], None]

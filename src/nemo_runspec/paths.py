@@ -161,3 +161,8 @@ def _replace(path: Path, content: bytes) -> None:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
         raise
+
+
+def below(path: str, folder: str) -> bool:
+    """True where `path` is `folder` or lies inside it. Both as text, nothing is looked up."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -42,7 +42,7 @@ class Backoff:
         self._next = self._shortest
 
 
-class Deadline:
+class TimeLimit:
     """A time limit. `seconds`: from now on; None for no limit."""
 
     def __init__(self, seconds: float | None) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, user_home
-from nemo_runspec.planning.model import SecretRef
+from nemo_runspec.plans.model import SecretRef
 from nemo_runspec.redact import is_secret_variable, is_weak
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.s3_names import KEYS, pair_in

@@ -17,7 +17,7 @@ from nemo_runspec.artifacts.store import (
     version_path,
     versions_of,
 )
-from nemo_runspec.planning.model import Artifact, EnvVar
+from nemo_runspec.plans.model import Artifact, EnvVar
 from nemo_runspec.script.render import shared_functions
 
 

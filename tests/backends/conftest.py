@@ -9,7 +9,7 @@ import pytest
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.planning.model import Bundle, EnvVar, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
+from nemo_runspec.plans.model import Bundle, EnvVar, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.profiles.fieldset import fields_of
 
 NAME = "nano3-pretrain-1120-k2m4p6r8"

@@ -11,7 +11,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import TYPES, problem_with
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 from nemo_runspec.profiles.common import COMMON
 from nemo_runspec.profiles.fieldset import fields_of
 

@@ -15,7 +15,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.fields import SlurmTarget, option
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.signals import hours
-from nemo_runspec.backends.slurm.words import shell_word
+from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import carried_keys, keys_of
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json

@@ -10,7 +10,7 @@ from support import REPOSITORY
 
 from nemo_runspec.backends.local.fields import LocalTarget
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.plans.target import target_of
 
 
 def test_a_plan_has_the_target_of_its_backend(tmp_path):
@@ -31,7 +31,7 @@ STRANGERS = {
     "nemo_runspec/submission/layout.py": "PyYAML may be built without its C part",
     "nemo_runspec/config/problems.py": "PyYAML's errors",
     "nemo_runspec/config/compose.py": "OmegaConf's errors",
-    "nemo_runspec/doctor/registry.py": "urllib's errors",
+    "nemo_runspec/transport/registry.py": "urllib's errors",
     "nemo_runspec/transport/web.py": "urllib3's errors",
     "nemo_runspec/transport/http_text.py": "urllib3's errors",
     "nemo_runspec/backends/docker/engine.py": "docker-py's errors",

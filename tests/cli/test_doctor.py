@@ -12,7 +12,7 @@ from labs.web import HttpError, Request, WebLab, route
 from support import Outcome, Project
 
 from nemo_runspec.backends.base import Backend
-from nemo_runspec.doctor.check import Question
+from nemo_runspec.check import Question
 
 
 def found(outcome: Outcome, name: str) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.backends.slurm.preflight import job, login
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Answer, Asked, image_of
 from nemo_runspec.backends.slurm.preflight.examine import ask
-from nemo_runspec.doctor.check import Check, Question
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, Answer, LoginQuestion, image_of
+from nemo_runspec.check import Check, Question
 from nemo_runspec.transport.local import LocalHost
 
 QUESTION = Question("c", {})
@@ -36,13 +36,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             (programs / name).write_text(f"#!/bin/sh\n{text}\n")
             (programs / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(programs))
-        return ask(LocalHost(), Asked(folder, (), mounts))
+        return ask(LocalHost(), LoginQuestion(folder, (), mounts))
 
     return look
 
 
 def seen(answer: Answer, name: str, of=login.checks) -> Check:
-    return next(check for check in of(QUESTION, Asked("/tmp", ()), answer) if check.name == name)
+    return next(check for check in of(QUESTION, LoginQuestion("/tmp", ()), answer) if check.name == name)
 
 
 def test_a_program_that_lacks(here):
@@ -82,7 +82,9 @@ def test_mounts_are_read_as_the_batch_script_reads_them(here, tmp_path: Path, mo
     sources = ("$DATA/a b", "$NO_SUCH/x", f"{tmp_path}/none", f"{tmp_path}/$(touch {tmp_path}/run)")
     answer = here(mounts=sources)
     checks = {
-        c.verdict: c for c in login.place_checks(QUESTION, Asked("/tmp", (), sources), answer) if c.name == "mounts"
+        c.verdict: c
+        for c in login.place_checks(QUESTION, LoginQuestion("/tmp", (), sources), answer)
+        if c.name == "mounts"
     }
     assert checks["failed"].seen == f"not there: {sources[2]}, {sources[3]}"
     assert checks["warning"].seen == "not known: $NO_SUCH/x"
@@ -108,12 +110,12 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
     ],
 )
 def test_python_without_a_job(here, programs: dict[str, str], env: dict, verdict: str, word: str):
-    asked = Asked("/tmp", ())
+    asked = LoginQuestion("/tmp", ())
     (check,) = job.python_hint(Question("c", env), asked, here(**programs))
     assert check.verdict == verdict
     assert word in check.seen
     assert ("startup_commands = [" in check.mend) == (verdict == "warning")
-    assert list(job.python_hint(QUESTION, Asked("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
+    assert list(job.python_hint(QUESTION, LoginQuestion("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
 
 
 def test_slurm_that_does_not_answer(here):

@@ -13,9 +13,16 @@ from urllib.parse import unquote
 
 import pytest
 
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED, Asked, Image, answer_of, ask_from_here, image_of
-from nemo_runspec.doctor.registry import RegistryAnswer, RegistryLogin, ask, reference_of
+from nemo_runspec.backends.slurm.preflight.login_node import (
+    NEEDED,
+    Image,
+    LoginQuestion,
+    answer_of,
+    ask_from_here,
+    image_of,
+)
 from nemo_runspec.transport.local import LocalHost
+from nemo_runspec.transport.registry import RegistryAnswer, RegistryLogin, ask, reference_of
 
 TOKEN = "a-token-for-anyone"
 ME = f"Basic {b64encode(b'$oauthtoken:a-key').decode()}"
@@ -94,7 +101,7 @@ def from_here(image: Image) -> str:
 
 
 def by_curl(image: Image) -> str:
-    done = LocalHost().run(Asked("/tmp", (), (), image).script(), timeout=120)
+    done = LocalHost().run(LoginQuestion("/tmp", (), (), image).script(), timeout=120)
     section = answer_of(done.text)["image"]
     return section.said or section.reason
 

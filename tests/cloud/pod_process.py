@@ -20,11 +20,11 @@ from waiting import until
 
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.code.transports import Offer
-from nemo_runspec.backends.cloud.code.upload import Cargo, load, words
+from nemo_runspec.backends.cloud.code.upload import JobUpload, load, words
 from nemo_runspec.backends.cloud.pod.program import POD_SCRIPT, boot_program, pod_files
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.planning.model import Artifact, Package, Plan
-from nemo_runspec.remote.provider import Parts
+from nemo_runspec.backends.provider import Parts
+from nemo_runspec.plans.model import Artifact, Package, Plan
 from nemo_runspec.script.pod_marker import End, read_ends
 from nemo_runspec.submission.bundle import read_bundle
 
@@ -48,7 +48,7 @@ def producing(plan: Plan, name: str, path: str) -> Plan:
     return replace(plan, produces=(Artifact(name, "model", artifact="my-model", path=path),))
 
 
-def loaded(plan: Plan, *, kind: str = "lepton", archive: Path | None = None, offer: Offer = ROOMY) -> Cargo:
+def loaded(plan: Plan, *, kind: str = "lepton", archive: Path | None = None, offer: Offer = ROOMY) -> JobUpload:
     """The plan's cargo, put where its offer says."""
     texts = {"train.yaml": "{}\n", "job.yaml": "{}\n"}
     texts |= {file.name: file.text for file in pod_files(plan, kind=kind)}
@@ -135,12 +135,12 @@ def path_of_tests() -> str:
     return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
-def start(cargo: Cargo, **env: str) -> PodProcess:
+def start(cargo: JobUpload, **env: str) -> PodProcess:
     """A pod as Lepton starts it: the words are arguments."""
     return PodProcess(["/bin/bash", "-c", boot_program(), "nemotron", *words(cargo)], env)
 
 
-def start_as_variables(cargo: Cargo, **env: str) -> PodProcess:
+def start_as_variables(cargo: JobUpload, **env: str) -> PodProcess:
     """A pod as run:ai starts it: the program and the words are variables."""
     cargo_words = {f"NEMOTRON_CARGO_{number}": word for number, word in enumerate(words(cargo))}
     return PodProcess(

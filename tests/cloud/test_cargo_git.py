@@ -21,7 +21,7 @@ from nemo_runspec.backends.cloud.code.transports import offer_of
 from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 SECRET = "glpat-very-secret"
 SHOW = """

@@ -15,7 +15,7 @@ from pod_process import ROOMY, cloud_plan, loaded, start, start_as_variables, wi
 from nemo_runspec.backends.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
 from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.submission.request import Again, Submission
 

@@ -10,7 +10,7 @@ from cloud_plans import plan_of
 from labs.s3.lab import S3Lab
 
 from nemo_runspec.backends.cloud.preflight import Room, address_checks, room_check, storage_checks, transport_checks
-from nemo_runspec.doctor.check import Check
+from nemo_runspec.check import Check
 
 ENV = {"container_image": "i", "nemo_run_dir": "/mnt/x"}
 

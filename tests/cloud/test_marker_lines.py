@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_runspec.jobs.metrics import last_values
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 from nemo_runspec.script.pod_marker import End, metrics_history, outputs_of, read_ends, to_marker
-from nemo_runspec.supervise.metrics import last_values
 
 LINE = (
     b"nemotron-end: node=1 attempt=2 exit_code=137 signal=9 rank=3 oom=1 phase=command received= lines=1234 "

@@ -14,7 +14,7 @@ import pytest
 from labs.pods import needs_mounts
 from pod_process import PodProcess, cloud_plan, loaded, node, start, start_as_variables, with_code, without
 
-from nemo_runspec.backends.cloud.code.upload import Cargo, Part
+from nemo_runspec.backends.cloud.code.upload import JobUpload, Part
 from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.script.pod_marker import read_ends
 
@@ -70,7 +70,7 @@ def test_second_start_finds_the_files_there(tmp_path):
     assert Path(plan.job_dir, "ran").read_text() == "xx"
 
 
-def broken(cargo: Cargo, **values: object) -> Cargo:
+def broken(cargo: JobUpload, **values: object) -> JobUpload:
     """The cargo with another first part."""
     return replace(cargo, parts=(replace(cargo.parts[0], **values), *cargo.parts[1:]))
 
@@ -236,7 +236,7 @@ def test_word_that_kubernetes_would_rewrite_is_refused(tmp_path):
     from nemo_runspec.errors import UserError
 
     with pytest.raises(UserError, match="Kubernetes rewrites"):
-        words(Cargo((Part("job", "", 0, "s3", ("http://x/$(HOME)",)),), "/job"))
+        words(JobUpload((Part("job", "", 0, "s3", ("http://x/$(HOME)",)),), "/job"))
 
 
 def test_ends_stay_readable_in_a_whole_log():

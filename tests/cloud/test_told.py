@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemo_runspec.backends.cloud.pod.log_lines import shown
-from nemo_runspec.remote.provider import LogChunk
+from nemo_runspec.backends.provider import LogChunk
 
 END = b"nemotron-end: node=0 attempt=0 exit_code=3 phase=command reason=\n"
 

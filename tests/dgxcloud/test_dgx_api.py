@@ -20,8 +20,8 @@ from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
 from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.dgxcloud.token import Token
+from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import JobRef
 from nemo_runspec.transport.web import NotKnown, Refused
 
 

@@ -20,7 +20,7 @@ from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.logs import kube, s3_copy
 from nemo_runspec.backends.dgxcloud.submit import submit
-from nemo_runspec.remote.provider import LogChunk
+from nemo_runspec.backends.provider import LogChunk
 
 pytestmark = needs_mounts
 

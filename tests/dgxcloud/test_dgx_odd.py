@@ -25,10 +25,11 @@ from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.logs import kube
 from nemo_runspec.backends.dgxcloud.prepare import asked
 from nemo_runspec.backends.dgxcloud.submit import submit
+from nemo_runspec.backends.listing import ListingRequest
+from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
-from nemo_runspec.remote.listing import ListingRequest
-from nemo_runspec.remote.provider import JobRef, JobStatus
+from nemo_runspec.jobs.status import JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which run:ai is asked; a full run takes thousands."""
@@ -121,7 +122,7 @@ def examined(lab: RunaiLab, job: dict[str, object]) -> None:
         assert more["project_id"] and more["cluster_id"]
     except UserError:
         pass
-    wanted = preflight.Wanted(api, plan.target, 2, 8)
+    wanted = preflight.DgxCloudRequest(api, plan.target, 2, 8)
     for found in (*preflight._reached(wanted, "here"), *looked_at(preflight._LOOKS, wanted)):
         f"{found.seen}{found.mend}".encode()
     preflight.fast_checks(api, plan)

@@ -19,10 +19,10 @@ from nemo_runspec.backends.dgxcloud.credentials import client_secret
 from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
 from nemo_runspec.backends.dgxcloud.resubmit import without
 from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
+from nemo_runspec.backends.provider import Policy
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.remote.provider import Policy
 
 CLAIM = {"claimName": "data", "path": "/data"}
 

@@ -16,7 +16,7 @@ from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.backends.dgxcloud.status import look
-from nemo_runspec.remote.provider import JobRef
+from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.transport.web import Refused
 
 PULLING = ("Pulling", 'Pulling image "lab/any"')

@@ -17,7 +17,7 @@ from runai_workloads import api_of, handle, payload, workload
 from test_dgx_logs import END, ran
 from waiting import until
 
-from nemo_runspec.backends.cloud import aside, connections
+from nemo_runspec.backends.cloud import connections, optional_requests
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
@@ -44,7 +44,7 @@ sys.exit(int(os.environ.get("CODE", "0")))
 
 @pytest.fixture(autouse=True)
 def short_of_patience(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(aside, "SECONDS", 0.2)
+    monkeypatch.setattr(optional_requests, "SECONDS", 0.2)
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status.SECONDS", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PAUSE", 0.0)

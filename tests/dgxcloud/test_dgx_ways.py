@@ -22,7 +22,7 @@ from runai_workloads import api_of, handle, workload
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.logs import pvc, s3_copy
-from nemo_runspec.remote.provider import LogChunk
+from nemo_runspec.backends.provider import LogChunk
 
 __all__ = ["s3_lab"]
 

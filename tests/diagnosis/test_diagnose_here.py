@@ -9,7 +9,7 @@ import pytest
 from job_records import record
 from support import Outcome, Project
 
-from nemo_runspec.diagnosis.here import diagnose_folder
+from nemo_runspec.diagnosis.local_jobs import diagnose_folder
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.jobs.store import JobStore
 

@@ -16,7 +16,7 @@ from nemo_runspec.diagnosis.causes import (
 )
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.diagnosis.engine import diagnose
-from nemo_runspec.diagnosis.model import Analysis, Case, Deadline, Diagnosis, Message, Platform
+from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, PassedDeadline, Platform
 from nemo_runspec.diagnosis.patterns import PATTERNS
 from nemo_runspec.diagnosis.pulls import may_pass
 from nemo_runspec.script.pod_marker import End, to_marker
@@ -211,13 +211,13 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "stalled": ("stall", "no progress for 4 s", {
         "tail": NCCL, "ends": [end(exit_code=124, reason="no progress for 4 s (stall_timeout)")]}),
     "killed by somebody": ("", "signal 9", {"ends": [end(exit_code=137, signal=9)]}),
-    "queue": ("capacity", "Queueing", {"deadline": Deadline("queue"), "messages": words("Queueing", now=True)}),
+    "queue": ("capacity", "Queueing", {"deadline": PassedDeadline("queue"), "messages": words("Queueing", now=True)}),
     "pull": ("image", "Pulling image", {
-        "deadline": Deadline("pull"), "messages": words("InProgress: Pulling image", now=True)}),
-    "start": ("", "start_timeout", {"reason": "start_timeout: 15 min", "deadline": Deadline("start")}),
+        "deadline": PassedDeadline("pull"), "messages": words("InProgress: Pulling image", now=True)}),
+    "start": ("", "start_timeout", {"reason": "start_timeout: 15 min", "deadline": PassedDeadline("start")}),
     "deadline, and why": (
         "node", "Mount point",
-        {"deadline": Deadline("start"), "messages": words("ConfigError: Mount point not found", now=True)},
+        {"deadline": PassedDeadline("start"), "messages": words("ConfigError: Mount point not found", now=True)},
     ),
     "nothing": ("", "", {}),
 }  # fmt: skip
@@ -346,7 +346,7 @@ def test_a_job_that_needs_none(state: str):
 
 
 def test_a_deadline_that_stopped_it():
-    found = verdict("cancelled", deadline=Deadline("queue"), events=words(SCHEDULER))
+    found = verdict("cancelled", deadline=PassedDeadline("queue"), events=words(SCHEDULER))
     assert found is not None
     assert found.kind == "capacity"
     assert "queue_timeout" in found.what
@@ -376,7 +376,7 @@ def test_an_ordinary_wait_is_no_want_of_room():
 
 def test_a_pull_that_failed_for_some_minutes():
     """Its own time was up, not that of pull_timeout."""
-    passed = Deadline("pull", "5 min")
+    passed = PassedDeadline("pull", "5 min")
     found = verdict("starting", deadline=passed, messages=words("Failed: 401 Unauthorized nvcr.io", now=True))
     assert found is not None
     assert found.what.endswith("let the platform have the image (tried for longer than 5 min)")

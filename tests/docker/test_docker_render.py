@@ -16,7 +16,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.docker.arguments import REFUSED, body_of
 from nemo_runspec.backends.docker.render import DIFFERENCES, plain_body, request_body, request_query, run_arguments
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=8)
 SIZES = st.builds("{}{}".format, st.integers(1, 999), st.sampled_from(["", "b", "k", "m", "g", "mb", "G"]))

@@ -19,11 +19,11 @@ from support import call
 from nemo_runspec import regular
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.cancel_request import read_request
+from nemo_runspec.jobs.metrics import last_metrics
 from nemo_runspec.processes import mark
 from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.script.markers import read_markers
 from nemo_runspec.submission.mount_commits import read_mounts
-from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.sweeps.store import SweepStore
 
 RUNNING = ("planned", "starting", "running")

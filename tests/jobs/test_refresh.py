@@ -15,11 +15,11 @@ from job_records import gone, record, stored
 from nemo_runspec import backends
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend
+from nemo_runspec.backends.worker import WorkerStatus
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore, Launcher, refresh
 from nemo_runspec.jobs.process import Life, is_alive, life_of, machine, process_of, this_process
 from nemo_runspec.jobs.settle import settled
-from nemo_runspec.supervise.worker import WorkerStatus
 
 HOST = os.uname().nodename
 RUNNING = ("planned", "starting", "running")

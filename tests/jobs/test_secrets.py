@@ -7,7 +7,7 @@ import os
 import pytest
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import SecretRef
+from nemo_runspec.plans.model import SecretRef
 from nemo_runspec.secrets import find, resolve
 
 NAMES = ("WANDB_API_KEY", "WANDB_BASE_URL", "NETRC", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HOME",

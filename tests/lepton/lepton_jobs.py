@@ -11,13 +11,13 @@ from labs.lepton.lab import LeptonLab
 from labs.lepton.life import Life
 
 from nemo_runspec.backends.lepton.api import LeptonApi
-from nemo_runspec.backends.lepton.credentials import Login
+from nemo_runspec.backends.lepton.credentials import LeptonLogin
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 
 
 def api_of(lab: LeptonLab, patience: float = 10.0) -> LeptonApi:
     """A client of the lab's workspace."""
-    return LeptonApi(Login(lab.workspace, lab.url, lab.token, source="the test"), patience=patience)
+    return LeptonApi(LeptonLogin(lab.workspace, lab.url, lab.token, source="the test"), patience=patience)
 
 
 def body_of(name: str, script: str = "true", nodes: int = 1, **spec: Any) -> dict[str, Any]:

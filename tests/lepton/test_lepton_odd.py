@@ -26,10 +26,10 @@ from nemo_runspec.backends.lepton.logs import newest, tail
 from nemo_runspec.backends.lepton.resolve import group_of, platform_facts
 from nemo_runspec.backends.lepton.status import look
 from nemo_runspec.backends.lepton.submit import submit_once
+from nemo_runspec.backends.listing import ListingRequest
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
-from nemo_runspec.remote.listing import ListingRequest
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.jobs.status import JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which Lepton is asked; a full run takes thousands."""
@@ -60,7 +60,7 @@ def lab(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lept
         monkeypatch.setattr(f"nemo_runspec.backends.lepton.{name}", (0.0,))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", ())
     monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.1)
-    monkeypatch.setattr("nemo_runspec.doctor.registry._ask", lambda *_: pytest.fail("nobody asks a registry here"))
+    monkeypatch.setattr("nemo_runspec.transport.registry._ask", lambda *_: pytest.fail("nobody asks a registry here"))
     for name, value in lepton_lab.environment().items():
         monkeypatch.setenv(name, value)
     yield lepton_lab
@@ -136,7 +136,7 @@ def examined(lab: LeptonLab, handle: dict[str, object]) -> None:
             preflight.fast_checks(api, plan, group)
         except UserError:
             pass
-        wanted = preflight.Wanted(api, plan.target, 2, 8)
+        wanted = preflight.LeptonRequest(api, plan.target, 2, 8)
         for found in cloud.looked_at(preflight._LOOKS, wanted):
             f"{found.seen}{found.mend}".encode()
         list(preflight._reached(api))

@@ -253,9 +253,9 @@ def test_a_job_that_its_platform_does_not_stop(site, monkeypatch, command):
 def test_who_waits_for_a_slow_platform_is_told_so(site, monkeypatch, command):
     name = site.run("one", *var(SECONDS_TO_RUN=600), mode="--batch").succeeds().out.strip()
     enter(site.project, monkeypatch, **site.lab.environment())
-    monkeypatch.setattr("nemotron.cli.commands.jobs.say._SLOW", 60.0)
+    monkeypatch.setattr("nemotron.cli.commands.jobs.messages._SLOW", 60.0)
     assert "no answer yet" not in call("jobs", command, name).succeeds().err
-    monkeypatch.setattr("nemotron.cli.commands.jobs.say._SLOW", 0.2)
+    monkeypatch.setattr("nemotron.cli.commands.jobs.messages._SLOW", 0.2)
     site.lab.fault("GET *", "slow", seconds=2)
     assert call("jobs", command, name).succeeds().err.count("lepton: no answer yet; still asking") == 1
 

@@ -14,7 +14,7 @@ from nemo_runspec.backends.lepton.mounts import fill_mounts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.kept import problems_of
-from nemo_runspec.planning.model import Artifact
+from nemo_runspec.plans.model import Artifact
 
 H100 = "ng-h100-4f2a"
 

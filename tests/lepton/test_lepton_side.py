@@ -12,7 +12,7 @@ from lepton_project import Site, make_site, var
 from test_lepton_look import end
 from waiting import until
 
-from nemo_runspec.backends.cloud import aside
+from nemo_runspec.backends.cloud import optional_requests
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.logs import tail
 from nemo_runspec.backends.lepton.status import look
@@ -25,7 +25,7 @@ SIDES = ("GET /jobs/*/events", "GET /jobs/*/replicas", "GET /logs")
 
 @pytest.fixture(autouse=True)
 def short_of_patience(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(aside, "SECONDS", 0.3)
+    monkeypatch.setattr(optional_requests, "SECONDS", 0.3)
     monkeypatch.setattr("nemo_runspec.backends.lepton.status._LATE_LOGS", (0.0, 0.2))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", (0.05, 0.05))
 

@@ -15,7 +15,7 @@ from waiting import LONG, line_of
 from nemo_runspec import envs
 from nemo_runspec.envs import ensure_env, env_key, find_uv, install_settings, satisfies, uv_environment
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import PythonEnv
+from nemo_runspec.plans.model import PythonEnv
 
 NAME = "nemotron_test_wheel"
 

@@ -11,7 +11,7 @@ from support import git
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.pack import Packed, pack, unpack
 from nemo_runspec.packaging.summary import summarise_package
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 ODD_NAMES = (
     "with space.txt", "qu'o\"te.txt", "new\nline.txt", "ünï.txt", "-dash.txt", "--prefix=x", "a$b`c.txt", "*?[x].txt",

@@ -6,7 +6,7 @@ import pytest
 from support import git, make_repository
 
 from nemo_runspec.packaging.changes import bundled_changes, changes_of
-from nemo_runspec.planning.model import Bundle, BundleFile
+from nemo_runspec.plans.model import Bundle, BundleFile
 
 FILES = ("recipes/a b/main.py", "recipes/a b/util/x.py", "recipes/_shared/lib.py")
 

@@ -14,7 +14,7 @@ from support import git, make_repository
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.addresses import MountRequests, read_auto_mount
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.plans.model import AutoMount
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_submodules_come_along(remote, tmp_path):
 PROVIDE = """
 import json, sys
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.plans.model import AutoMount
 print(provide_mounts((AutoMount(**json.loads(sys.argv[1])),), lambda line: None)[0].commit)
 """
 

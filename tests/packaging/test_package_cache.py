@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing(packing):
 
 
 def test_none():
-    from nemo_runspec.planning.model import Package
+    from nemo_runspec.plans.model import Package
 
     assert pack(Package(), print).archive is None
 

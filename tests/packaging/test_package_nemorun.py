@@ -11,7 +11,7 @@ from support import snapshot
 
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 pytestmark = pytest.mark.slow  # what it looks at takes seconds to import
 

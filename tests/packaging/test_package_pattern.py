@@ -10,7 +10,7 @@ from packing import ODD_NAMES
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging import summary
 from nemo_runspec.packaging.pack import pack
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 
 def pattern(packing, pattern, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_runspec.packaging.package_paths import places_in_package
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 CODE = {"packager": "git", "subpath": "src"}
 ALL = {"packager": "git"}

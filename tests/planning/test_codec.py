@@ -14,10 +14,10 @@ from support import PROFILES
 import nemo_runspec
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning import model
 from nemo_runspec.planning.codec import load_plan, plan_from_json, plan_to_dict, plan_to_json
 from nemo_runspec.planning.diff import diff_plans
 from nemo_runspec.planning.rename import rename
+from nemo_runspec.plans import model
 from nemo_runspec.source import Layer, Source
 
 

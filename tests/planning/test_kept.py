@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends import BUILTIN
-from nemo_runspec.backends.storage import Storage, StorageMount, may_be_mounted_over, mounts_of_words
 from nemo_runspec.planning.kept import problems_of
-from nemo_runspec.planning.model import Artifact
+from nemo_runspec.plans.model import Artifact
+from nemo_runspec.plans.storage import Storage, StorageMount, may_be_mounted_over, mounts_of_words
 
 NAMES = st.sampled_from(["a", "aa", "b", "data", "database"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))

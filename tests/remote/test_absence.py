@@ -11,8 +11,8 @@ import pytest
 from job_records import record
 
 from nemo_runspec.jobs import JobRecord
-from nemo_runspec.remote.absence import judged
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.jobs.absence import judged
+from nemo_runspec.jobs.status import JobStatus
 
 AWAY = JobStatus("unknown", "there is no such job", facts={"id": "1"}, absent=True)
 NEVER = JobStatus("failed", "it was never submitted", exit_code=1, gone=True)

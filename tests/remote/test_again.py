@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from job_records import record, stored
 
+from nemo_runspec.backends.capabilities import ListsReplicas, Resubmits
+from nemo_runspec.backends.provider import Handle, LogChunk, Replica, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.jobs.lock import locked
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote import resubmit, unconfirmed
-from nemo_runspec.remote.capabilities import ListsReplicas, Resubmits
-from nemo_runspec.remote.provider import Handle, JobStatus, LogChunk, Replica, Results
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.transport.base import Unreachable
 

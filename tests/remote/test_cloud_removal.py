@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import pytest
 from job_records import record, stored
 
+from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.cloud.removal import remove_directory
+from nemo_runspec.backends.provider import Handle, LogChunk
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.remote import deletion
-from nemo_runspec.remote.capabilities import KeepsJobs
-from nemo_runspec.remote.provider import Handle, LogChunk
 
 NOBODY = 65534
 

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from job_records import record, stored
 
+from nemo_runspec.backends.capabilities import Diagnoses
+from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lifecycle import Cancellation, Deadlines
-from nemo_runspec.remote.capabilities import Diagnoses
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
-from nemo_runspec.remote.provider import Handle, JobStatus, Results
 from nemo_runspec.transport.base import Unreachable
 
 LIMITS = {"queue": 60, "pull": 120, "start": 30, "action": "warn"}

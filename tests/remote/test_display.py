@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 from job_records import record
 
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote.display import Display, clock, closing_lines, span
-from nemo_runspec.remote.provider import JobStatus
 
 NOON = 1_795_176_000.0  # 2026-11-20 12:00 UTC
 

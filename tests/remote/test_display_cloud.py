@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from job_records import record
 
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote.display import Display
-from nemo_runspec.remote.provider import JobStatus
 
 
 class Screen:

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from job_records import record, stored
 
+from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.wait import exit_code_of
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote import input_jobs
 from nemo_runspec.remote.deadlines import timed
 from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.late_results import read_again
-from nemo_runspec.remote.provider import Handle, JobStatus, Results
 from nemo_runspec.remote.refresh import _as_begun
 from nemo_runspec.remote.unconfirmed import id_in
+from nemo_runspec.remote.wait import exit_code_of
 from nemo_runspec.transport.base import Unreachable
 from nemotron.cli import main
 

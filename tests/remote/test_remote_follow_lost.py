@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from job_records import record, stored
 
+from nemo_runspec.backends.provider import Results
 from nemo_runspec.jobs import JobStore
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote import follow, refresh
-from nemo_runspec.remote.provider import JobStatus, Results
 
 AWAY = JobStatus("unknown", "Slurm no longer knows it", absent=True)
 RUNNING, DONE = JobStatus("running"), JobStatus("succeeded", exit_code=0)

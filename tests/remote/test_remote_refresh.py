@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from job_records import gone, record, stored
 
+from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.last_poll import known_since
 from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.jobs.process import this_process
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote import unconfirmed
-from nemo_runspec.remote.provider import Handle, JobStatus, Results
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.transport.base import Unreachable
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_runspec.jobs.metrics import last_values
 from nemo_runspec.script import downsample as program
 from nemo_runspec.script.pod_marker import metrics_history
-from nemo_runspec.supervise.metrics import last_values
 
 PROGRAM = Path(program.__file__)
 VALUES = st.one_of(

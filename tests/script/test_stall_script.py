@@ -16,8 +16,8 @@ import pytest
 from job_scripts import lay_out, plan_for
 from waiting import until
 
-from nemo_runspec.backends.target import Target
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import Target
 from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.markers import cause, decisive, read_markers
 

@@ -23,13 +23,13 @@ from waiting import LONG, until
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
-from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, stage
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, stage
 from nemo_runspec.backends.slurm.cluster.status import look
-from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
 from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.submission.bundle import read_bundle
 from nemo_runspec.submission.layout import job_files
@@ -127,11 +127,11 @@ def slurm_plan(top: Path, script: str, profile: dict[str, Any] | None = None, **
     return dataclasses.replace(plan, job_dir=backend.job_dir(merged, name), target=backend.make_target(request))
 
 
-def cargo_of(plan: Plan, **values: Any) -> Cargo:
+def cargo_of(plan: Plan, **values: Any) -> StagedFiles:
     """What travels for a plan."""
     rendering = get_backend("slurm").make_rendering(plan)
     assert rendering is not None
-    return Cargo(job_files(plan, rendering), read_bundle(plan.bundle), **values)
+    return StagedFiles(job_files(plan, rendering), read_bundle(plan.bundle), **values)
 
 
 def put(host: Host, plan: Plan, **values: Any) -> None:
@@ -140,23 +140,25 @@ def put(host: Host, plan: Plan, **values: Any) -> None:
     stage(host, plan.job_dir, cargo, ask(host, plan.job_dir, cargo.digest))
 
 
-def job_of(plan: Plan, **values: Any) -> Job:
+def job_of(plan: Plan, **values: Any) -> SlurmSubmission:
     """What is submitted of a plan."""
-    return Job(job_name(plan), plan.job_dir, sbatch_script(plan), (*submit_words(plan), sbatch_script(plan)), **values)
+    return SlurmSubmission(
+        job_name(plan), plan.job_dir, sbatch_script(plan), (*submit_words(plan), sbatch_script(plan)), **values
+    )
 
 
-def start(host: Host, plan: Plan, **values: Any) -> Asked:
+def start(host: Host, plan: Plan, **values: Any) -> SlurmJobRef:
     """Stages and submits a plan."""
     put(host, plan, **values)
-    return Asked(submit(host, job_of(plan)).id, plan.job_dir, plan.resources.nodes)
+    return SlurmJobRef(submit(host, job_of(plan)).id, plan.job_dir, plan.resources.nodes)
 
 
-def see(host: Host, job: Asked) -> ClusterJob:
+def see(host: Host, job: SlurmJobRef) -> ClusterJob:
     """The job now."""
     return look(host, [job])[job.id]
 
 
-def wait(host: Host, job: Asked, *states: str, seconds: float = LONG) -> ClusterJob:
+def wait(host: Host, job: SlurmJobRef, *states: str, seconds: float = LONG) -> ClusterJob:
     """The job once it is in one of these states; without any, once it is over."""
 
     def there(seen: ClusterJob) -> bool:
@@ -241,7 +243,7 @@ def closed(lab: SlurmLab, partition: str = "batch") -> Iterator[None]:
         lab.run("scontrol", "update", f"PartitionName={partition}", "State=UP")
 
 
-def tasks_said(plan: Plan, job: Asked, attempt: int = 0) -> str:
+def tasks_said(plan: Plan, job: SlurmJobRef, attempt: int = 0) -> str:
     """What the tasks of a job wrote; each of several has a file of its own."""
     name = f"log-{job_name(plan)}_{job.id}_{attempt}"
     files = sorted([*Path(plan.job_dir).glob(f"{name}.out"), *Path(plan.job_dir).glob(f"{name}_*.out")])

@@ -13,8 +13,8 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, closed, command, configured, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.cluster.job import Asked
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
+from nemo_runspec.plans.model import Plan
 
 __all__ = ["torch_bin"]
 
@@ -86,12 +86,12 @@ def begun(folder: Path, attempt: int = 0) -> None:
     until(lambda: len(list(folder.glob(f"begun-{attempt}-*"))) == 2, f"attempt {attempt}")
 
 
-def heard(plan: Plan, job: Asked, attempt: int = 0) -> list[str]:
+def heard(plan: Plan, job: SlurmJobRef, attempt: int = 0) -> list[str]:
     """What each rank heard."""
     return sorted(line for line in tasks_said(plan, job, attempt).splitlines() if " heard " in line)
 
 
-def end_at(lab: SlurmLab, job: Asked, seconds: int) -> None:
+def end_at(lab: SlurmLab, job: SlurmJobRef, seconds: int) -> None:
     """Moves a running job's end."""
     lab.run("scontrol", "update", f"JobId={job.id}", f"EndTime=now+{seconds}")
 
@@ -375,7 +375,7 @@ def test_the_secrets_of_an_array_go_with_its_last_task(host: LabHost, tmp_path: 
     plan = slurm_plan(tmp_path, script.format(go=str(tmp_path / "go")), {"array": "0-1"})
     job = start(host, plan, secrets=SECRETS)
     over = Path(plan.job_dir) / "status" / "over-0"
-    wait(host, Asked(f"{job.id}_0"))
+    wait(host, SlurmJobRef(f"{job.id}_0"))
     assert over.exists()
     assert secrets_of(plan).exists()
     (tmp_path / "go").touch()

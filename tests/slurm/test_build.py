@@ -19,7 +19,7 @@ from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import standin
 from support import Outcome, Project
 
-from nemo_runspec.backends.slurm.containers.credentials import Login, make_auth, read_logins
+from nemo_runspec.backends.slurm.containers.credentials import RegistryEntry, make_auth, read_logins
 from nemo_runspec.config.overrides import quoted
 
 TOKEN = "nvapi-very-secret-0123456789"
@@ -42,11 +42,11 @@ default login anonymous password none
 
 def test_entries_of_enroots_credentials():
     assert read_logins(CREDENTIALS) == [
-        Login("gitlab.example.com", "me", OTHER),
-        Login("nvcr.io", "$oauthtoken", TOKEN),
-        Login("authn.nvidia.com", "$oauthtoken", TOKEN),
-        Login("GHCR.io", "me", "two words"),
-        Login("gcr.io", "oauth2accesstoken", "$(gcloud auth print-access-token)"),
+        RegistryEntry("gitlab.example.com", "me", OTHER),
+        RegistryEntry("nvcr.io", "$oauthtoken", TOKEN),
+        RegistryEntry("authn.nvidia.com", "$oauthtoken", TOKEN),
+        RegistryEntry("GHCR.io", "me", "two words"),
+        RegistryEntry("gcr.io", "oauth2accesstoken", "$(gcloud auth print-access-token)"),
     ]
     assert TOKEN not in repr(read_logins(CREDENTIALS))
 

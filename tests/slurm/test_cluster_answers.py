@@ -18,26 +18,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends.slurm.array_job import stop as stop_array
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.logs import tail_many
 from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
-from nemo_runspec.backends.slurm.cluster.submit import Job, find, submit
+from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find, submit
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.preflight import login, shape
-from nemo_runspec.backends.slurm.preflight.asking import answer_of, asked_of, plan_of
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.preflight.job import read as read_job
+from nemo_runspec.backends.slurm.preflight.login_node import answer_of, asked_of, plan_of
 from nemo_runspec.backends.slurm.status import exclude_and_release
 from nemo_runspec.backends.slurm.status import look as see
-from nemo_runspec.doctor.check import Question
+from nemo_runspec.check import Question
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import STATES
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.profiles.fieldset import fields_of
-from nemo_runspec.remote.provider import JobStatus
 from nemo_runspec.script.markers import parse_marker
 from nemo_runspec.transport.base import Data, Done
 
@@ -93,7 +93,12 @@ class Answering:
         return Done(self.code, self.text.encode("utf-8", "surrogateescape"), b"")
 
 
-JOBS = [Asked("2", "/data/me/a", 2), Asked("3", "/data/me/c"), Asked("4", "/data/me/d"), Asked("3_1", "/data/me/c")]
+JOBS = [
+    SlurmJobRef("2", "/data/me/a", 2),
+    SlurmJobRef("3", "/data/me/c"),
+    SlurmJobRef("4", "/data/me/d"),
+    SlurmJobRef("3_1", "/data/me/c"),
+]
 HANDLES: list[dict[str, Any]] = [
     {"id": job.id, "name": "test", "job_dir": job.job_dir, "nodes": job.nodes, "outputs": {"o": "/x"}} for job in JOBS
 ]
@@ -135,7 +140,7 @@ def test_states(text: str):
 @given(damaged("submit"))
 def test_submissions(text: str):
     """An id, or none: never a word that is not one."""
-    job = Job("test", "/data/me/a", "/data/me/a/x.sh", ("sbatch",))
+    job = SlurmSubmission("test", "/data/me/a", "/data/me/a/x.sh", ("sbatch",))
     for found in (
         allowed(lambda: submit(Answering(text), job, pauses=())),
         allowed(lambda: find(Answering(text), job)),

@@ -11,14 +11,14 @@ from slurm_jobs import LabHost, Login, command, job_of, jobs_called, put, slurm_
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.client import SlurmProvider
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
-from nemo_runspec.backends.slurm.cluster.submit import Job, NotSubmitted, Submitted, find, submit
+from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, SlurmSubmission, Submitted, find, submit
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.status import look
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 pytestmark = needs_slurm
 
@@ -52,17 +52,17 @@ def test_a_job_goes_its_way(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, kin
     """Submitted once, found, seen and ended, whatever is said beside the answers; no other job is touched."""
     bystander = slurm_lab.submit("sleep 600")
     host = noisy(slurm_lab, tmp_path, kind, bystander)
-    assert find(host, Job(job_name(plan), plan.job_dir)) is None
+    assert find(host, SlurmSubmission(job_name(plan), plan.job_dir)) is None
     assert fast_checks(host, plan) == []
     first = submit(host, job_of(plan))
     assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
-    job = Asked(first.id, plan.job_dir)
+    job = SlurmJobRef(first.id, plan.job_dir)
     wait(host, job, "running")
     slurm_lab.wait_for(bystander, "RUNNING")
     note = Path(plan.job_dir, ".slurm_id")
     for doubt in ("", "ERROR:\n", "\n", f"NOTICE: {bystander}\n"):  # no note of its own, and one that holds no id
         note.write_text(doubt) if doubt else note.unlink()
-        assert find(host, Job(job_name(plan), plan.job_dir)) == Submitted(first.id, adopted=True)
+        assert find(host, SlurmSubmission(job_name(plan), plan.job_dir)) == Submitted(first.id, adopted=True)
         assert note.read_text() == f"{first.id}\n"
         assert slurm_lab.state(first.id) == "RUNNING", "a job that was only looked for has been cancelled"
     ask_to_stop(host, [job], "the test")
@@ -129,7 +129,7 @@ def test_chatter_is_no_evidence(slurm_lab: SlurmLab, tmp_path: Path):
     plan = slurm_plan(tmp_path, "print('no data for 2019'); raise SystemExit(7)")
     put(host, plan)
     handle = {**SlurmProvider().make_handle(plan), "id": submit(host, job_of(plan)).id}
-    assert wait(host, Asked(handle["id"], plan.job_dir)).exit_code == 7
+    assert wait(host, SlurmJobRef(handle["id"], plan.job_dir)).exit_code == 7
     found = rest(host, [handle], look(host, [handle]))[0].diagnosis
     assert found is not None
     assert "no data for 2019" in found.evidence
@@ -144,9 +144,9 @@ def test_over_ssh(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path):
     with Login(slurm_lab, path=talking(tmp_path / "site", said)) as login:
         first = submit(login, job_of(plan))
         assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
-        assert wait(login, Asked(first.id, plan.job_dir), "running").state == "running"
-        ask_to_stop(login, [Asked(first.id, plan.job_dir)], "the test")
-        assert wait(login, Asked(first.id, plan.job_dir)).state == "cancelled"
+        assert wait(login, SlurmJobRef(first.id, plan.job_dir), "running").state == "running"
+        ask_to_stop(login, [SlurmJobRef(first.id, plan.job_dir)], "the test")
+        assert wait(login, SlurmJobRef(first.id, plan.job_dir)).state == "cancelled"
 
 
 @pytest.mark.parametrize("squeue", ["exit 1", "exit 0", "echo"])

@@ -30,7 +30,7 @@ from slurm_jobs import (
 from waiting import be_patient, until
 
 from nemo_runspec.backends.slurm.arguments import job_name
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.logs import tail_many, task_logs
 from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
@@ -38,7 +38,7 @@ from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm
@@ -185,7 +185,7 @@ def test_a_frozen_controller(lab: SlurmLab, tmp_path: Path):
     lab.freeze("slurmctld")
     (shims / "go").touch()
     with ThreadPoolExecutor(4) as pool:
-        seen = pool.submit(see, plain, Asked("1", plan.job_dir))
+        seen = pool.submit(see, plain, SlurmJobRef("1", plan.job_dir))
         looked = pool.submit(find, plain, job_of(other))
         with pytest.raises(NotSubmitted, match="Socket timed out"):
             looked.result()
@@ -266,7 +266,7 @@ def test_a_disk_that_is_full(lab: SlurmLab, login: Login, tmp_path: Path):
     login.run(f"rm {lab.small}/filler")
     found = submit(login, job_of(good))
     assert jobs_called(lab, job_name(good)) == [found.id]
-    wait(login, Asked(found.id))
+    wait(login, SlurmJobRef(found.id))
     login.run(f"rm -rf {lab.small}/run")
 
 
@@ -302,7 +302,7 @@ def test_fifty_submissions_at_once(lab: SlurmLab, login: Login, tmp_path: Path, 
     listed = [tuple(line.split()) for line in told if line.split()[:1] and line.split()[0] in jobs]
     assert sorted(listed) == sorted(jobs.items())
     assert lab.sshd.connections() - before == 1
-    seen = look(login, [Asked(id) for id in jobs.values()])
+    seen = look(login, [SlurmJobRef(id) for id in jobs.values()])
     assert len(seen) == 50
 
 

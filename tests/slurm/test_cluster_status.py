@@ -14,7 +14,7 @@ from slurm_jobs import LabHost, closed, configured, see, slurm_plan, start, task
 from waiting import until
 
 from nemo_runspec.backends.slurm.array_job import stop as end_tasks
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import end
@@ -54,7 +54,7 @@ def test_many_in_one_round_trip(lab: SlurmLab, host: LabHost):
     lab.wait_for(running, "RUNNING")
     made_up = [str(number) for number in range(10_000, 10_978)]
     host.calls = 0
-    seen = look(host, [Asked(id) for id in (running, *waiting, over, *made_up)])
+    seen = look(host, [SlurmJobRef(id) for id in (running, *waiting, over, *made_up)])
     assert (host.calls, len(seen)) == (1, 1000)
     assert (seen[running].state, seen[running].nodes) == ("running", "n1")
     assert {(seen[id].state, seen[id].reason) for id in waiting} == {("queued", "waits for another job")}
@@ -79,11 +79,11 @@ def test_a_place_in_the_queue_and_an_estimate(slurm_lab_plain: SlurmLab):
     ids = [first, lab.submit("true", *waits), lab.submit("true", "--array=1-9", *waits), lab.submit("true", *waits)]
     both = lab.submit("true", "--partition=cpu,batch", *waits)
     host.calls = 0
-    seen = look(host, [*map(Asked, ids), Asked(both), Asked(f"{ids[2]}_3")], places=True)
+    seen = look(host, [*map(SlurmJobRef, ids), SlurmJobRef(both), SlurmJobRef(f"{ids[2]}_3")], places=True)
     assert host.calls == 1
     assert [job.position for job in seen.values()] == [None, 1, 2, 3, 1, 2]
     assert (seen[first].estimated, seen[first].state) == (None, "running")
-    second = until(lambda: see(host, Asked(ids[1])), "an estimate", lambda job: job.estimated is not None)
+    second = until(lambda: see(host, SlurmJobRef(ids[1])), "an estimate", lambda job: job.estimated is not None)
     assert second.estimated is not None
     assert 3000 < second.estimated - time.time() < 3700
     assert second.reason in ("", "waits for nodes", "waits behind jobs of higher priority")
@@ -91,7 +91,7 @@ def test_a_place_in_the_queue_and_an_estimate(slurm_lab_plain: SlurmLab):
 
 def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
     job = lab.submit("[ $SLURM_ARRAY_TASK_ID != 2 ] && sleep 600", "--array=1-4%2")
-    asked = [Asked(job), Asked(f"{job}_1"), Asked(f"{job}_2"), Asked(f"{job}_4")]
+    asked = [SlurmJobRef(job), SlurmJobRef(f"{job}_1"), SlurmJobRef(f"{job}_2"), SlurmJobRef(f"{job}_4")]
     there = "4 tasks: 2 running, 1 queued, 1 failed"
     until(lambda: look(host, asked)[job].reason, "the second task's end, and the third", lambda said: said == there)
     seen = look(host, asked)
@@ -106,9 +106,9 @@ def test_what_was_cancelled_before_it_began(lab: SlurmLab, host: LabHost, tmp_pa
     began = tmp_path / "began"  # a task that is cancelled while it is launched is killed at once, and ends with 137
     job = lab.submit(f"touch {began}; exec sleep 600", "--array=1-2%1")
     single = lab.submit("true", f"--dependency=afterok:{job}")
-    until(lambda: began.exists() and see(host, Asked(f"{job}_1")).state == "running", "the first task's begin")
+    until(lambda: began.exists() and see(host, SlurmJobRef(f"{job}_1")).state == "running", "the first task's begin")
     lab.run("scancel", job, single)
-    asked = [Asked(f"{job}_1"), Asked(f"{job}_2"), Asked(single)]
+    asked = [SlurmJobRef(f"{job}_1"), SlurmJobRef(f"{job}_2"), SlurmJobRef(single)]
     until(lambda: {one.state for one in look(host, asked).values()} == {"cancelled"}, "the end of all")
     ran, *others = look(host, asked).values()
     assert (ran.exit_code, ran.elapsed is not None) == (143, True)
@@ -126,7 +126,7 @@ def test_the_tasks_of_an_array_have_folders_of_their_own(lab: SlurmLab, host: La
     """
     job = lab.submit(script, "--array=0-2")
     lab.wait_for(job, "COMPLETED,FAILED")
-    asked = [Asked(f"{job}_{n}", f"{tmp_path}/{n}") for n in range(3)]
+    asked = [SlurmJobRef(f"{job}_{n}", f"{tmp_path}/{n}") for n in range(3)]
     for told in (host, blind(lab, tmp_path / "blind", "squeue", "sacct")):
         seen = look(told, asked)
         assert [(seen[one.id].state, seen[one.id].exit_code) for one in asked] == [
@@ -162,7 +162,7 @@ def test_a_marker_counts_for_its_attempt(
     words = "node=0 host=n1 phase=command exit_code=3 signal= rank= oom=0 received= reason= started=1 ended=2"
     words += "" if attempt is None else f" attempt={attempt}"
     (tmp_path / "status" / "node-0").write_text(words.replace(" ", "\n"))
-    seen = see(LabHost(slurm_lab_plain), Asked("4242", str(tmp_path)))
+    seen = see(LabHost(slurm_lab_plain), SlurmJobRef("4242", str(tmp_path)))
     assert (seen.state, seen.restarts) == (state, restarts)
 
 
@@ -220,7 +220,7 @@ def test_accounts_alone_do_not_end_a_job_that_may_be_requeued(lab: SlurmLab, tmp
     lab.wait_for(job, "FAILED")
     until(lambda: lab.accounted(job), "sacct", lambda said: said == "FAILED 3:0")
     silent = blind(lab, tmp_path / "blind", "squeue", says="Socket timed out", code=1)
-    seen = see(silent, Asked(job))
+    seen = see(silent, SlurmJobRef(job))
     assert seen.state == "unknown"
     assert seen.reason == "Slurm does not answer (Socket timed out); sacct last said FAILED"
 
@@ -228,7 +228,7 @@ def test_accounts_alone_do_not_end_a_job_that_may_be_requeued(lab: SlurmLab, tmp
 def test_an_accounting_that_does_not_answer_is_not_a_lost_job(slurm_lab: SlurmLab, tmp_path: Path):
     host = LabHost(slurm_lab)
     slurm_lab.stop_daemon("slurmdbd")
-    unknown = see(host, Asked("4242"))
+    unknown = see(host, SlurmJobRef("4242"))
     assert unknown.state == "unknown"
     assert "sacct does not answer" in unknown.reason
     job = start(host, slurm_plan(tmp_path, "raise SystemExit(3)"))
@@ -246,7 +246,7 @@ def test_an_accounting_that_lags(slurm_lab: SlurmLab, tmp_path: Path):
     (tmp_path / "blind" / "sacct").write_text(f"#!/bin/sh\ncat <<'E'\n{row}\nE\n")
     (tmp_path / "blind" / "sacct").chmod(0o755)
     assert (see(lags, job).state, see(lags, job).exit_code) == ("failed", 3)
-    seen = see(lags, Asked(job.id))
+    seen = see(lags, SlurmJobRef(job.id))
     assert (seen.state, seen.reason) == ("unknown", "squeue no longer lists it, and sacct still says PENDING")
 
 
@@ -254,7 +254,7 @@ def test_an_id_of_a_federation(slurm_lab: SlurmLab):
     host = LabHost(slurm_lab)
     job = slurm_lab.submit("exit 4")
     slurm_lab.wait_for(job, "FAILED")
-    seen = look(host, [Asked(f"{job};lab"), Asked(job), Asked(f"{job};elsewhere")])
+    seen = look(host, [SlurmJobRef(f"{job};lab"), SlurmJobRef(job), SlurmJobRef(f"{job};elsewhere")])
     assert [one.state for one in seen.values()] == ["failed", "failed", "unknown"]
     assert seen[f"{job};lab"].exit_code == 4
 
@@ -274,14 +274,14 @@ def test_a_job_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHost,
     assert (name, ask(elsewhere, str(tmp_path)).cluster.slurm) == ("lab", "elsewhere")
     id = lab.submit("sleep 600")
     lab.wait_for(id, "RUNNING")
-    job, made_up = (Asked(number, slurm=name) for number in (id, "4242"))
+    job, made_up = (SlurmJobRef(number, slurm=name) for number in (id, "4242"))
     assert (see(host, job).state, see(host, made_up).state) == ("running", "lost")
     reason = "this is cluster elsewhere, and the job was submitted to lab"
     elsewhere.calls = 0
     seen = look(elsewhere, [job, made_up])
     assert [(one.state, one.reason) for one in seen.values()] == [("unknown", reason)] * 2
     assert elsewhere.calls == 1
-    assert (see(elsewhere, Asked(id)).state, see(elsewhere, Asked("4242")).state) == ("running", "lost")
+    assert (see(elsewhere, SlurmJobRef(id)).state, see(elsewhere, SlurmJobRef("4242")).state) == ("running", "lost")
     task = {"id": f"{id}_0", "array": str(tmp_path), "task": 0, "slurm": name}
     for stop in (lambda: end(elsewhere, [job], "a test"), lambda: end_tasks(elsewhere, [task], "a test", hard=True)):
         with pytest.raises(UserError, match=reason):
@@ -316,11 +316,11 @@ def test_no_slurm_there(slurm_lab_plain: SlurmLab, tmp_path: Path):
         (tmp_path / command).symlink_to(found)
     host = LabHost(lab)
     host.environment["PATH"] = str(tmp_path)
-    seen = see(host, Asked("1"))
+    seen = see(host, SlurmJobRef("1"))
     assert seen.state == "unknown"
     assert "squeue" in seen.reason
     with pytest.raises(UserError, match="cannot be asked about jobs"):
-        see(Mute(lab), Asked("1"))
+        see(Mute(lab), SlurmJobRef("1"))
 
 
 class Mute(LabHost):

@@ -13,7 +13,7 @@ from slurm_jobs import LabHost, see, slurm_plan, start, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.array_job import stop as stop_tasks
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
 from nemo_runspec.errors import UserError
@@ -40,7 +40,7 @@ while True:
 """
 
 
-def cancel(host: Host, jobs: Sequence[Asked], by: str, *, grace: float = 60) -> dict[str, ClusterJob]:
+def cancel(host: Host, jobs: Sequence[SlurmJobRef], by: str, *, grace: float = 60) -> dict[str, ClusterJob]:
     """The two errands one after the other, as `remote.cancel` does them."""
     ask_to_stop(host, jobs, by)
     last = time.monotonic() + grace
@@ -60,7 +60,7 @@ def host(slurm_lab_plain: SlurmLab) -> LabHost:
 
 def begin(
     host: LabHost, folder: Path, *, seconds: float = 0, waits: bool = False, code: int = 0, retries: int = 0
-) -> Asked:
+) -> SlurmJobRef:
     """A job of two nodes whose command is ready to be stopped.
 
     Args:
@@ -110,7 +110,7 @@ def test_one_that_is_over_is_left(host: LabHost, tmp_path: Path):
     before = wait(host, job)
     assert cancel(host, [job], "a test")[job.id] == before
     assert before.state == "succeeded"
-    assert cancel(host, [Asked("424242")], "a test", grace=0)["424242"].state == "lost"
+    assert cancel(host, [SlurmJobRef("424242")], "a test", grace=0)["424242"].state == "lost"
 
 
 @pytest.mark.parametrize("ask", [ask_to_stop, end])
@@ -160,16 +160,16 @@ def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: P
     array = slurm_lab_plain.submit("exec sleep 600", "--array=1-4%2")
     for name in "1234":
         (tmp_path / name).mkdir()
-    asked = [Asked(f"{array}_{n}", str(tmp_path / n)) for n in "1234"]
+    asked = [SlurmJobRef(f"{array}_{n}", str(tmp_path / n)) for n in "1234"]
     until(lambda: [job.state for job in look(host, asked).values()] == ["running"] * 2 + ["queued"] * 2, "two of four")
     ask_to_stop(host, [asked[0], asked[3]], "a test")
     until(lambda: look(host, asked)[asked[0].id].state == "cancelled", "the first one's end")
     until(lambda: look(host, asked)[asked[2].id].state == "running", "another one in its place")
     states = [job.state for job in look(host, asked).values()]
     assert states == ["cancelled", "running", "running", "cancelled"]
-    end(host, [Asked(array)], "a test")
+    end(host, [SlurmJobRef(array)], "a test")
     until(lambda: {job.state for job in look(host, asked).values()} == {"cancelled"}, "the end of all")
-    assert look(host, [Asked(array)])[array].state == "cancelled"
+    assert look(host, [SlurmJobRef(array)])[array].state == "cancelled"
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -181,12 +181,12 @@ def test_an_id_that_another_job_has_now(slurm_lab_plain: SlurmLab, host: LabHost
     array = slurm_lab_plain.submit("sleep 600", "--array=0-1", "--job-name=another")
     slurm_lab_plain.wait_for(f"{array}_1", "RUNNING")
     with pytest.raises(UserError, match=r"(?s)'other', which is left alone.*squeue --me --states=all --name=train-1"):
-        (end if hard else ask_to_stop)(host, [Asked(other, name="train-1")], "the test")
+        (end if hard else ask_to_stop)(host, [SlurmJobRef(other, name="train-1")], "the test")
     task = {"id": f"{array}_0", "array": "/nowhere", "task": 0, "name": "train-2", "slurm": ""}
     with pytest.raises(UserError, match="that of another job now, 'another', which is left alone"):
         stop_tasks(host, [task], "the test", hard=hard)
     assert [slurm_lab_plain.state(id) for id in (other, f"{array}_0")] == [state, "RUNNING"]
     stop_tasks(host, [{**task, "name": "another"}], "the test", hard=True)
-    end(host, [Asked(other, name="other")], "the test")
+    end(host, [SlurmJobRef(other, name="other")], "the test")
     slurm_lab_plain.wait_for(other, "CANCELLED")
     slurm_lab_plain.wait_for(f"{array}_0", "CANCELLED")

@@ -20,10 +20,10 @@ from slurm_jobs import LabHost, job_of, jobs_called, put, shim, slurm_plan, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
-from nemo_runspec.backends.slurm.cluster.job import Asked
-from nemo_runspec.backends.slurm.cluster.submit import Job, NotSubmitted, Submitted, find, submit
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
+from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, SlurmSubmission, Submitted, find, submit
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 pytestmark = needs_slurm
 STEPS = ("before-squeue", "after-squeue", "before-sbatch", "after-sbatch")
@@ -45,7 +45,7 @@ def test_once_and_adopted_ever_after(slurm_lab: SlurmLab, host: LabHost, plan: P
     first = submit(host, job_of(plan))
     again = submit(host, job_of(plan))
     assert (first.adopted, again.adopted, again.id) == (False, True, first.id)
-    assert wait(host, Asked(first.id, plan.job_dir)).state == "succeeded"
+    assert wait(host, SlurmJobRef(first.id, plan.job_dir)).state == "succeeded"
     assert submit(host, job_of(plan)).id == first.id
     assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
 
@@ -53,7 +53,7 @@ def test_once_and_adopted_ever_after(slurm_lab: SlurmLab, host: LabHost, plan: P
 def test_each_witness_is_enough(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path):
     """Our own note of the id is lost; the job is found by what else knows it, even where its directory is gone."""
     first = submit(host, job_of(plan))
-    wait(host, Asked(first.id, plan.job_dir))
+    wait(host, SlurmJobRef(first.id, plan.job_dir))
     by_name = ("sacct", "--noheader", "--allocations", f"--name={job_name(plan)}", "--format=JobID")
     until(lambda: slurm_lab.run(*by_name).stdout.split(), "its name in sacct", lambda seen: seen == [first.id])
     folder, away = Path(plan.job_dir), tmp_path / "away"
@@ -81,10 +81,10 @@ def blinded(folder: Path, commands: set[str]) -> str:
 
 
 def test_to_look_is_not_to_submit(slurm_lab: SlurmLab, host: LabHost, plan: Plan, tmp_path: Path):
-    asked = Job(job_name(plan), plan.job_dir)
+    asked = SlurmSubmission(job_name(plan), plan.job_dir)
     assert find(host, asked) is None
     assert jobs_called(slurm_lab, job_name(plan)) == []
-    assert find(host, Job("never-submitted", str(tmp_path / "none"))) is None
+    assert find(host, SlurmSubmission("never-submitted", str(tmp_path / "none"))) is None
     first = submit(host, job_of(plan))
     host.calls = 0
     assert find(host, asked) == Submitted(first.id, adopted=True)
@@ -94,7 +94,7 @@ def test_to_look_is_not_to_submit(slurm_lab: SlurmLab, host: LabHost, plan: Plan
     Path(plan.job_dir, ".slurm_id").unlink()
     for folder in (plan.job_dir, str(tmp_path / "none")):
         with pytest.raises(NotSubmitted, match="Unexpected message received"):
-            find(LabHost(slurm_lab, str(tmp_path)), Job(job_name(plan), folder))
+            find(LabHost(slurm_lab, str(tmp_path)), SlurmSubmission(job_name(plan), folder))
 
 
 def test_two_at_once(slurm_lab: SlurmLab, host: LabHost, plan: Plan):
@@ -121,7 +121,7 @@ def test_killed_at_any_step(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, ste
     first.kill()
     first.wait()
     second = caller(slurm_lab, plan, None)
-    looks = ThreadPoolExecutor(1).submit(find, LabHost(slurm_lab), Job(job_name(plan), plan.job_dir))
+    looks = ThreadPoolExecutor(1).submit(find, LabHost(slurm_lab), SlurmSubmission(job_name(plan), plan.job_dir))
     (shims / "go").touch()
     assert second.wait(120) == 0
     assert second.stdout is not None
@@ -139,7 +139,7 @@ def test_all_of_it_killed_at_any_step(slurm_lab: SlurmLab, plan: Plan, tmp_path:
     end_session(first.pid)
     first.wait()
     submitted = jobs_called(slurm_lab, job_name(plan))
-    found = find(LabHost(slurm_lab), Job(job_name(plan), plan.job_dir))
+    found = find(LabHost(slurm_lab), SlurmSubmission(job_name(plan), plan.job_dir))
     assert ([found.id] if found else []) == submitted
     assert bool(submitted) == (step == "after-sbatch")
     second = caller(slurm_lab, plan, None)
@@ -157,7 +157,7 @@ def test_what_the_login_shell_sets_does_not_win(slurm_lab: SlurmLab, tmp_path: P
     plan = slurm_plan(tmp_path, "import os; print(os.environ.get('TOKEN'))", {"partition": "batch"})
     put(host, plan)
     job = submit(host, job_of(plan, hidden=("TOKEN",)))
-    seen = wait(host, Asked(job.id, plan.job_dir))
+    seen = wait(host, SlurmJobRef(job.id, plan.job_dir))
     assert (seen.state, seen.partition) == ("succeeded", "batch")
     shown = slurm_lab.run("scontrol", "show", "job", job.id).stdout
     assert f"JobName={job_name(plan)}" in shown
@@ -171,7 +171,7 @@ def test_what_the_profile_leaves_open_the_login_shell_may_say(slurm_lab: SlurmLa
     plan = slurm_plan(tmp_path, "")
     put(host, plan)
     job = submit(host, job_of(plan))
-    assert wait(host, Asked(job.id, plan.job_dir)).partition == "cpu"
+    assert wait(host, SlurmJobRef(job.id, plan.job_dir)).partition == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def caller(lab: SlurmLab, plan: Plan, shims: Path | None) -> subprocess.Popen[st
     host = LabHost(lab, str(shims or ""))
     job = job_of(plan)
     program = f"""
-    from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+    from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
     from nemo_runspec.transport.base import Done
     import subprocess
 
@@ -247,7 +247,7 @@ def caller(lab: SlurmLab, plan: Plan, shims: Path | None) -> subprocess.Popen[st
             done = subprocess.run(["bash", "-c", script], input=data, capture_output=True, timeout=timeout)
             return Done(done.returncode, done.stdout, done.stderr)
 
-    job = Job({job.name!r}, {job.folder!r}, {job.script!r}, {tuple(job.command)!r})
+    job = SlurmSubmission({job.name!r}, {job.folder!r}, {job.script!r}, {tuple(job.command)!r})
     print(submit(Here(), job).id)
     """
     return subprocess.Popen(

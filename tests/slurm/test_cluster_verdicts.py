@@ -14,7 +14,7 @@ from slurm_jobs import LabHost, closed, command, configured, job_of, put, see, s
 from waiting import until
 
 from nemo_runspec.backends.slurm.client import SlurmProvider
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.collect import rest
@@ -23,7 +23,7 @@ from nemo_runspec.backends.slurm.status import look as look_at
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.source import Layer, Source
 
 pytestmark = needs_slurm
@@ -36,7 +36,7 @@ def host(slurm_lab: SlurmLab) -> LabHost:
     return LabHost(slurm_lab)
 
 
-def diagnosis(host: LabHost, plan: Plan, job: Asked) -> Diagnosis:
+def diagnosis(host: LabHost, plan: Plan, job: SlurmJobRef) -> Diagnosis:
     handle: dict[str, Any] = {**SlurmProvider().make_handle(plan), "id": job.id}
     found = rest(host, [handle], look_at(host, [handle]))[0].diagnosis
     assert found is not None

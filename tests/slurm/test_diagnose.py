@@ -14,12 +14,12 @@ from slurm_jobs import LabHost, configured, slurm_plan, start, wait
 from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.status import look
 from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.markers import NodeMarker
 
 EVER = "import pathlib, time; pathlib.Path('begun').touch(); print('begun', flush=True); time.sleep(600)"
@@ -30,7 +30,7 @@ class Ward:
 
     def __init__(self, lab: SlurmLab, top: Path) -> None:
         self.lab, self.host, self.top = lab, LabHost(lab), top
-        self.jobs: dict[str, tuple[Plan, Asked]] = {}
+        self.jobs: dict[str, tuple[Plan, SlurmJobRef]] = {}
 
     def admit(self, name: str, script: str, profile: dict[str, Any] | None = None, **values: Any) -> None:
         top = self.top / name

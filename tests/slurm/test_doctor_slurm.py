@@ -16,9 +16,9 @@ from labs.slurm.sshd import SshAccess
 from slurm_jobs import LabHost, slurm_plan
 from support import Outcome, Project, call
 
-from nemo_runspec.backends.slurm.preflight import asking
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED
+from nemo_runspec.backends.slurm.preflight import login_node
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED
 from nemo_runspec.transport.connect import close_all
 
 pytestmark = needs_slurm
@@ -49,7 +49,7 @@ def reach(folder: Path, access: SshAccess, monkeypatch: pytest.MonkeyPatch) -> N
 def doctor_of(lab: SlurmLab, project: Project, monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """`doctor("--json", nodes=9)`: the doctor's word on a profile that is good but for what is given."""
     reach(project.folder, lab.ssh, monkeypatch)
-    monkeypatch.setattr(asking, "SECONDS", 120)  # what Slurm says late is not what these tests are about
+    monkeypatch.setattr(login_node, "SECONDS", 120)  # what Slurm says late is not what these tests are about
     for left in ("run", ".nemotron"):  # by another test, in this lab's only home
         shutil.rmtree(lab.base / "home" / "root" / left, ignore_errors=True)
 

@@ -11,9 +11,9 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, command, configured, slurm_plan, start, tasks_said, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.status import exclude_and_release
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 pytestmark = needs_slurm
 
@@ -38,7 +38,7 @@ def own_folder(lab: SlurmLab, node: str) -> Path:
     return lab.base / "nodes" / node / "local"
 
 
-def batch_said(plan: Plan, job: Asked) -> list[str]:
+def batch_said(plan: Plan, job: SlurmJobRef) -> list[str]:
     """The check's lines of a job, all attempts."""
     lines = (Path(plan.job_dir) / f"sbatch_{plan.name}_{job.id}.out").read_text().splitlines()
     return [line.removeprefix("nemotron: health check: ") for line in lines if "nemotron: health check: " in line]
@@ -48,7 +48,7 @@ def bad_nodes(plan: Plan) -> list[list[str]]:
     return [line.split("\t") for line in (Path(plan.job_dir) / "status" / "bad-nodes").read_text().splitlines()]
 
 
-def nodes_used(plan: Plan, job: Asked, attempt: int) -> list[str]:
+def nodes_used(plan: Plan, job: SlurmJobRef, attempt: int) -> list[str]:
     return sorted(line.split()[-1] for line in tasks_said(plan, job, attempt).splitlines() if "[rank" in line)
 
 
@@ -148,7 +148,7 @@ def test_a_check_that_slurm_ends_blames_no_node(host: LabHost, lab: SlurmLab, tm
 
 
 def test_what_a_killed_batch_script_leaves_held_is_released(host: LabHost, lab: SlurmLab, tmp_path: Path):
-    job = Asked(lab.submit("hostname", "--hold", "--nodes=1"), str(tmp_path))
+    job = SlurmJobRef(lab.submit("hostname", "--hold", "--nodes=1"), str(tmp_path))
     assert exclude_and_release(host, job) == ""
     assert lab.state(job.id) == "PENDING"
     held = tmp_path / "status" / "held"

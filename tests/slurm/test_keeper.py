@@ -14,7 +14,7 @@ from slurm_jobs import LabHost, Login, command, put, slurm_plan, start
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster import stage
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 pytestmark = needs_slurm
 

@@ -27,8 +27,8 @@ from nemo_runspec.backends.slurm.render import render_sbatch
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.build import Planned, build_plan
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
-from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.request import plan_request
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.runner import squash
 from nemo_runspec.runner.client import Caller
 from nemo_runspec.runner.run import run_plan

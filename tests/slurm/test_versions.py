@@ -16,11 +16,11 @@ from slurm_jobs import LabHost, job_of, put, slurm_plan, wait
 from support import Outcome, Project
 from waiting import until
 
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.collect import rest
-from nemo_runspec.planning.model import Artifact
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.plans.model import Artifact
 
 pytestmark = needs_slurm
 
@@ -162,7 +162,7 @@ def test_a_job_of_the_release_before_is_finished_and_never_moves_the_newest_back
     for path in (made, other):
         path.mkdir(parents=True)
     put(host, plan)
-    job = Asked(submit(host, job_of(plan)).id, plan.job_dir, 1)
+    job = SlurmJobRef(submit(host, job_of(plan)).id, plan.job_dir, 1)
     seen = wait(host, job)
     assert seen.state == "succeeded" and not (made.parent / "latest").is_symlink()
     handle = {"job_dir": plan.job_dir, "name": plan.name, "id": job.id, "versions": [str(made)]}

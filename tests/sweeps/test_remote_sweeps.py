@@ -17,7 +17,7 @@ from nemo_runspec.backends.slurm.array import make_array, shape_of
 from nemo_runspec.backends.slurm.verified import assert_same
 from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.process import this_process
-from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.plans.model import AutoMount
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.sweeps.control import goes_on
 from nemo_runspec.sweeps.model import Member

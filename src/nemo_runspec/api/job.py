@@ -13,9 +13,9 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of, pieces, show
 from nemo_runspec.jobs.lost import looked_at_again
 from nemo_runspec.jobs.settle import settled
-from nemo_runspec.jobs.wait import exit_code_of, wait_for
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.remote.wait import exit_code_of, wait_for
 from nemo_runspec.runner.cancel import cancel_all, with_makers
 from nemo_runspec.sweeps.overview import find_job
 from nemo_runspec.sweeps.status import Status
@@ -81,7 +81,7 @@ class Job:
         Raises:
             UserError: there is no such job.
         """
-        from nemo_runspec.supervise.metrics import last_metrics, metrics_file
+        from nemo_runspec.jobs.metrics import last_metrics, metrics_file
         from nemo_runspec.sweeps.array_follow import fetch_metrics
 
         store = JobStore()

@@ -14,10 +14,10 @@ from nemo_runspec.html import rows_table
 from nemo_runspec.jobs import JobStore
 from nemo_runspec.jobs.cancel_request import CancelRequest
 from nemo_runspec.jobs.settle import settled
-from nemo_runspec.jobs.wait import wait_for
 from nemo_runspec.planning.request import plan_request
-from nemo_runspec.polling import Deadline
+from nemo_runspec.polling import TimeLimit
 from nemo_runspec.processes import user_name
+from nemo_runspec.remote.wait import wait_for
 from nemo_runspec.runner.cancel import cancel_all, with_makers
 from nemo_runspec.sweeps import control, model
 from nemo_runspec.sweeps.array_end import look_again
@@ -50,7 +50,7 @@ class SubmittedSweep:
             TimeoutError: the time is up, and the sweep goes on.
             UserError: it was removed, or a platform refuses to be asked.
         """
-        limit = Deadline(timeout)
+        limit = TimeLimit(timeout)
         store = SweepStore()
         led = control.wait_for_end(store, [self.name], timeout)
         records = wait_for(JobStore(), self._names(), seconds=limit.left, trouble=Listener(say).say) if led else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nemo_runspec.planning.model import Artifact, Plan
+from nemo_runspec.plans.model import Artifact, Plan
 
 LATEST = "latest"
 

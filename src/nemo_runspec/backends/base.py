@@ -15,13 +15,13 @@ from nemo_runspec.errors import NotBuilt
 from nemo_runspec.field import Field
 
 if TYPE_CHECKING:
-    from nemo_runspec.backends.target import Target
-    from nemo_runspec.doctor.check import Check, Question
-    from nemo_runspec.planning.model import Plan
-    from nemo_runspec.remote.listing import Listings
-    from nemo_runspec.remote.provider import Provider
+    from nemo_runspec.backends.listing import Listings
+    from nemo_runspec.backends.provider import Provider
+    from nemo_runspec.backends.worker import Worker
+    from nemo_runspec.check import Check, Question
+    from nemo_runspec.plans.model import Plan
+    from nemo_runspec.plans.target import Target
     from nemo_runspec.script.node_identity import NodeIdentity
-    from nemo_runspec.supervise.worker import Worker
 
 
 _ALONE = "a-profile"
@@ -207,7 +207,7 @@ class Backend:
     def preflight_of(self, question: Question) -> Iterable[Check]:
         """Whether a profile is going to work, as far as this backend can look; each check as soon as it is known."""
         if self.preflight is None:
-            from nemo_runspec.doctor.check import skipped
+            from nemo_runspec.check import skipped
 
             return (skipped(self.name, f"this release has no checks for executor '{self.name}'"),)
         checks: Iterable[Check] = _load(self.preflight)(question)

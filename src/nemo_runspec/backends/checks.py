@@ -125,11 +125,6 @@ def one_per_target(mounts: Iterable[Mount], problems: list[UserError]) -> tuple[
     return tuple(found.values())
 
 
-def below(path: str, folder: str) -> bool:
-    """True where `path` is `folder` or lies inside it. Both as text, nothing is looked up."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
 def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]

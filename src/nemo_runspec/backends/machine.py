@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec import paths
-from nemo_runspec.doctor.check import Check, failed, of_error, ok, warning
+from nemo_runspec.check import Check, failed, of_error, ok, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import size
 

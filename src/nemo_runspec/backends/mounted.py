@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
-from nemo_runspec.backends.checks import Mount, below
+from nemo_runspec.backends.checks import Mount
+from nemo_runspec.paths import below
 
 
 def outside(path: str, mounts: Iterable[str]) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import carried_keys
-from nemo_runspec.planning.model import Package, Plan
+from nemo_runspec.plans.model import Package, Plan
 
 
 def import_nemo_run(home: str | None = None) -> Any:

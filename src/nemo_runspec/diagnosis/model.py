@@ -128,7 +128,7 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
+class PassedDeadline:
     """A limit on waiting that has passed.
 
     Args:
@@ -183,7 +183,7 @@ class Case:
     platform: Platform
     reason: str = ""
     statement: str = ""
-    deadline: Deadline | None = None
+    deadline: PassedDeadline | None = None
     markers: Sequence[NodeMarker] = ()
     tail: bytes = b""
     script_tail: bytes = b""

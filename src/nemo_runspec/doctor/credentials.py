@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_runspec import secrets
+from nemo_runspec.check import Check, failed, ok, skipped, warning
 from nemo_runspec.doctor import hub
-from nemo_runspec.doctor.check import Check, failed, ok, skipped, warning
 
 _WANDB, _HF = "WANDB_API_KEY", "HF_TOKEN"
 

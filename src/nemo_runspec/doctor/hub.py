@@ -28,8 +28,8 @@ def ask(token: str) -> Answer:
     """
     from urllib.request import Request
 
-    from nemo_runspec.doctor.registry import opener
     from nemo_runspec.transport.loopback import is_in_clear
+    from nemo_runspec.transport.registry import opener
 
     if os.environ.get("HF_HUB_OFFLINE", "").casefold() in _TRUE:
         return "offline"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.backends.machine import GIT, SSH, UV, own_folder, program, python, room
-from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor import credentials
-from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor.trial import merged, try_profile
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.storage import Storage
-from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import Problems, UserError, as_unfilled
 from nemo_runspec.packaging.options import parts_of, set_options
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning.artifacts import settled_root
 from nemo_runspec.planning.environment import as_text, refuse_twice_given
 from nemo_runspec.planning.limits import too_many_gpu_hours
-from nemo_runspec.planning.model import EnvVar, Resources
-from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.section_checks import processes_per_node
+from nemo_runspec.plans.model import EnvVar, Resources
+from nemo_runspec.plans.storage import Storage
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile
+from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.source import Source
 
 _JOB = "a-job"

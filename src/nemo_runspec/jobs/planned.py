@@ -11,7 +11,7 @@ from nemo_runspec.artifacts.store import known_inputs
 from nemo_runspec.jobs.record import JobRecord, Transition, now
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Package, Plan
+    from nemo_runspec.plans.model import Package, Plan
 
 
 def planned_record(

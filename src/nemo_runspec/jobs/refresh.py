@@ -70,7 +70,7 @@ def _marker_in(folder: Path) -> NodeMarker | None:
 
 def _absent(record: JobRecord, reason: str) -> JobRecord:
     """A job whose engine says that it is not there: believed as of any platform (`remote.absence`)."""
-    from nemo_runspec.remote.absence import BELIEVED, counted, is_believed, looks_of
+    from nemo_runspec.jobs.absence import BELIEVED, counted, is_believed, looks_of
 
     looks = counted(looks_of(record), time.time(), stop=False)
     seen = dataclasses.replace(record, facts={**record.facts, ABSENT: dataclasses.asdict(looks)})

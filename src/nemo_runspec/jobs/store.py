@@ -28,7 +28,7 @@ from nemo_runspec.locks import Busy
 from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.plans.model import Plan
 
 __all__ = ["RECORD", "JobEnded", "JobStore"]
 

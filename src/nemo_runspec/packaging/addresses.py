@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git import without_credentials
-from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.plans.model import AutoMount
 
 _FORM = "${auto_mount:git+https://host/team/repository.git@ref,/where/the/job/sees/it}"
 _WITH_SCHEME = re.compile(r"(?P<scheme>[a-z]+)://(?P<host>[^/]*)(?P<path>/.*)", re.DOTALL)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_runspec.catalog import Recipe, declares_itself, scripts_in
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Bundle, BundleFile
+from nemo_runspec.plans.model import Bundle, BundleFile
 
 _SKIPPED = frozenset({"__pycache__", "tests"})
 _PREFIX = "recipes"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.packaging.git import GitError, Repository
-from nemo_runspec.planning.model import Bundle
+from nemo_runspec.plans.model import Bundle
 
 _NEW = ("??", "!!")
 

@@ -11,7 +11,7 @@ from nemo_runspec.packaging.gitpart import git_contents
 from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
 from nemo_runspec.packaging.options import PackagePart, parts_of
 from nemo_runspec.packaging.patterns import entry_of, matched_files, with_id
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 Clash = Callable[[str, PackageEntry, PackageEntry], None]
 """Called with a path that two parts bring with different contents; raises unless the second may win."""

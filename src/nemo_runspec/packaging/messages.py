@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.options import DIRTY, PREFIX, has_git
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 from nemo_runspec.text import count
 
 _NAMED = 8

@@ -19,7 +19,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
 from nemo_runspec.packaging.addresses import mirror_folder
 from nemo_runspec.packaging.git import GitError, Repository
-from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.plans.model import AutoMount
 
 _FULL = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
 _SHORT = re.compile(r"[0-9a-f]{4,63}", re.IGNORECASE)

@@ -24,7 +24,7 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.options import PackagePart, parts_of, without_prefix
 from nemo_runspec.packaging.pack import pack
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 _PLAIN = re.compile(r"/?\w[\w./+=,@-]*")
 _PLAIN_PATTERN = re.compile(r"/?[\w*][\w./+=,@*?-]*")

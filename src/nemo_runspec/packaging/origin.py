@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nemo_runspec.planning.model import Bundle
+from nemo_runspec.plans.model import Bundle
 
 
 @dataclass(frozen=True, slots=True)

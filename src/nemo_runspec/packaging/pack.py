@@ -15,7 +15,7 @@ from nemo_runspec.packaging.git import GitError
 from nemo_runspec.packaging.git_scratch import workbench
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.packaging.unpack import unpack
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 from nemo_runspec.text import count
 
 __all__ = ["Packed", "pack", "unpack"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_runspec.packaging.model import Unready
 from nemo_runspec.packaging.options import PackagePart, parts_of
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 
 
 def places_in_package(package: Package, folder: Path) -> tuple[str, ...]:

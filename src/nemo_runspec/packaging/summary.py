@@ -21,7 +21,7 @@ from nemo_runspec.packaging.model import LINK, Contents, PackageEntry, Unready
 from nemo_runspec.packaging.options import PackagePart, has_git, parts_of, set_options
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
-from nemo_runspec.planning.model import Package, PackageProblem
+from nemo_runspec.plans.model import Package, PackageProblem
 
 _HASHED = 256_000_000
 """Bytes up to which a dry run reads files for the digest; a larger package gets its digest when it is packed."""

@@ -10,8 +10,8 @@ from typing import Any
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of, settled_root
-from nemo_runspec.planning.model import Artifact
 from nemo_runspec.planning.run_section import AUTO
+from nemo_runspec.plans.model import Artifact
 from nemo_runspec.runspec import Runspec
 
 

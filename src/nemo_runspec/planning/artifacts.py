@@ -9,7 +9,7 @@ from typing import Any
 from nemo_runspec.artifacts.store import latest_path, resolve_latest, version_path
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expand_user
-from nemo_runspec.planning.model import Artifact
+from nemo_runspec.plans.model import Artifact
 from nemo_runspec.runspec import ArtifactSpec, Runspec
 
 MAKE = ("if-missing",)

@@ -9,8 +9,6 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
-from nemo_runspec.backends.checks import below
-from nemo_runspec.backends.target import Target
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
@@ -20,7 +18,7 @@ from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.messages import left_behind, without_effect
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.package_paths import places_in_package
-from nemo_runspec.paths import expand_user, home
+from nemo_runspec.paths import below, expand_user, home
 from nemo_runspec.planning.artifact_paths import Placed, place_artifacts
 from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
@@ -28,9 +26,7 @@ from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
 from nemo_runspec.planning.limits import check_gpu_hours
 from nemo_runspec.planning.missing_values import missing_secret
-from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.planning.names import new_name
-from nemo_runspec.planning.reserved import check_environment
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.secret_scan import refuse_leaks
 from nemo_runspec.planning.section_checks import (
@@ -42,6 +38,8 @@ from nemo_runspec.planning.section_checks import (
     processes_per_node,
 )
 from nemo_runspec.planning.sweep_cache import Shared
+from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
@@ -53,6 +51,7 @@ from nemo_runspec.profiles.profile import (
     unfilled_values,
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
+from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.source import Layer, Source
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
-from nemo_runspec.planning.model import PLAN_SCHEMA, Plan
 from nemo_runspec.planning.validate import check_plan
+from nemo_runspec.plans.model import PLAN_SCHEMA, Plan
+from nemo_runspec.plans.target import Target
 from nemo_runspec.regular import MOST
 from nemo_runspec.source import Source, display_path
 from nemo_runspec.typed_json import plain, read_any, read_value

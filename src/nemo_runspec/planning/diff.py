@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.planning.codec import plan_to_dict
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.layers import flatten
 
 _LEFT_OUT = ("name", "job_dir", "sources", "run.name", "overrides", "schema")

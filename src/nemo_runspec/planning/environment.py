@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import EnvVar, SecretRef
+from nemo_runspec.plans.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
 from nemo_runspec.redact import HIDDEN, is_secret_variable, is_weak, secrets_of, without

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.checks import below
-from nemo_runspec.backends.storage import Storage
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Artifact, Plan
+from nemo_runspec.paths import below
+from nemo_runspec.plans.model import Artifact, Plan
+from nemo_runspec.plans.storage import Storage
 from nemo_runspec.source import Layer
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.backends.target import Target
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan, Resources
+from nemo_runspec.plans.model import Plan, Resources
+from nemo_runspec.plans.target import Target
 from nemo_runspec.source import Source
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nemo_runspec.errors import Code, Problems, Unfilled, UserError, as_unfilled
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.planning import kept
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 
 def missing_secret(name: str) -> Unfilled:

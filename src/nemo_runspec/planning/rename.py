@@ -6,7 +6,7 @@ import dataclasses
 from enum import Enum
 from typing import Any
 
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 
 def rename(plan: Plan, name: str) -> Plan:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.redact import is_weak, redactor_of
 from nemo_runspec.secret_names import holds_secret

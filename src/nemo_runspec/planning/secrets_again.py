@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.secrets import resolve
 
 

@@ -9,8 +9,8 @@ from nemo_runspec.config.compose import group_loader
 from nemo_runspec.config.overrides import expand_sweep
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
-from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.sweep_cache import Shared
+from nemo_runspec.plans.model import Plan
 
 LARGEST = 1000
 """A sweep beyond this is taken for a mistake."""

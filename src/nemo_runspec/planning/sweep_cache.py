@@ -10,7 +10,7 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.packaging.bundle import make_bundle
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.summary import summarise_package
-from nemo_runspec.planning.model import Bundle, Package
+from nemo_runspec.plans.model import Bundle, Package
 
 
 class Shared:

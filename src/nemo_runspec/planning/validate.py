@@ -11,10 +11,10 @@ from typing import Any
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import problem_with, too_large
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.planning.reserved import check_environment
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.visible import hidden_in
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")

@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.provider import Provider
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.lifecycle import Cancellation
-from nemo_runspec.polling import Backoff, Deadline
+from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
 from nemo_runspec.remote.input_jobs import unneeded
 from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
-from nemo_runspec.remote.provider import Provider
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.stopping import stop_each
 from nemo_runspec.remote.unconfirmed import id_in, look
@@ -182,7 +182,7 @@ def _wait(
     store: JobStore, records: Sequence[JobRecord], seconds: float, sleep: Callable[[float], None]
 ) -> list[JobRecord]:
     """The records once all are over, or the time is up."""
-    limit, pauses = Deadline(seconds), Backoff(_SHORTEST, _LONGEST)
+    limit, pauses = TimeLimit(seconds), Backoff(_SHORTEST, _LONGEST)
     now = list(records)
     while not all(record.over for record in now):
         try:

@@ -11,16 +11,16 @@ from typing import NoReturn
 
 from nemo_runspec.console import Console, stdout_writer
 from nemo_runspec.errors import UserError
+from nemo_runspec.interrupts import EXIT_CODES
 from nemo_runspec.jobs.record import JobRecord, is_over
-from nemo_runspec.jobs.wait import exit_code_of
 from nemo_runspec.remote.cancel import end_makers, end_now, stop_all
 from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower
 from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.prompt import Choice, ask
+from nemo_runspec.remote.wait import exit_code_of
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.interrupts import EXIT_CODES
 from nemo_runspec.supervise.job import first_line
 
 INTERRUPTED = 130

@@ -11,14 +11,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from nemo_runspec.diagnosis.model import Deadline, Diagnosis
+from nemo_runspec.backends.capabilities import Diagnoses
+from nemo_runspec.backends.provider import Handle, JobRef, Provider, Results, changes
+from nemo_runspec.diagnosis.deadlines import phase_of
+from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lifecycle import TimedOut
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.capabilities import Diagnoses
-from nemo_runspec.remote.provider import Handle, JobRef, JobStatus, Provider, Results, changes
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote.stopping import stop_each
 
 TIMED_OUT = 124
@@ -92,11 +94,6 @@ def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     return replace(seen, facts=facts)
 
 
-def passed(seen: JobStatus) -> Deadline | None:
-    """The limit on waiting that has passed, as `timed` has noted it; None for none."""
-    return Deadline(_phase_of(seen), str(seen.facts.get("failed_for") or "")) if seen.facts.get("overdue") else None
-
-
 def enforce(
     store: JobStore, provider: Provider, pairs: Sequence[Pair], sleep: Callable[[float], None] = time.sleep
 ) -> list[Pair]:
@@ -155,7 +152,7 @@ def _timed_out(record: JobRecord) -> TimedOut | None:
 
 
 def _key_of(late: Sequence[Pair]) -> str:
-    return PHASES[_phase_of(late[0][1])].key if late else ""
+    return PHASES[phase_of(late[0][1])].key if late else ""
 
 
 def as_timed_out(record: JobRecord, seen: JobStatus) -> Pair:
@@ -195,7 +192,7 @@ def _phase_before(record: JobRecord) -> dict[str, Any]:
 def _is_to_stop(record: JobRecord, seen: JobStatus) -> bool:
     if record.ended or is_over(seen.state) or seen.gone or record.stopped_by:
         return False
-    overdue = "overdue" in seen.facts and _action(record, _phase_of(seen)) == "stop"
+    overdue = "overdue" in seen.facts and _action(record, phase_of(seen)) == "stop"
     return overdue or _timed_out(record) is not None
 
 
@@ -209,8 +206,8 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: JobSta
     """The job, written down as being stopped, with what keeps it from running: afterwards that could not be seen."""
     if record.deadlines is None or record.deadlines.timed_out:
         return record
-    phase = PHASES[_phase_of(seen)]
-    limit, doing = record.deadlines.limit(_phase_of(seen)) or 0.0, phase.doing
+    phase = PHASES[phase_of(seen)]
+    limit, doing = record.deadlines.limit(phase_of(seen)) or 0.0, phase.doing
     if _is_failing(seen):
         limit, doing = min(limit, FAILED_PULL), "could not pull the image"
     cause = f"{phase.key}: it {doing} for longer than {span(limit)}"
@@ -229,11 +226,6 @@ def _diagnosed(provider: Provider, record: JobRecord, seen: JobStatus) -> Diagno
         return provider.diagnose(_with_id(record, seen), seen)
     except UserError:
         return None
-
-
-def _phase_of(seen: JobStatus) -> str:
-    phase = str(seen.facts.get("phase") or "")
-    return phase if phase in PHASES else "start"
 
 
 def _with_id(record: JobRecord, seen: JobStatus) -> Handle:

@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.diagnosis.here import diagnose_folder
+from nemo_runspec.backends.capabilities import Diagnoses
+from nemo_runspec.backends.provider import ref_of
+from nemo_runspec.diagnosis.local_jobs import diagnose_folder
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.follow import log_of
-from nemo_runspec.remote.capabilities import Diagnoses
-from nemo_runspec.remote.provider import JobStatus, ref_of
+from nemo_runspec.jobs.status import JobStatus
 
 
 def explain(store: JobStore, record: JobRecord, status: JobStatus | None) -> Mapping[str, Any]:

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.capabilities import SubmitsArrays
+from nemo_runspec.backends.provider import Handle, Parts, Say, changes
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.planning.model import BundleFile
-from nemo_runspec.remote.capabilities import SubmitsArrays
+from nemo_runspec.plans.model import BundleFile
 from nemo_runspec.remote.input_jobs import relate
-from nemo_runspec.remote.provider import Handle, Parts, Say, changes
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script import JobLayout
 from nemo_runspec.submission.bundle import read_bundle, write_bundle

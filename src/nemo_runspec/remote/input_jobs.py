@@ -13,7 +13,7 @@ from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.process import is_alive, this_process
 from nemo_runspec.planning.codec import load_plan
-from nemo_runspec.planning.model import Artifact, Plan
+from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.remote.refresh import refresh
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.capabilities import LimitsUploads
+from nemo_runspec.backends.provider import Parts, Prepared, Say, changes
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
-from nemo_runspec.remote.capabilities import LimitsUploads
 from nemo_runspec.remote.input_jobs import relate
-from nemo_runspec.remote.provider import Parts, Prepared, Say, changes
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.remote.unconfirmed import is_in_doubt
 from nemo_runspec.script import JobLayout

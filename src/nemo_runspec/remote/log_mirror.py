@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Provider
 from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.jobs.lock import locked
 from nemo_runspec.regular import open_regular, read_json
-from nemo_runspec.remote.provider import Cursors, Handle, LogChunk, Provider
 
 LIMIT = 16 << 20
 """Bytes fetched at a time."""

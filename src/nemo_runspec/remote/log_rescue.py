@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from nemo_runspec.backends.capabilities import KeepsJobs
+from nemo_runspec.backends.provider import Provider
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.remote.capabilities import KeepsJobs
 from nemo_runspec.remote.log_mirror import Mirror
-from nemo_runspec.remote.provider import Provider
 
 ProviderOf = Callable[[JobRecord], Provider]
 

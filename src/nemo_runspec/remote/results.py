@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from nemo_runspec.backends.provider import Results
 from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.jobs.metrics import keep_history, last_values
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.remote.deadlines import told_by
-from nemo_runspec.remote.provider import JobStatus, Results
 from nemo_runspec.script.markers import with_loss
-from nemo_runspec.supervise.metrics import keep_history, last_values
 
 
 def collected(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nemo_runspec.backends.provider import Handle, Provider
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle, Provider
 
 
 def stop_each(provider: Provider, handles: Sequence[Handle], by: str, *, hard: bool) -> list[UserError | None]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.interrupts import Interrupted
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.wait import exit_code_of, wait_for
-from nemo_runspec.planning.model import Artifact, Plan
+from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.remote.cancel import end_makers
 from nemo_runspec.remote.input_jobs import awaited
+from nemo_runspec.remote.wait import exit_code_of, wait_for
 from nemo_runspec.runner.client import Caller
 from nemo_runspec.runner.inputs import not_made
-from nemo_runspec.supervise.interrupts import Interrupted
 
 
 def wait_for_input(plan: Plan, artifact: Artifact, record: JobRecord, caller: Caller) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from nemo_runspec.backends import get_backend
 from nemo_runspec.console import Console
 from nemo_runspec.planning.missing_values import refuse_unfilled
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.submission.request import Submission
 
 

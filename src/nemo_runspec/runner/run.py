@@ -9,7 +9,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.codec import plan_to_json
-from nemo_runspec.planning.model import Artifact, Plan
+from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.runner.client import Caller, ready_client
 from nemo_runspec.runner.inputs import (
     ProvidedInputs,
@@ -118,7 +118,7 @@ def _make(plan: Plan, artifact: Artifact, caller: Caller) -> None:
 
 def _awaited(request: PlanRequest, planned: Planned, caller: Caller) -> tuple[int, str]:
     """The exit code of a job that nobody sees, and its name."""
-    from nemo_runspec.jobs.wait import exit_code_of, wait_for
+    from nemo_runspec.remote.wait import exit_code_of, wait_for
 
     name = submit_request(request, planned, caller)
     return exit_code_of(wait_for(JobStore(), [name])[0]), name

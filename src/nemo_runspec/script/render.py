@@ -14,13 +14,13 @@ from pathlib import Path
 
 from nemo_runspec import forms
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
-from nemo_runspec.planning.model import Launch, Plan
-from nemo_runspec.planning.reserved import check_environment
+from nemo_runspec.plans.model import Launch, Plan
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity, node_identity_of
 from nemo_runspec.script.quoting import join, quote
+from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.script.stall import stall_section
 
 _LAUNCHER_VARIABLES = (

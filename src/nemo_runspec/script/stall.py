@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.bundle import digest
-from nemo_runspec.planning.model import Bundle, BundleFile
+from nemo_runspec.plans.model import Bundle, BundleFile
 
 
 def read_bundle(bundle: Bundle) -> dict[BundleFile, bytes]:

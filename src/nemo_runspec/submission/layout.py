@@ -12,7 +12,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack, unpack
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script import JobLayout
 from nemo_runspec.submission.request import Again
 

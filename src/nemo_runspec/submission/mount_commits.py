@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.planning.model import AutoMount
+from nemo_runspec.plans.model import AutoMount
 from nemo_runspec.regular import read_json
 
 _FILE = "mounts.json"

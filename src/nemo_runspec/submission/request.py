@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.jobs.cancel_request import CancelRequest, read_request, write_request
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.jobs.settle import settled
-from nemo_runspec.polling import Backoff, Deadline
+from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
 
 _MARGIN = 15.0
@@ -72,7 +72,7 @@ def _wake_supervisor(record: JobRecord) -> None:
 
 def _wait(store: JobStore, name: str, seconds: float) -> JobRecord | None:
     """The record once the job has ended or its supervisor is gone; None after that many seconds."""
-    limit, pauses = Deadline(seconds), Backoff(_TICK, _TICK)
+    limit, pauses = TimeLimit(seconds), Backoff(_TICK, _TICK)
     while not limit.passed:
         record = settled(store, name)
         if record.ended or record.state == "lost":

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.worker import OutOfReach, Say, Work
 from nemo_runspec.errors import UserError
+from nemo_runspec.interrupts import Interrupted, Interrupts
 from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
+from nemo_runspec.jobs.metrics import last_metrics
 from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.redact import Redactor
@@ -24,12 +27,9 @@ from nemo_runspec.submission.bundle import read_bundle, write_bundle
 from nemo_runspec.submission.layout import give_room, job_files, layout_of, make_folders, packed, place_package
 from nemo_runspec.submission.mount_commits import write_mounts
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.interrupts import Interrupted, Interrupts
-from nemo_runspec.supervise.metrics import last_metrics
 from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
 from nemo_runspec.supervise.output import JobOutput
 from nemo_runspec.supervise.stop import GRACE, Stop, why_stopped
-from nemo_runspec.supervise.worker import OutOfReach, Say, Work
 
 _TICK = 0.1
 _LAST_WORDS = 2.0

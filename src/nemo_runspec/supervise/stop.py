@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from nemo_runspec.backends.worker import Work
+from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupts
 from nemo_runspec.jobs.cancel_request import read_request
-from nemo_runspec.supervise.interrupts import EXIT_CODES, WORDS, Interrupts
 from nemo_runspec.supervise.outcome import StopRequest
-from nemo_runspec.supervise.worker import Work
 
 GRACE = 10.0
 """Seconds between TERM and KILL."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.capabilities import SubmitsArrays
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.polling import Backoff, Deadline
+from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.remote.cancel import stop_all
-from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.supervise.job import first_line
@@ -117,7 +117,7 @@ class ArrayFollower:
             self._trouble(first_line(error))
 
     def _wait(self, seconds: float) -> None:
-        limit = Deadline(seconds)
+        limit = TimeLimit(seconds)
         while left := limit.left:
             self._watcher.tick()
             self._sleep(min(_TICK, left))

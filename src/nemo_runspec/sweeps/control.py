@@ -13,7 +13,7 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.cancel_request import CancelRequest, write_request
 from nemo_runspec.jobs.process import Life, is_alive, life_of
-from nemo_runspec.polling import Backoff, Deadline
+from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
@@ -60,7 +60,7 @@ def wait_for_end(store: SweepStore, groups: Iterable[str], seconds: float | None
     Raises:
         UserError: one was removed meanwhile, or cannot be read.
     """
-    limit, pauses = Deadline(seconds), Backoff(_TICK, _TICK)
+    limit, pauses = TimeLimit(seconds), Backoff(_TICK, _TICK)
     for group in groups:
         while goes_on(store.read(group)):
             if limit.passed:

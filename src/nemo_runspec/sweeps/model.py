@@ -9,10 +9,10 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.lifecycle import Launcher
+from nemo_runspec.jobs.metrics import metrics_file
 from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.names import new_name
-from nemo_runspec.supervise.metrics import metrics_file
+from nemo_runspec.plans.model import Plan
 
 SWEEP_SCHEMA = 1
 NOT_RUN = "not run"

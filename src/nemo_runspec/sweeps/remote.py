@@ -14,21 +14,21 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.capabilities import SubmitsArrays
+from nemo_runspec.interrupts import WORDS, Interrupts
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.cancel_request import read_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.polling import Backoff
 from nemo_runspec.remote.cancel import stop_all
-from nemo_runspec.remote.capabilities import SubmitsArrays
 from nemo_runspec.remote.group import RemoteGroup, array_provider
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.unconfirmed import id_in, look
 from nemo_runspec.source import Layer
 from nemo_runspec.submission.request import Again, Submission
-from nemo_runspec.supervise.interrupts import WORDS, Interrupts
 from nemo_runspec.sweeps.array_follow import fetch_metrics
 from nemo_runspec.sweeps.model import Options, options_of
 from nemo_runspec.transport.base import Unreachable

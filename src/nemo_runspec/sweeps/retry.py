@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.jobs.cancel_request import forget_request
 from nemo_runspec.planning.build import Planned
@@ -18,7 +19,6 @@ from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.runner.retry import enter_directory, retry_plan
 from nemo_runspec.submission.request import Again, Submission
-from nemo_runspec.supervise.interrupts import Interrupts
 from nemo_runspec.supervise.sweep_run import run_member as local_member
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.detached import detached_sweep

@@ -15,7 +15,7 @@ from nemo_runspec.transport import sockets
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.master import listen
 from nemo_runspec.transport.ssh_config import Resolved, local, resolve
-from nemo_runspec.transport.ssh_errors import Attempt, a_person_may_help, explain
+from nemo_runspec.transport.ssh_errors import FailedConnection, a_person_may_help, explain
 
 CONNECT_S = 20.0
 """How long a connection may take without a person at the terminal."""
@@ -174,7 +174,7 @@ class Connection:
         if attempt is not None:
             raise explain(attempt)
 
-    def _attempt(self, path: Path, seconds: float, *, asking: bool) -> Attempt | None:
+    def _attempt(self, path: Path, seconds: float, *, asking: bool) -> FailedConnection | None:
         """Connects; None where that worked."""
         code, log = listen(self._master_command(path, asking), seconds, show=asking)
         if code == 0:
@@ -182,7 +182,7 @@ class Connection:
         if code is None:
             log += f"\nConnection timed out: no answer within {seconds:.0f} s"
         by_hand = ["ssh", *self.address.words(), "--", self.address.host, "true"]
-        return Attempt(self.address.name, log, by_hand, known=bool(self.made))
+        return FailedConnection(self.address.name, log, by_hand, known=bool(self.made))
 
     def _master_command(self, path: Path, asking: bool) -> list[str]:
         # -v is for the error texts: ssh hides those of a jump host otherwise, and tells no fingerprint in batch mode.

@@ -15,7 +15,7 @@ from nemo_runspec.transport.base import Unreachable
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class FailedConnection:
     """A connection that did not come about.
 
     Args:
@@ -68,7 +68,7 @@ _OFFENDING = re.compile(r"Offending \S+ key in (\S+:\d+)|Offending key for IP in
 _FORGET = re.compile(r"(ssh-keygen -f .+ -R .+)$", re.M)
 
 
-def a_person_may_help(attempt: Attempt) -> bool:
+def a_person_may_help(attempt: FailedConnection) -> bool:
     """True where somebody at a terminal could be asked: for a password, or whether a host's key is right."""
     tell = next((tell for pattern, tell in _TABLE if pattern.search(attempt.log)), None)
     return tell in (_denied, _key_unknown)
@@ -80,7 +80,7 @@ def for_people(log: str) -> list[str]:
     return [line for line in lines if line and not _DEBUG.match(line)]
 
 
-def explain(attempt: Attempt) -> UserError:
+def explain(attempt: FailedConnection) -> UserError:
     """The error for a failed connection: an `Unreachable` where the machine did not answer, else a refusal."""
     for pattern, tell in _TABLE:
         if pattern.search(attempt.log):
@@ -88,7 +88,7 @@ def explain(attempt: Attempt) -> UserError:
     return Unreachable(f"no connection to {attempt.name}: {attempt.last}", remedy=f"try by hand: {attempt.hand}")
 
 
-def _name_unknown(attempt: Attempt) -> UserError:
+def _name_unknown(attempt: FailedConnection) -> UserError:
     error = Unreachable(
         f"{attempt.name}: {_line(attempt, 'Could not resolve')}",
         remedy="check the profile's host and ~/.ssh/config; a cluster's own names often need its VPN",
@@ -97,7 +97,7 @@ def _name_unknown(attempt: Attempt) -> UserError:
     return error
 
 
-def _refused(attempt: Attempt) -> UserError:
+def _refused(attempt: FailedConnection) -> UserError:
     return Unreachable(
         f"{attempt.name} refused the connection: nothing takes SSH connections there",
         where=_line(attempt, "refused"),
@@ -105,14 +105,14 @@ def _refused(attempt: Attempt) -> UserError:
     )
 
 
-def _no_way(attempt: Attempt) -> UserError:
+def _no_way(attempt: FailedConnection) -> UserError:
     return Unreachable(
         f"{attempt.name} did not answer: {attempt.last}",
         remedy=f"check the network or VPN, host and port, then: {attempt.hand}",
     )
 
 
-def _denied(attempt: Attempt) -> UserError:
+def _denied(attempt: FailedConnection) -> UserError:
     offered = _OFFERED.findall(attempt.after_hello())
     tried = "; ".join(dict.fromkeys(offered)) if offered else "no key at all: none was found"
     mend = "set identity in the profile or IdentityFile in ~/.ssh/config, or ssh-add the key"
@@ -125,7 +125,7 @@ def _denied(attempt: Attempt) -> UserError:
     )
 
 
-def _key_changed(attempt: Attempt) -> UserError:
+def _key_changed(attempt: FailedConnection) -> UserError:
     place = _OFFENDING.search(attempt.log)
     forget = _FORGET.search(attempt.log)
     known = f"; the known one is in {place.group(1) or place.group(2)}" if place else ""
@@ -138,7 +138,7 @@ def _key_changed(attempt: Attempt) -> UserError:
     )
 
 
-def _key_unknown(attempt: Attempt) -> UserError:
+def _key_unknown(attempt: FailedConnection) -> UserError:
     return UserError(
         f"the host key of {attempt.target} is not known here",
         where=_shown(attempt),
@@ -148,12 +148,12 @@ def _key_unknown(attempt: Attempt) -> UserError:
     )
 
 
-def _shown(attempt: Attempt) -> str:
+def _shown(attempt: FailedConnection) -> str:
     keys = _SERVER_KEY.findall(attempt.log)
     return f"it shows {keys[-1][0]} {keys[-1][1]}" if keys else attempt.target
 
 
-def _too_many_keys(attempt: Attempt) -> UserError:
+def _too_many_keys(attempt: FailedConnection) -> UserError:
     return UserError(
         f"{attempt.name} gave up: too many keys were tried before the right one",
         remedy='name the key: identity = "~/.ssh/…" in the profile, or IdentitiesOnly yes in ~/.ssh/config',
@@ -161,25 +161,25 @@ def _too_many_keys(attempt: Attempt) -> UserError:
     )
 
 
-def _config(attempt: Attempt) -> UserError:
+def _config(attempt: FailedConnection) -> UserError:
     return UserError(f"ssh cannot read its settings: {attempt.last}", remedy="mend that line of ~/.ssh/config")
 
 
-def _no_agreement(attempt: Attempt) -> UserError:
+def _no_agreement(attempt: FailedConnection) -> UserError:
     return UserError(
         f"{attempt.name} and this machine's ssh share no method: {attempt.last}",
         remedy=f"allow one of its methods in ~/.ssh/config, then: {attempt.hand}",
     )
 
 
-def _closed(attempt: Attempt) -> UserError:
+def _closed(attempt: FailedConnection) -> UserError:
     return Unreachable(
         f"{attempt.target} closed the connection before it let us in: {attempt.last}",
         remedy="it may be overloaded or limit connections: try again later",
     )
 
 
-def _line(attempt: Attempt, words: str) -> str:
+def _line(attempt: FailedConnection, words: str) -> str:
     return next((line for line in reversed(attempt.words) if words in line), attempt.last).removeprefix("ssh: ")
 
 

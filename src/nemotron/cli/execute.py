@@ -9,7 +9,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing

@@ -16,7 +16,7 @@ from nemo_runspec.packaging.messages import left_behind, problem_lines, sent_unc
 from nemo_runspec.planning import kept
 from nemo_runspec.planning.codec import plan_to_dict
 from nemo_runspec.planning.limits import cost_of, gpu_hours
-from nemo_runspec.planning.model import Artifact, AutoMount, Package, Plan
+from nemo_runspec.plans.model import Artifact, AutoMount, Package, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.text import clean, count, size

@@ -11,7 +11,7 @@ from nemo_runspec.errors import UserError
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Rendering
     from nemo_runspec.planning.build import Planned
-    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.plans.model import Plan
 
 
 def check_resolve(resolve: bool, dry_run: bool) -> None:
@@ -26,9 +26,9 @@ def resolved(planned: Planned) -> Rendering | None:
     Raises:
         UserError: the platform cannot be asked, or what the plan needs is not there.
     """
+    from nemo_runspec.backends.capabilities import ResolvesPlaceholders
+    from nemo_runspec.backends.provider import Parts
     from nemo_runspec.planning.codec import plan_to_json
-    from nemo_runspec.remote.capabilities import ResolvesPlaceholders
-    from nemo_runspec.remote.provider import Parts
     from nemo_runspec.submission.bundle import read_bundle
     from nemo_runspec.submission.request import Submission
 

@@ -17,7 +17,7 @@ from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short_names, short_value, why_no_picture
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.looks import coloured, print_json, took
+from nemotron.cli.commands.jobs.formatting import coloured, print_json, took
 from nemotron.cli.sweep_display import COLOURS, first_line
 from nemotron.cli.text import paint, table
 

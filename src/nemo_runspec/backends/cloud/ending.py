@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nemo_runspec.backends.cloud.aside import Aside
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.backends.cloud.optional_requests import Aside
+from nemo_runspec.backends.provider import Handle
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.script.markers import cause, decisive
 from nemo_runspec.script.pod_marker import End, read_ends, to_marker
 

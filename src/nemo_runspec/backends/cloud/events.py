@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 
 from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine
-from nemo_runspec.remote.provider import Cursors, Event, LogChunk
+from nemo_runspec.backends.provider import Cursors, Event, LogChunk
 
 EVENTS = "events"
 """The path of such a log."""

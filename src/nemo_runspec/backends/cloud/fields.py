@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from nemo_runspec.backends.checks import VARIABLE, control_characters
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
-from nemo_runspec.backends.target import Target
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import SAME_NAME, Field, carried_values, key, keys_of
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
 

@@ -6,11 +6,10 @@ import posixpath
 from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.cloud.fields import CloudTarget
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.paths import expanded
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.paths import below, expanded
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 
 def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
 
 PACKAGES = "packages"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from nemo_runspec.remote.provider import Json
+from nemo_runspec.backends.provider import Json
 from nemo_runspec.transport.reading import table
 
 END = re.compile(rb"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
-from nemo_runspec.backends.cloud.aside import SECONDS, Aside
+from nemo_runspec.backends.capabilities import CloudProvider
 from nemo_runspec.backends.cloud.events import event_log
+from nemo_runspec.backends.cloud.optional_requests import SECONDS, Aside
 from nemo_runspec.backends.cloud.pod.log_lines import shown
 from nemo_runspec.backends.cloud.status import JobDetail
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Results
 from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.remote.capabilities import CloudProvider
-from nemo_runspec.remote.provider import Cursors, Handle, JobStatus, LogChunk, Results
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
 from nemo_runspec.transport.web import Web
 

@@ -12,14 +12,14 @@ from typing import Any, Generic, TypeVar
 
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.doctor.check import Check, failed, of_error, ok, skipped, warning
-from nemo_runspec.doctor.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, reference_of
+from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.s3_names import PAIRS
 from nemo_runspec.secrets import NGC_KEYS, find
 from nemo_runspec.transport.base import Unreachable
+from nemo_runspec.transport.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, reference_of
 from nemo_runspec.transport.web import Refused
 
 Api = TypeVar("Api")

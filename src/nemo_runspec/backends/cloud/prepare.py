@@ -12,10 +12,10 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import PodObserver
 from nemo_runspec.backends.cloud.placeholders import CARGO
 from nemo_runspec.backends.cloud.render import PAYLOAD
-from nemo_runspec.doctor.check import Check
+from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared, Say
+from nemo_runspec.check import Check
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Handle, Parts, Policy, Prepared, Say
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.submission.request import Submission
 
 

@@ -8,8 +8,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from nemo_runspec.backends.provider import Handle
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle
 
 
 def remove_directory(handle: Handle) -> None:

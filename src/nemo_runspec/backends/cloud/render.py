@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.cloud.placeholders import as_text, explained, fill
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 PAYLOAD = "job.json"
 """The body of the request that makes the job."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.pod.program import ATTEMPT_VARIABLE
 from nemo_runspec.backends.cloud.render import PAYLOAD
+from nemo_runspec.backends.provider import Handle
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import read_json
-from nemo_runspec.remote.provider import Handle
 
 _OF_AN_ATTEMPT = frozenset({"id", "since", "doubt"})
 """Keys of a handle that say something of one attempt alone."""

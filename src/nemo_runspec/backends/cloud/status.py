@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.backends.provider import Handle
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.transport.web import Malformed
 
 BY_ID = 64

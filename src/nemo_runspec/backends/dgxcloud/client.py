@@ -16,11 +16,12 @@ from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Cursors, Event, Handle, JobStatus, LogChunk, Replica, Say
+from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused, Web
 

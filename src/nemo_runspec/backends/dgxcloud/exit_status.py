@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import sleep as sleep_for
 
-from nemo_runspec.backends.cloud.aside import SECONDS, Aside
 from nemo_runspec.backends.cloud.ending import LATE, LastLines, conclude, read_last_lines
+from nemo_runspec.backends.cloud.optional_requests import SECONDS, Aside
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.facts import detail_of, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import last_lines, pvc
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.backends.provider import Handle
+from nemo_runspec.jobs.status import JobStatus
 
 NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.backends.cloud.asking import Asking
+from nemo_runspec.backends.cloud.lenient_requests import Asking
 from nemo_runspec.backends.cloud.status import JobDetail
 from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.backends.provider import Handle
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.transport.reading import table as table
 from nemo_runspec.transport.reading import text, whole
 

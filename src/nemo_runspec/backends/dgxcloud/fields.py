@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import below, raise_problems
+from nemo_runspec.backends.checks import raise_problems
 from nemo_runspec.backends.cloud.fields import (
     NEMO_RUN_ALONE,
     CloudTarget,
@@ -24,10 +24,11 @@ from nemo_runspec.backends.cloud.fields import (
     text,
 )
 from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge, mounts_of
-from nemo_runspec.backends.storage import READ_ONLY, Storage
 from nemo_runspec.errors import Unfilled, UserError
 from nemo_runspec.field import SAME_NAME, Field
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.paths import below
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.storage import READ_ONLY, Storage
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking

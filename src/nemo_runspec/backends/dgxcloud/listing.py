@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
+from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.transport.reading import table, text, texts
 
 _NEWEST = 100

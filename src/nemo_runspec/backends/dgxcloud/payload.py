@@ -11,8 +11,8 @@ from nemo_runspec.backends.cloud.render import render_pods
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.dgxcloud.spec import ATTEMPT, BOOT, DISTRIBUTED, TRAININGS, Spec, base_spec, merge
 from nemo_runspec.backends.dgxcloud.spec import CARGO as CARGO_PIECE
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 PROJECT, CLUSTER = "PROJECT_ID", "CLUSTER_ID"
 

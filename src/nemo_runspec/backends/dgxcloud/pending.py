@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.cloud.states import StateMapping
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.remote.provider import Handle
+from nemo_runspec.backends.provider import Handle
 from nemo_runspec.transport.reading import tables, text
 
 _ROLE = re.compile(r"-(master|worker|launcher)-(\d+)$")

@@ -15,10 +15,10 @@ from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
-from nemo_runspec.backends.target import narrowed, target_of
-from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import narrowed, target_of
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import number, tables, text
 from nemo_runspec.transport.reading import table as _table
@@ -46,13 +46,15 @@ def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = N
     Raises:
         UserError: there is no such project. Unreachable: as the API.
     """
-    wanted = Wanted(api, target_of(plan, DgxCloudTarget), plan.resources.nodes, plan.resources.gpus_per_node, project)
+    wanted = DgxCloudRequest(
+        api, target_of(plan, DgxCloudTarget), plan.resources.nodes, plan.resources.gpus_per_node, project
+    )
     looks = {name: _LOOKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
     return cloud.submission_checks(plan, cloud.looked_at(looks, wanted, patient=True))
 
 
 @dataclass(frozen=True)
-class Wanted(cloud.JobRequest[RunaiApi, DgxCloudTarget]):
+class DgxCloudRequest(cloud.JobRequest[RunaiApi, DgxCloudTarget]):
     """What a job asks of run:ai. `given`: its project."""
 
     @cached_property
@@ -74,7 +76,7 @@ def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any]) -> Iterator[Che
         yield failed("credentials", "no client secret is found here", mend)
         yield skipped("run:ai", "not checked: there is no client secret")
         return
-    wanted = Wanted(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+    wanted = DgxCloudRequest(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
     instead = skipped("the rest of run:ai", "not checked: it does not answer as it should")
     reached = _reached(wanted, "the profile" if env.get(KEY) else VARIABLE)
     yield from cloud.unless_failed(reached, lambda: cloud.looked_at(_LOOKS, wanted), instead)
@@ -86,7 +88,7 @@ def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
     return RunaiApi(target.base_url, token, target.kube_apiserver_url, patience=_PATIENCE)
 
 
-def _reached(wanted: Wanted, source: str) -> Iterator[Check]:
+def _reached(wanted: DgxCloudRequest, source: str) -> Iterator[Check]:
     """Whether the API answers, the application is accepted, and sees the project."""
     credentials, target = f"client_id {wanted.target.client_id}, client_secret of {source}", wanted.target
     try:
@@ -126,7 +128,7 @@ def _project(project: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[Che
         yield warning("project", f"{said} is {phase}{f': {message}' if message else ''}", "wait, or ask its admin")
 
 
-def _room(wanted: Wanted) -> Iterator[Check]:
+def _room(wanted: DgxCloudRequest) -> Iterator[Check]:
     """What the project may use, as run:ai counts it: beyond its quota a workload waits for what others leave."""
     if wanted.gpus is None:
         yield skipped("room", "not known: gpus_per_node is the recipe's")
@@ -161,7 +163,7 @@ def quota_of(project: Mapping[str, Any]) -> tuple[float | None, float | None, fl
     return quota, sum(bounded) if bounded and len(bounded) == len(limits) else None, number(allocated.get("gpu")) or 0
 
 
-def _claims(wanted: Wanted) -> Iterator[Check]:
+def _claims(wanted: DgxCloudRequest) -> Iterator[Check]:
     """A claim that run:ai does not know would be made anew, and empty, or keep the pods from starting."""
     named = [claim_name(claim) for claim in wanted.target.pvcs if not claim.get("claimInfo")]
     if not named:
@@ -178,7 +180,7 @@ def _claims(wanted: Wanted) -> Iterator[Check]:
         yield ok("pvcs", f"{', '.join(named)}: listed")
 
 
-def _run_dir(wanted: Wanted) -> Iterator[Check]:
+def _run_dir(wanted: DgxCloudRequest) -> Iterator[Check]:
     folder = wanted.target.pvc_nemo_run_dir
     if wanted.target.shared:
         yield ok("pvc_nemo_run_dir", f"{folder} is on a claim that may be written")
@@ -186,7 +188,7 @@ def _run_dir(wanted: Wanted) -> Iterator[Check]:
         yield failed("pvc_nemo_run_dir", f"{folder} is on no claim that may be written", "put it on one of pvcs")
 
 
-def _secrets(wanted: Wanted) -> Iterator[Check]:
+def _secrets(wanted: DgxCloudRequest) -> Iterator[Check]:
     references = wanted.target.secret_vars.values()
     if not references:
         return
@@ -196,7 +198,7 @@ def _secrets(wanted: Wanted) -> Iterator[Check]:
     yield cloud.names_check("secret_vars", map(credential_of, references), there, "credential of run:ai", mend)
 
 
-def _cluster(wanted: Wanted) -> Iterator[Check]:
+def _cluster(wanted: DgxCloudRequest) -> Iterator[Check]:
     """The cluster's own API: the only way to logs of pods from outside."""
     if wanted.api.kube is None:
         yield skipped("cluster", "no kube_apiserver_url is set: logs come from the volume, through a helper workload")
@@ -220,7 +222,7 @@ def _names_of(row: Row) -> Iterator[str]:
     yield from filter(None, (text(row.get(key)) for key in ("name", "claimName")))
 
 
-_LOOKS: Mapping[str, Callable[[Wanted], Iterable[Check]]] = {
+_LOOKS: Mapping[str, Callable[[DgxCloudRequest], Iterable[Check]]] = {
     "room": _room, "pvcs": _claims, "pvc_nemo_run_dir": _run_dir, "secret_vars": _secrets, "cluster": _cluster,
 }  # fmt: skip
 """What is looked at, in the order in which it is shown."""

@@ -8,9 +8,9 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.dgxcloud.payload import CLUSTER, PROJECT, kind_of
 from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Say
+from nemo_runspec.backends.provider import Say
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, text
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, require_encryption
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 
 def check(plan: Plan) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
+from nemo_runspec.backends.provider import Event, Handle, Replica
 from nemo_runspec.diagnosis.pulls import names_cause
-from nemo_runspec.remote.provider import Event, Handle, Replica
 from nemo_runspec.transport.reading import moment, table, text
 
 _WAITING: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_at
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.spec import VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
-from nemo_runspec.remote.provider import Handle
+from nemo_runspec.backends.provider import Handle
 
 _HOSTNAME = "kubernetes.io/hostname"
 """The label by which Kubernetes knows a machine."""

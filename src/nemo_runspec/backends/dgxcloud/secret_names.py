@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.payload import credential_of, credential_placeholder
+from nemo_runspec.backends.provider import Say
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.remote.provider import Say
 from nemo_runspec.transport.reading import table, tables, text
 from nemo_runspec.transport.web import Refused
 

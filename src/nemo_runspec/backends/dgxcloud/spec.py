@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nemo_runspec.backends.cloud import custom_spec
-from nemo_runspec.backends.storage import READ_ONLY, StorageMount, tables
+from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 
 Spec = dict[str, Any]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
 from nemo_runspec.backends.cloud.status import SAMPLE, JobSource, facts_of, find_jobs, missing, pick, sample_waiting
@@ -17,8 +17,9 @@ from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail
 from nemo_runspec.backends.dgxcloud.pending import PODS, Wait, unasked, wait_of
 from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
+from nemo_runspec.backends.provider import Handle, JobRef
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.provider import Handle, JobRef, JobStatus
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
 
 _NO_WAIT = Wait()

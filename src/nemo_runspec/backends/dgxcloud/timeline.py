@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.transport.reading import moment, table
 

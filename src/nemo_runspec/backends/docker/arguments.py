@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.storage import READ_ONLY, StorageMount, mounts_of_words, tables
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.plans.storage import READ_ONLY, StorageMount, mounts_of_words, tables
 from nemo_runspec.redact import is_secret_variable
 
 _OURS = "nemotron reads the container's output and end, and removes it then"

@@ -7,8 +7,8 @@ from typing import Any
 
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 _SAME = ("container_image", "num_gpus", "runtime", "shm_size", "ipc_mode", "network", "privileged")
 

@@ -17,7 +17,6 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import (
     MOUNTED,
     Mount,
-    below,
     control_characters,
     flags,
     one_per_target,
@@ -30,14 +29,15 @@ from nemo_runspec.backends.docker.arguments import further_mounts, wrong_argumen
 from nemo_runspec.backends.docker.health import HEALTH
 from nemo_runspec.backends.docker.identity import identity
 from nemo_runspec.backends.docker.sizes import size_in_bytes
-from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
-from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import Unfilled, UserError, did_you_mean
 from nemo_runspec.field import Field
+from nemo_runspec.paths import below
+from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Resources
+    from nemo_runspec.plans.model import Resources
 
 FIELDS: tuple[Field, ...] = (
     adopt("container_image", required=True, nemo_run="container_image"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.mounted import outside
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 
 def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:

@@ -9,7 +9,7 @@ from typing import Any
 from nemo_runspec.backends import machine
 from nemo_runspec.backends.docker.engine import connect, engine_host, refusals, words_of
 from nemo_runspec.backends.docker.images import has_image, pull_error
-from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
 _TOOLKIT = "install the NVIDIA Container Toolkit on this machine and restart Docker; or set gpus_per_node = 0"

@@ -13,8 +13,8 @@ from nemo_runspec.backends.docker.arguments import body_of, joined
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.docker.health import health_body
 from nemo_runspec.backends.docker.sizes import size_in_bytes
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.script import JobLayout, render_job_script
 
 LAYOUT = JobLayout(MOUNTED)

@@ -12,12 +12,12 @@ from nemo_runspec.backends.docker.container import has_ended, inspect, send, tak
 from nemo_runspec.backends.docker.engine import engine_host
 from nemo_runspec.backends.docker.log_tail import try_complete_log
 from nemo_runspec.backends.docker.stream import Output
+from nemo_runspec.backends.worker import OutOfReach
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobs.absence import BELIEVED, counted, is_believed
 from nemo_runspec.jobs.lifecycle import Absence, Launcher
-from nemo_runspec.remote.absence import BELIEVED, counted, is_believed
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import NodeMarker, decisive, read_markers
-from nemo_runspec.supervise.worker import OutOfReach
 
 KILLED = 137
 """The exit status of a process that was killed, as shells write it: 128 + 9."""

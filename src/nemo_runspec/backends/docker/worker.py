@@ -29,15 +29,15 @@ from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.backends.worker import Say, WorkerStatus
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.jobs.process import is_alive
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.locks import Busy
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
-from nemo_runspec.supervise.worker import Say, WorkerStatus
 
 _TRIES = 3
 _LATER = "and what it prints is added to its log when it has ended"

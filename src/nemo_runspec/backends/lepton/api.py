@@ -21,7 +21,7 @@ from nemo_runspec.backends.cloud.renewal import (
     until_it_makes_sense,
     with_fresh_credentials,
 )
-from nemo_runspec.backends.lepton.credentials import Login, find_login
+from nemo_runspec.backends.lepton.credentials import LeptonLogin, find_login
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, tables, text
@@ -56,11 +56,11 @@ class LeptonApi:
 
     def __init__(
         self,
-        login: Login,
+        login: LeptonLogin,
         *,
         timeout: float = 30.0,
         patience: float = 60.0,
-        again: Callable[[], Login] | None = None,
+        again: Callable[[], LeptonLogin] | None = None,
     ) -> None:
         self.login = login
         self.web = Web(login.url, "Lepton", headers=self._headers, timeout=timeout, patience=patience)

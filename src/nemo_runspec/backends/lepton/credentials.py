@@ -19,7 +19,7 @@ _SET = "export LEPTON_WORKSPACE_ID=… and LEPTON_WORKSPACE_TOKEN=…, or log in
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class LeptonLogin:
     """A workspace and its token. `source`: where the token was found, for a person. `origin`: a header, '' for none."""
 
     workspace: str
@@ -29,7 +29,7 @@ class Login:
     source: str = ""
 
 
-def find_login(handle: Mapping[str, Any] | None = None) -> Login:
+def find_login(handle: Mapping[str, Any] | None = None) -> LeptonLogin:
     """The login for a job's workspace, or for the one that is current.
 
     The order is that of Lepton's own client: `LEPTON_WORKSPACE_ID` (`id` or `id:token`), `LEPTON_WORKSPACE_TOKEN` or
@@ -52,7 +52,7 @@ def find_login(handle: Mapping[str, Any] | None = None) -> Login:
     url = str((handle or {}).get("url") or "") or (os.environ.get("LEPTON_WORKSPACE_URL", "").strip() if ours else "")
     url = (url or str(stored.get("url") or "") or f"{GATEWAY}/{workspace}").rstrip("/")
     require_tls("LEPTON_WORKSPACE_URL", url, "the workspace's token", example=f"{GATEWAY}/{workspace}")
-    return Login(workspace, url, token, _origin(url, stored), source)
+    return LeptonLogin(workspace, url, token, _origin(url, stored), source)
 
 
 def record_file() -> Path:

@@ -6,16 +6,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from nemo_runspec.backends.cloud.asking import Asking
+from nemo_runspec.backends.cloud.lenient_requests import Asking
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.replicas import read_event
+from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import POD_KINDS
+from nemo_runspec.diagnosis.deadlines import passed
 from nemo_runspec.diagnosis.display import lines_of
 from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, Platform
 from nemo_runspec.jobs.record import is_over
-from nemo_runspec.remote.deadlines import passed
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends, to_marker
 
 _SNIPPETS = 64 << 10

@@ -24,9 +24,9 @@ from nemo_runspec.backends.cloud.fields import (
 )
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.spec import make_spec, merged
-from nemo_runspec.backends.storage import READ_ONLY, Storage, StorageMount, tables
 from nemo_runspec.errors import Unfilled
 from nemo_runspec.field import SAME_NAME, Field, key
+from nemo_runspec.plans.storage import READ_ONLY, Storage, StorageMount, tables
 from nemo_runspec.profiles.common import adopt
 
 

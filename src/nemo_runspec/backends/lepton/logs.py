@@ -11,7 +11,7 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, unpacked
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
-from nemo_runspec.remote.provider import Cursors, Handle, Json, LogChunk
+from nemo_runspec.backends.provider import Cursors, Handle, Json, LogChunk
 from nemo_runspec.transport.reading import number, text
 
 _SECOND = 1_000_000_000

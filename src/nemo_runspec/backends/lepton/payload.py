@@ -10,8 +10,8 @@ from nemo_runspec.backends.cloud.placeholders import CARGO, Placeholder
 from nemo_runspec.backends.cloud.render import render_pods
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import make_spec, merged
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 WORKSPACE = Placeholder(
     "WORKSPACE", "URL of the workspace, from LEPTON_WORKSPACE_ID and LEPTON_WORKSPACE_URL when it is submitted"

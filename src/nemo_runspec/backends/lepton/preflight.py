@@ -8,17 +8,17 @@ from functools import cached_property, partial
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
-from nemo_runspec.backends.target import narrowed, target_of
-from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.paths import below
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import narrowed, target_of
 from nemo_runspec.transport.reading import count, number, text
 from nemo_runspec.transport.web import Refused
 
@@ -57,12 +57,14 @@ def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = No
     Raises:
         Unreachable: as the API.
     """
-    wanted = Wanted(api, target_of(plan, LeptonTarget), plan.resources.nodes, plan.resources.gpus_per_node, group)
+    wanted = LeptonRequest(
+        api, target_of(plan, LeptonTarget), plan.resources.nodes, plan.resources.gpus_per_node, group
+    )
     return cloud.submission_checks(plan, _before(wanted))
 
 
 @dataclass(frozen=True)
-class Wanted(cloud.JobRequest[LeptonApi, LeptonTarget]):
+class LeptonRequest(cloud.JobRequest[LeptonApi, LeptonTarget]):
     """What a job asks of a workspace. `given`: its node group."""
 
     @cached_property
@@ -91,7 +93,7 @@ def _of_workspace(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[Chec
         yield of_error("credentials", error)
         yield skipped("Lepton", "not checked: there is no login")
         return
-    wanted = Wanted(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+    wanted = LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
     instead = skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
     yield from cloud.unless_failed(_reached(api), lambda: _all(wanted), instead)
 
@@ -119,7 +121,7 @@ def _reached(api: LeptonApi) -> Iterator[Check]:
         yield ok("workspace", f"{login.workspace} at {login.url}{f', {state}' if state else ''}")
 
 
-def _all(wanted: Wanted) -> Iterator[Check]:
+def _all(wanted: LeptonRequest) -> Iterator[Check]:
     group = list(cloud.told("node group", partial(_group, wanted)))
     yield from group
     lost = any(check.verdict == "failed" for check in group)
@@ -129,7 +131,7 @@ def _all(wanted: Wanted) -> Iterator[Check]:
     yield from cloud.looked_at(looks, wanted)
 
 
-def _before(wanted: Wanted) -> Iterator[Check]:
+def _before(wanted: LeptonRequest) -> Iterator[Check]:
     """What nobody else looks at before a submission: what the profile names, and whether there is room."""
     group = list(cloud.told("node group", lambda: _group(wanted) if wanted.target.node_group else (), patient=True))
     if any(check.verdict == "failed" for check in group):
@@ -140,7 +142,7 @@ def _before(wanted: Wanted) -> Iterator[Check]:
     yield from cloud.looked_at(looks, wanted, patient=True)
 
 
-def _group(wanted: Wanted) -> Iterator[Check]:
+def _group(wanted: LeptonRequest) -> Iterator[Check]:
     group = wanted.group
     if group is None:
         names = ", ".join(sorted(name_of(each) or id_of(each) for each in wanted.api.node_groups())) or "none"
@@ -150,7 +152,7 @@ def _group(wanted: Wanted) -> Iterator[Check]:
     yield ok("node group", f"{name_of(group)} ({id_of(group)}){f', {ready} nodes ready' if ready is not None else ''}")
 
 
-def _shape(wanted: Wanted) -> Iterator[Check]:
+def _shape(wanted: LeptonRequest) -> Iterator[Check]:
     named = wanted.target.resource_shape
     group = id_of(wanted.group) if wanted.group else ""
     if not named:
@@ -171,7 +173,7 @@ def _shape(wanted: Wanted) -> Iterator[Check]:
         yield ok("shape", f"{named} has {gpus_of(found[0]):g} GPUs")
 
 
-def _room(wanted: Wanted) -> Iterator[Check]:
+def _room(wanted: LeptonRequest) -> Iterator[Check]:
     group = wanted.group
     gpus = wanted.pod_gpus if wanted.target.resource_shape else wanted.gpus
     if group is None or gpus is None:
@@ -195,7 +197,7 @@ def room_of(node: Mapping[str, Any]) -> cloud.Room | None:
     return cloud.Room(int(total), max(0, int(total - used))) if is_open(node) else cloud.Room(0, 0)
 
 
-def _reservation(wanted: Wanted) -> Iterator[Check]:
+def _reservation(wanted: LeptonRequest) -> Iterator[Check]:
     named, group = wanted.target.node_reservation, wanted.group
     if not named:
         return
@@ -214,7 +216,7 @@ def _reservation(wanted: Wanted) -> Iterator[Check]:
     yield verdict("reservation", f"{named}: {phase or 'no phase'}", *([mend] if mend else []))
 
 
-def _queue(wanted: Wanted) -> Iterator[Check]:
+def _queue(wanted: LeptonRequest) -> Iterator[Check]:
     target = wanted.target
     keys = [key for key in ("queue_priority", "can_preempt", "can_be_preempted") if getattr(target, key)]
     if not keys:
@@ -227,7 +229,7 @@ def _queue(wanted: Wanted) -> Iterator[Check]:
         yield ok("queue", ", ".join(f"{key} = {getattr(target, key)}" for key in keys))
 
 
-def _mounts(wanted: Wanted) -> Iterator[Check]:
+def _mounts(wanted: LeptonRequest) -> Iterator[Check]:
     """Permissions prove a mount; that a path is here on this machine would prove nothing."""
     target, group = wanted.target, wanted.group
     if not target.mounts and not target.mounted_at:
@@ -243,14 +245,14 @@ def _mounts(wanted: Wanted) -> Iterator[Check]:
     yield from _each_mount(wanted, dict(enumerate(target.mounts)))
 
 
-def _named_mounts(wanted: Wanted) -> Iterator[Check]:
+def _named_mounts(wanted: LeptonRequest) -> Iterator[Check]:
     """Those whose volume the profile names; that of another was looked for among what may be mounted."""
     mounts = {n: mount for n, mount in enumerate(wanted.target.mounts) if mount.get("from")}
     if any(not str(mount["from"]).startswith("node-local") for mount in mounts.values()):
         yield from _each_mount(wanted, mounts)
 
 
-def _each_mount(wanted: Wanted, mounts: Mapping[int, Mapping[str, Any]]) -> Iterator[Check]:
+def _each_mount(wanted: LeptonRequest, mounts: Mapping[int, Mapping[str, Any]]) -> Iterator[Check]:
     """Mounts, by their number in the profile: one request for each volume that is named, for all where one is not."""
     group, sources = wanted.group, {str(mount.get("from") or "") for mount in mounts.values()}
     if group is not None:
@@ -288,7 +290,7 @@ def _unplaced(number: int, mount: Mapping[str, Any], there: Collection[str]) -> 
     return skipped("mounts", f"{shown}: not proved, as no node group is named", "set node_group in the profile")
 
 
-def _run_dir(wanted: Wanted) -> Iterator[Check]:
+def _run_dir(wanted: LeptonRequest) -> Iterator[Check]:
     target = wanted.target
     if target.shared:
         yield ok("nemo_run_dir", f"{target.nemo_run_dir} is on a mount")
@@ -297,7 +299,7 @@ def _run_dir(wanted: Wanted) -> Iterator[Check]:
     yield warning("nemo_run_dir", seen, "put it below a mount_path; several nodes, or outputs, need that")
 
 
-def _secrets(wanted: Wanted) -> Iterator[Check]:
+def _secrets(wanted: LeptonRequest) -> Iterator[Check]:
     target, mend = wanted.target, "make it in the workspace, or correct the profile"
     if target.secret_vars:
         names = target.secret_vars.values()
@@ -307,7 +309,7 @@ def _secrets(wanted: Wanted) -> Iterator[Check]:
         yield cloud.names_check("pull secrets", target.image_pull_secrets, there, "secret for registries", mend)
 
 
-_LOOKS: Mapping[str, Callable[[Wanted], Iterable[Check]]] = {
+_LOOKS: Mapping[str, Callable[[LeptonRequest], Iterable[Check]]] = {
     "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue, "mounts": _mounts,
     "nemo_run_dir": _run_dir, "secrets": _secrets,
 }  # fmt: skip

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
+from nemo_runspec.backends.provider import Event, Replica
 from nemo_runspec.diagnosis.pulls import may_pass
-from nemo_runspec.remote.provider import Event, Replica
 from nemo_runspec.transport.reading import count, moment, number, text
 
 _READY = frozenset({"", "Ready"})

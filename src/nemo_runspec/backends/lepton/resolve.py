@@ -14,10 +14,10 @@ from nemo_runspec.backends.lepton.payload import WORKSPACE, payload
 from nemo_runspec.backends.lepton.secrets import secret_facts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.backends.lepton.spec import MOUNT, NODE_GROUP, RESOURCE_SHAPE
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.kept import problems_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 
 def group_of(api: LeptonApi, target: LeptonTarget) -> Mapping[str, Any] | None:

@@ -10,7 +10,7 @@ from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_at
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL
 from nemo_runspec.backends.lepton.submit import submit_once
-from nemo_runspec.remote.provider import Handle
+from nemo_runspec.backends.provider import Handle
 
 
 def resubmit(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:

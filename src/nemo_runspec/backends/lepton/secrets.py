@@ -15,12 +15,12 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.spec import IMAGE_PULL_SECRET, secret_placeholder, wants_pull_secret
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.doctor.registry import NGC, NGC_USER
+from nemo_runspec.backends.provider import Say
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.provider import Say
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.secrets import NGC_KEYS
+from nemo_runspec.transport.registry import NGC, NGC_USER
 from nemo_runspec.transport.web import Refused
 
 _TAKEN = frozenset({400, 409})

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nemo_runspec.backends.cloud.aside import Aside
 from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes, read_last_lines
+from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.cloud.states import CANCELLED, OUT_OF_MEMORY, StateMapping
 from nemo_runspec.backends.cloud.status import (
     JobDetail,
@@ -34,7 +34,8 @@ from nemo_runspec.backends.lepton.replicas import (
 )
 from nemo_runspec.backends.lepton.states import is_begun, is_over, mapping_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
-from nemo_runspec.remote.provider import Handle, JobStatus, Replica
+from nemo_runspec.backends.provider import Handle, Replica
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
 
 FEW = 4

@@ -15,7 +15,7 @@ from nemo_runspec.backends.cloud.submit_once import submit_once as make_once
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, job_id, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 from nemo_runspec.backends.lepton.states import seconds_of
-from nemo_runspec.remote.provider import Handle, Say
+from nemo_runspec.backends.provider import Handle, Say
 from nemo_runspec.transport.web import Malformed
 
 _DOUBTS = (0.5, 1.5, 3.0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.nemorun import import_nemo_run, plain_environment
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 
 def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.storage import Storage
-from nemo_runspec.backends.target import Target
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
+from nemo_runspec.plans.storage import Storage
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 
 FIELDS: tuple[Field, ...] = (

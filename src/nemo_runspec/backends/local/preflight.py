@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nemo_runspec import paths
 from nemo_runspec.backends import machine
-from nemo_runspec.doctor.check import Check, Question
+from nemo_runspec.check import Check, Question
 
 _ROOM = "make room, or set job_dir and NEMOTRON_HOME to a directory with room"
 

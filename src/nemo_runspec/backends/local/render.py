@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script import JobLayout, render_job_script
 
 

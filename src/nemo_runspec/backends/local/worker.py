@@ -13,13 +13,13 @@ from typing import IO
 from nemo_runspec import envs
 from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.render import render
+from nemo_runspec.backends.worker import Say, WorkerStatus
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.process import is_alive, process_of
 from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.supervise.worker import Say, WorkerStatus
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.slurm.fields import FIELDS
-from nemo_runspec.backends.slurm.places import run_dir
+from nemo_runspec.backends.slurm.paths import run_dir
 
 
 class SlurmBackend(Backend):
@@ -34,7 +34,7 @@ BACKEND = SlurmBackend(
     preflight="nemo_runspec.backends.slurm.preflight.examine:examine",
     inputs="nemo_runspec.backends.slurm.cluster.inputs:present",
     after="nemo_runspec.backends.slurm.target:after",
-    node_identity="nemo_runspec.backends.slurm.places:SRUN_TASK",
+    node_identity="nemo_runspec.backends.slurm.paths:SRUN_TASK",
     ships_repository=True,
     builds=True,
     mounts_sent_to="/$nemo_run",

@@ -8,10 +8,10 @@ from typing import Any
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.batch import setup_lines
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.words import shell_word
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.field import carried_keys
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
 
 _WAIT_FOR_ALL = "--wait=0"

@@ -24,8 +24,8 @@ from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_scri
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.shell import program
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.script import JobLayout, render_job_script
 
 _BEGIN = "nemotron_batch_begin\n"

@@ -8,25 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.capabilities import JobArray
+from nemo_runspec.backends.provider import Handle, Parts, Say
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, digest_of, host_of
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, read_sections
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
-from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, send_mounts, stage
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped
-from nemo_runspec.backends.slurm.cluster.submit import Job, submit
+from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME, fill
+from nemo_runspec.backends.slurm.paths import HOME, fill
 from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.capabilities import JobArray
-from nemo_runspec.remote.provider import Handle, Parts, Say
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.submission.layout import job_files
 from nemo_runspec.transport.base import Host
 
@@ -113,7 +113,9 @@ class SlurmArray(JobArray):
         script = sbatch_script(whole)
         hidden = [secret.name for secret in whole.secrets]
         submitted = submit(
-            self.host, Job(job_name(whole), whole.job_dir, script, (*submit_words(whole), script), hidden), say
+            self.host,
+            SlurmSubmission(job_name(whole), whole.job_dir, script, (*submit_words(whole), script), hidden),
+            say,
         )
         return [{**handle, "id": id_of(submitted.id, handle)} for handle in self.handles()]
 
@@ -126,10 +128,10 @@ class SlurmArray(JobArray):
             self._made[task] = job_files(self.array.members[task], Rendering(self.array.own(task), ()))
         return self._made[task]
 
-    def _cargo(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> Cargo:
+    def _cargo(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> StagedFiles:
         array, tasks = self.array, range(len(self.array.members))
         own = ((f"{folder_of(task)}/{name}", text) for task in tasks for name, text in self._own(task).items())
-        return Cargo(
+        return StagedFiles(
             self._shared | dict(own),
             parts.contents,
             archive=self._archive,

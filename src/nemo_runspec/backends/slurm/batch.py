@@ -37,9 +37,9 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.health import health_files, health_part
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
-from nemo_runspec.backends.slurm.words import shell_word
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.backends.slurm.spellings import shell_word
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.render import shared_functions
 
 NAME = "batch.sh"

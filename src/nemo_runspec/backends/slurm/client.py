@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec import paths
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.capabilities import SubmitsArrays
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.backends.slurm.shell import program
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.remote.capabilities import SubmitsArrays
-from nemo_runspec.remote.provider import Cursors, Handle, JobStatus, LogChunk, Parts, Prepared, Results, Say, offset_of
+from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
@@ -63,8 +64,8 @@ class SlurmProvider(SubmitsArrays):
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
-        from nemo_runspec.backends.slurm.cluster.stage import Cargo, ask, send_mounts, stage
-        from nemo_runspec.backends.slurm.places import fill
+        from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
+        from nemo_runspec.backends.slurm.paths import fill
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
         from nemo_runspec.submission.layout import job_files
@@ -85,7 +86,7 @@ class SlurmProvider(SubmitsArrays):
 
             make_ready(host, plan, say)
         store = target_of(plan, SlurmTarget).store or ""
-        cargo = Cargo(texts, parts.contents, submission.secrets, archive, digest, store)
+        cargo = StagedFiles(texts, parts.contents, submission.secrets, archive, digest, store)
         stage(host, plan.job_dir, cargo, found)
         send_mounts(host, plan.job_dir, parts.mounts, say)
         handle = {**self.make_handle(plan), "slurm": found.cluster.slurm}
@@ -247,12 +248,12 @@ def connection_of(target: SlurmTarget) -> dict[str, Any]:
 
 
 def _job_of(handle: Handle, plan: Plan) -> Any:
-    from nemo_runspec.backends.slurm.cluster.submit import Job
+    from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission
     from nemo_runspec.backends.slurm.render import submit_words
 
     script = sbatch_script(plan)
     hidden = [secret.name for secret in plan.secrets]
-    return Job(str(handle["name"]), str(handle["job_dir"]), script, (*submit_words(plan), script), hidden)
+    return SlurmSubmission(str(handle["name"]), str(handle["job_dir"]), script, (*submit_words(plan), script), hidden)
 
 
 def _by_hand(plan: Plan, command: Sequence[str]) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle, JobStatus, Results
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.render import downsample_program
 from nemo_runspec.transport.base import Host

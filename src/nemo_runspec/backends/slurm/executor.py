@@ -9,11 +9,11 @@ from typing import Any
 from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, shell_environment
 from nemo_runspec.backends.slurm.arguments import executor_arguments, job_name
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOST_REMEDY
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.backends.slurm.paths import HOST_REMEDY
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 _UNREAD_PREFIX = "nemotron."
 """NeMo-Run splits `account` where it has no prefix, and stops at None; with `job_details.job_name` it reads neither."""

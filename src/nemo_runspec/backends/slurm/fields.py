@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nemo_runspec.backends.checks import MOUNTED
-from nemo_runspec.backends.slurm.places import HOME, JOB_DIR
+from nemo_runspec.backends.slurm.paths import HOME, JOB_DIR
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.stall import STALL_TIMEOUT
-from nemo_runspec.backends.storage import Storage, mounts_of_words
-from nemo_runspec.backends.target import Target
 from nemo_runspec.field import SAME_NAME, Field, key, keys_of
+from nemo_runspec.plans.storage import Storage, mounts_of_words
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Resources
+    from nemo_runspec.plans.model import Resources
 
 STALLS = 3
 """How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""

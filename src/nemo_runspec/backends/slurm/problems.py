@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters, short
 from nemo_runspec.backends.slurm.fields import FIELDS
-from nemo_runspec.backends.slurm.places import HOME, HOST_REMEDY, run_dir
+from nemo_runspec.backends.slurm.paths import HOME, HOST_REMEDY, run_dir
 from nemo_runspec.backends.slurm.shape import array_problem
 from nemo_runspec.backends.slurm.signals import (
     comes_at_once,
@@ -18,7 +18,7 @@ from nemo_runspec.backends.slurm.signals import (
     signal_option,
     signal_problem,
 )
-from nemo_runspec.backends.slurm.words import exclusive, job_id, snake
+from nemo_runspec.backends.slurm.spellings import exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_problem
 from nemo_runspec.errors import Code, Unfilled, UserError
 

@@ -23,10 +23,10 @@ from nemo_runspec.backends.slurm.arguments import (
 )
 from nemo_runspec.backends.slurm.batch import batch_files
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME, HOST, JOB_DIR
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.backends.slurm.paths import HOME, HOST, JOB_DIR
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -10,7 +10,7 @@ from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.slurm.fields import SlurmTarget
-    from nemo_runspec.planning.model import Resources
+    from nemo_runspec.plans.model import Resources
 
 # `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, a suffix `(S:0-1)` left aside: sbatch's manual page, --gres.
 _GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][\w.-]*))?(?::(?P<count>\d{1,9}))?(?:\(.*\))?", re.ASCII)

@@ -7,21 +7,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from nemo_runspec.backends.provider import Handle
 from nemo_runspec.backends.slurm.cluster.answer import read_sections
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
-from nemo_runspec.backends.slurm.cluster.submit import Job, find
-from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
+from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Handle, JobStatus
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.transport.base import Host
 
 
-def asked(handle: Handle) -> Asked:
+def asked(handle: Handle) -> SlurmJobRef:
     """A handle with an id as the cluster is asked about it."""
     nodes, name = int(handle.get("nodes") or 1), str(handle.get("name") or "")
-    return Asked(str(handle["id"]), str(handle["job_dir"]), nodes, slurm_of(handle), name)
+    return SlurmJobRef(str(handle["id"]), str(handle["job_dir"]), nodes, slurm_of(handle), name)
 
 
 def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
@@ -50,7 +51,7 @@ def _finish_health_check(host: Host, handle: Handle) -> None:
         exclude_and_release(host, asked(handle))
 
 
-def exclude_and_release(host: Host, job: Asked) -> str:
+def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
     """Lets a job go on that its health check has left held, without the bad nodes. It may be called at any time.
 
     The check does it itself (`health/batch.sh`), in some 20 ms of the time that Slurm leaves a batch script (KillWait).
@@ -74,9 +75,9 @@ def exclude_and_release(host: Host, job: Asked) -> str:
     return next((section.said for section in read_sections(done.text) if section.name == "excluded"), "")
 
 
-def _looked_at(handle: Handle) -> Asked:
+def _looked_at(handle: Handle) -> SlurmJobRef:
     """The tasks of an array that a profile asks for leave their markers in one folder, over each other: no witness."""
-    return Asked(str(handle["id"]), slurm=slurm_of(handle)) if handle.get("tasks") else asked(handle)
+    return SlurmJobRef(str(handle["id"]), slurm=slurm_of(handle)) if handle.get("tasks") else asked(handle)
 
 
 def slurm_of(handle: Handle) -> str:
@@ -100,7 +101,7 @@ def _found(host: Host, handle: Handle) -> Handle | None:
     folder = str(handle.get("array") or handle["job_dir"])
     if HOME in folder:  # it ended before the home directory was known
         folder = folder.replace(HOME, ask(host, folder).cluster.home)
-    found = find(host, Job(str(handle["name"]), folder, "", ()))
+    found = find(host, SlurmSubmission(str(handle["name"]), folder, "", ()))
     here = ask(host, folder).cluster.slurm if found is None and handle.get("slurm") else ""
     if here and here != handle["slurm"]:
         raise UserError(

@@ -8,17 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import Mount, as_text, below, one_per_target, raise_problems, read_mounts
+from nemo_runspec.backends.checks import Mount, as_text, one_per_target, raise_problems, read_mounts
 from nemo_runspec.backends.slurm.containers import build as builds
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import run_dir
+from nemo_runspec.backends.slurm.paths import run_dir
 from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
 from nemo_runspec.backends.slurm.signals import is_placeholder, signal_option, time_problem
-from nemo_runspec.backends.slurm.words import exclusive, job_id, snake
+from nemo_runspec.backends.slurm.spellings import exclusive, job_id, snake
 from nemo_runspec.backends.stall import stall_seconds
-from nemo_runspec.backends.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import carried_values
+from nemo_runspec.paths import below
+from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
 
 _END_IF_NEVER = "kill_on_invalid_dep"
 """Has Slurm end a job that waits for one that has failed; else it stays in the queue for ever (sbatch(1))."""

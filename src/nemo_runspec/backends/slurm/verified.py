@@ -29,16 +29,16 @@ from nemo_runspec.backends.slurm.arguments import executor_arguments
 from nemo_runspec.backends.slurm.executor import make_executor
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 _KEPT = 200
 """Digests that are remembered; the oldest are forgotten."""
 
 SHIPPED = Path(__file__).with_name("compared.json")
 
-_RENDERERS = ("arguments.py", "executor.py", "render.py", "verified.py", "words.py")
+_RENDERERS = ("arguments.py", "executor.py", "render.py", "verified.py", "spellings.py")
 """What makes a batch script, or NeMo-Run's executor, of a plan's arguments."""
 
 _THEIRS = ("core/execution/slurm.py", "core/execution/templates/slurm.sh.j2", "run/torchx_backend/packaging.py")

@@ -8,7 +8,7 @@ from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.plans.model import Plan
 
 
 def make(help_text: str) -> Command:

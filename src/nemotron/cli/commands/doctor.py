@@ -12,11 +12,11 @@ from nemo_runspec.text import count, one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
-from nemotron.cli.commands.jobs.looks import print_json, terminal_width
+from nemotron.cli.commands.jobs.formatting import print_json, terminal_width
 from nemotron.cli.text import paint
 
 if TYPE_CHECKING:
-    from nemo_runspec.doctor.check import Check
+    from nemo_runspec.check import Check
 
 _MARKS = {
     "ok": ("✓", "ok", "green"),

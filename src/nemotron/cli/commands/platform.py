@@ -10,14 +10,14 @@ from nemo_runspec.text import one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs.looks import fitted, print_json
+from nemotron.cli.commands.jobs.formatting import fitted, print_json
 from nemotron.cli.text import literal, paint
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Backend
+    from nemo_runspec.backends.listing import Listing, Listings
     from nemo_runspec.profiles.envfile import EnvFile
     from nemo_runspec.profiles.profile import Profile
-    from nemo_runspec.remote.listing import Listing, Listings
 
 
 def platform_group(backend: Backend) -> Command:
@@ -64,8 +64,8 @@ def _call(executor: str, listings: Listings, listing: Listing) -> Callable[..., 
 def _rows(
     executor: str, listings: Listings, listing: Listing, named: str | None, word: str, within: str
 ) -> list[dict[str, Any]]:
+    from nemo_runspec.backends.listing import ListingRequest
     from nemo_runspec.doctor.trial import merged
-    from nemo_runspec.remote.listing import ListingRequest
 
     profile, file = _profile(executor, named, needed=listings.needs_profile)
     env = merged(profile) if profile else {}

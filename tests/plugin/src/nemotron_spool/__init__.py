@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nemo_runspec.backends.base import Backend, RenderedFile, Rendering, TargetRequest
-from nemo_runspec.backends.storage import Storage
-from nemo_runspec.backends.target import Target, target_of
 from nemo_runspec.field import Field
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.storage import Storage
+from nemo_runspec.plans.target import Target, target_of
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.script import JobLayout, render_job_script
 from nemo_runspec.script.node_identity import NodeIdentity

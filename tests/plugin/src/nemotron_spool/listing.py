@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from nemo_runspec.doctor.check import Check, Question, failed, ok
-from nemo_runspec.remote.listing import Listing, ListingRequest, Listings, Row
+from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
+from nemo_runspec.check import Check, Question, failed, ok
 
 
 def _jobs(request: ListingRequest) -> Iterator[Row]:

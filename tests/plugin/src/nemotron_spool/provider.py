@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from nemo_runspec.backends.local.processes import kill_all
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Provider, Results, Say
+from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import started
 from nemo_runspec.remote import shared
-from nemo_runspec.remote.provider import Cursors, Handle, JobStatus, LogChunk, Parts, Prepared, Provider, Results, Say
 from nemo_runspec.submission.request import Submission
 
 # Whoever makes the folder starts the job: however often this runs, and whoever is killed, that is once.

@@ -9,7 +9,7 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git import GitError, Repository, without_credentials
 from nemo_runspec.packaging.options import parts_of
-from nemo_runspec.planning.model import Package
+from nemo_runspec.plans.model import Package
 from nemo_runspec.transport.loopback import is_in_clear
 
 TOKEN = "GIT_TOKEN"

@@ -18,9 +18,9 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import PACKAGES
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.planning.model import Package, Plan
+from nemo_runspec.plans.model import Package, Plan
+from nemo_runspec.plans.target import target_of
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.storage.bucket import Bucket

@@ -14,9 +14,9 @@ from pathlib import Path
 from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put
 from nemo_runspec.backends.cloud.layout import job_layout
 from nemo_runspec.backends.cloud.pod.program import DATA
+from nemo_runspec.backends.provider import Parts, Say
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import BundleFile, Plan
-from nemo_runspec.remote.provider import Parts, Say
+from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.submission.request import Submission
 
 PAYLOAD = "job.json"
@@ -46,7 +46,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Cargo:
+class JobUpload:
     """All that a job's pods fetch.
 
     Args:
@@ -59,7 +59,7 @@ class Cargo:
     patience: int = 3600
 
 
-def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: Say) -> Cargo:
+def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: Say) -> JobUpload:
     """Chooses a way for each part, and puts where pods find it what does not travel in the job's own description.
 
     The same contents are the same bytes, so that what was put before is not put again.
@@ -77,7 +77,7 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
     packed = [_send("job", job, ways["job"], offer, say)]
     if parts.archive is not None:
         packed.append(_send("code", parts.archive, ways["code"], offer, say))
-    return Cargo(tuple(packed), job_layout(plan).root, plan.resources.nodes, _patience(plan))
+    return JobUpload(tuple(packed), job_layout(plan).root, plan.resources.nodes, _patience(plan))
 
 
 def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
@@ -94,7 +94,7 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
     choose(plan, _sizes(pack_job(texts, parts.contents), parts), offer)
 
 
-def words(cargo: Cargo) -> list[str]:
+def words(cargo: JobUpload) -> list[str]:
     """What the pods' first program is called with: what replaces `"CARGO"` in a payload.
 
     Raises:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nemo_runspec.remote.provider import LogChunk
+from nemo_runspec.backends.provider import LogChunk
 from nemo_runspec.script.pod_marker import END, INPUT, METRICS, OUTPUT
 
 _TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)

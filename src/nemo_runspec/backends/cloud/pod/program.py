@@ -13,15 +13,15 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import job_layout, run_dir
-from nemo_runspec.backends.storage import READ_ONLY
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.planning.kept import storage_of
-from nemo_runspec.planning.model import Plan
-from nemo_runspec.planning.reserved import WAITS
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.storage import READ_ONLY
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.s3_names import KEYS
 from nemo_runspec.script import render_job_script
 from nemo_runspec.script.quoting import join, quote
 from nemo_runspec.script.render import downsample_program, shared_functions
+from nemo_runspec.script.reserved import WAITS
 
 POD_SCRIPT, DATA = "pod.sh", "data.json"
 

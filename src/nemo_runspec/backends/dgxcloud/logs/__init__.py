@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nemo_runspec.backends.cloud.aside import Aside
+from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs import kube, pvc, s3_copy, unavailable
 from nemo_runspec.backends.dgxcloud.status import is_over_now, state_now
 from nemo_runspec.backends.dgxcloud.timeline import never_ran
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 from nemo_runspec.errors import UserError
-from nemo_runspec.remote.provider import Cursors, Handle, LogChunk
 from nemo_runspec.transport.base import Unreachable
 
 _RAN: dict[str, bool] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nemo_runspec.remote.provider import Cursors, Handle, LogChunk, offset_of
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
 
 _END = 64 << 10
 """Bytes of a log's end that are looked at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 
-from nemo_runspec.remote.provider import Cursors, Handle, LogChunk
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 
 PATH = "nemotron"
 

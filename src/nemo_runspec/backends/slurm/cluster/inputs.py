@@ -6,16 +6,16 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from nemo_runspec.backends.checks import below
 from nemo_runspec.backends.mounted import outside
 from nemo_runspec.backends.slurm.client import connection_of, host_of
 from nemo_runspec.backends.slurm.cluster.answer import read_sections
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.paths import below
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 _OF_A_NODE = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 """What every node has of its own: the login node's tells nothing. Nor does it where it lacks a disk altogether."""

@@ -14,7 +14,7 @@ from nemo_runspec.script.markers import NodeMarker
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SlurmJobRef:
     """Which job is asked about.
 
     Args:
@@ -73,7 +73,7 @@ class ClusterJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class StateMeaning:
     """What a state of Slurm's means.
 
     Args:
@@ -86,36 +86,36 @@ class Meaning:
     over: bool = False
 
 
-STATES: Mapping[str, Meaning] = {
-    "PENDING": Meaning("queued"),
-    "REQUEUED": Meaning("queued", "requeued"),
-    "REQUEUE_FED": Meaning("queued", "requeued by the federation"),
-    "REQUEUE_HOLD": Meaning("queued", "held after a requeue: scontrol release lets it go on"),
-    "SPECIAL_EXIT": Meaning("queued", "held in a special state after a requeue: scontrol release lets it go on"),
-    "RESV_DEL_HOLD": Meaning("queued", "held, because its reservation was deleted"),
-    "EXPEDITING": Meaning("queued", "requeued, and waits for nodes at high priority"),
-    "CONFIGURING": Meaning("starting", "its nodes are being made ready"),
-    "POWER_UP_NODE": Meaning("starting", "its nodes are being switched on"),
-    "RUNNING": Meaning("running"),
-    "COMPLETING": Meaning("running", "its processes are being ended"),
-    "STAGE_OUT": Meaning("running", "its files are being staged out"),
-    "SIGNALING": Meaning("running", "it is being sent a signal"),
-    "RESIZING": Meaning("running", "its size is being changed"),
-    "SUSPENDED": Meaning("running", "suspended"),
-    "STOPPED": Meaning("running", "stopped by SIGSTOP"),
-    "UPDATE_DB": Meaning("running", "its end is being accounted"),
-    "COMPLETED": Meaning("succeeded", "", True),
-    "CANCELLED": Meaning("cancelled", "cancelled in Slurm", True),
-    "FAILED": Meaning("failed", "", True),
-    "TIMEOUT": Meaning("failed", "its time limit was reached", True),
-    "DEADLINE": Meaning("failed", "its deadline was reached", True),
-    "OUT_OF_MEMORY": Meaning("failed", "out of memory", True),
-    "NODE_FAIL": Meaning("failed", "a node failed", True),
-    "BOOT_FAIL": Meaning("failed", "a node could not be started", True),
-    "RECONFIG_FAIL": Meaning("unknown", "a node could not be reconfigured for it"),
-    "LAUNCH_FAILED": Meaning("unknown", "it could not be launched on its nodes"),
-    "PREEMPTED": Meaning("failed", "preempted by a job of higher priority", True),
-    "REVOKED": Meaning("unknown", "another cluster of the federation has it"),
+STATES: Mapping[str, StateMeaning] = {
+    "PENDING": StateMeaning("queued"),
+    "REQUEUED": StateMeaning("queued", "requeued"),
+    "REQUEUE_FED": StateMeaning("queued", "requeued by the federation"),
+    "REQUEUE_HOLD": StateMeaning("queued", "held after a requeue: scontrol release lets it go on"),
+    "SPECIAL_EXIT": StateMeaning("queued", "held in a special state after a requeue: scontrol release lets it go on"),
+    "RESV_DEL_HOLD": StateMeaning("queued", "held, because its reservation was deleted"),
+    "EXPEDITING": StateMeaning("queued", "requeued, and waits for nodes at high priority"),
+    "CONFIGURING": StateMeaning("starting", "its nodes are being made ready"),
+    "POWER_UP_NODE": StateMeaning("starting", "its nodes are being switched on"),
+    "RUNNING": StateMeaning("running"),
+    "COMPLETING": StateMeaning("running", "its processes are being ended"),
+    "STAGE_OUT": StateMeaning("running", "its files are being staged out"),
+    "SIGNALING": StateMeaning("running", "it is being sent a signal"),
+    "RESIZING": StateMeaning("running", "its size is being changed"),
+    "SUSPENDED": StateMeaning("running", "suspended"),
+    "STOPPED": StateMeaning("running", "stopped by SIGSTOP"),
+    "UPDATE_DB": StateMeaning("running", "its end is being accounted"),
+    "COMPLETED": StateMeaning("succeeded", "", True),
+    "CANCELLED": StateMeaning("cancelled", "cancelled in Slurm", True),
+    "FAILED": StateMeaning("failed", "", True),
+    "TIMEOUT": StateMeaning("failed", "its time limit was reached", True),
+    "DEADLINE": StateMeaning("failed", "its deadline was reached", True),
+    "OUT_OF_MEMORY": StateMeaning("failed", "out of memory", True),
+    "NODE_FAIL": StateMeaning("failed", "a node failed", True),
+    "BOOT_FAIL": StateMeaning("failed", "a node could not be started", True),
+    "RECONFIG_FAIL": StateMeaning("unknown", "a node could not be reconfigured for it"),
+    "LAUNCH_FAILED": StateMeaning("unknown", "it could not be launched on its nodes"),
+    "PREEMPTED": StateMeaning("failed", "preempted by a job of higher priority", True),
+    "REVOKED": StateMeaning("unknown", "another cluster of the federation has it"),
 }
 
 _WAITS: tuple[tuple[str, str], ...] = (
@@ -147,7 +147,7 @@ _WAITS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def meaning_of(state: str) -> Meaning:
+def meaning_of(state: str) -> StateMeaning:
     """What one of Slurm's states means; `unknown`, and its name, where it is a new one.
 
     Args:
@@ -155,7 +155,7 @@ def meaning_of(state: str) -> Meaning:
     """
     word = state.split()[0].rstrip("+") if state.split() else ""
     found = STATES.get(word)
-    return found or Meaning("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
+    return found or StateMeaning("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
 
 
 def is_held(words: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
-from nemo_runspec.backends.slurm.cluster.job import STATES, Asked
+from nemo_runspec.backends.slurm.cluster.job import STATES, SlurmJobRef
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.script.markers import NodeMarker, parse_marker
 
@@ -103,7 +103,7 @@ class Remains:
 
 
 @dataclass(slots=True)
-class Told:
+class SlurmAnswers:
     """Everything that was answered, by job id as `key_of` writes it.
 
     Args:
@@ -144,7 +144,7 @@ def key_of(id: str) -> str:
     return f"{number};{cluster}"
 
 
-def questions(jobs: Iterable[Asked]) -> bytes:
+def questions(jobs: Iterable[SlurmJobRef]) -> bytes:
     """The script's input. An array is asked for as a whole where several of its tasks are."""
     asked = {key_of(job.id): job for job in jobs}
     tasks = Counter(_array_of(key) for key in asked)
@@ -155,9 +155,9 @@ def questions(jobs: Iterable[Asked]) -> bytes:
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def read(text: str) -> Told:
+def read(text: str) -> SlurmAnswers:
     """The script's answer."""
-    told = Told()
+    told = SlurmAnswers()
     for section in read_sections(text):
         kind, _, rest = section.name.partition(";")
         if kind == "queue":

@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nemo_runspec.backends.provider import Say
 from nemo_runspec.backends.slurm.cluster.answer import Section, read_sections
 from nemo_runspec.backends.slurm.cluster.refusals import unwritable
-from nemo_runspec.backends.slurm.places import HOME
+from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import AutoMount, BundleFile
-from nemo_runspec.remote.provider import Say
+from nemo_runspec.plans.model import AutoMount, BundleFile
 from nemo_runspec.transport.base import Done, Host
 
 _ASK_SECONDS = 300.0
@@ -58,7 +58,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AlreadyStaged:
     """What is there already. `package`: the code package; `job`: the whole job directory."""
 
     cluster: Cluster
@@ -67,7 +67,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Cargo:
+class StagedFiles:
     """What travels.
 
     Args:
@@ -91,7 +91,7 @@ class Cargo:
     secret_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
-def ask(host: Host, job_dir: str, digest: str = "") -> Found:
+def ask(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     """What the login node is, and what of a job is there. One round trip.
 
     Args:
@@ -104,11 +104,11 @@ def ask(host: Host, job_dir: str, digest: str = "") -> Found:
     for section in read_sections(done.text):
         if section.name == "found" and section.rows and len(section.rows[0]) >= 6:
             home, user, node, package, job, slurm = section.rows[0][:6]
-            return Found(Cluster(home, user, node, slurm), package == "yes", job == "yes")
+            return AlreadyStaged(Cluster(home, user, node, slurm), package == "yes", job == "yes")
     raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")
 
 
-def stage(host: Host, job_dir: str, cargo: Cargo, found: Found) -> None:
+def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) -> None:
     """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
 
     Args:
@@ -150,7 +150,7 @@ def _squeezed(data: bytes) -> tuple[bytes, str]:
     return gzip.compress(data, 1), "exec 0< <(gzip -d -c)\n"
 
 
-def tar_of(cargo: Cargo) -> bytes:
+def tar_of(cargo: StagedFiles) -> bytes:
     """Everything but the code package as one tar stream, the secrets last."""
     out, now = io.BytesIO(), int(time.time())  # whole seconds: a fraction would be a header of its own for each member
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:

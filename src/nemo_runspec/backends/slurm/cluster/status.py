@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from nemo_runspec.backends.slurm.cluster.job import Asked, ClusterJob, Meaning, is_held, meaning_of, why_it_waits
+from nemo_runspec.backends.slurm.cluster.job import (
+    ClusterJob,
+    SlurmJobRef,
+    StateMeaning,
+    is_held,
+    meaning_of,
+    why_it_waits,
+)
 from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
     Fate,
     Remains,
     Row,
-    Told,
+    SlurmAnswers,
     keeps_accounts,
     key_of,
     questions,
@@ -35,7 +42,7 @@ _ORDER = ("running", "starting", "queued", "unknown", "lost", "failed", "cancell
 """An array is in the first of these states that one of its tasks is in."""
 
 
-def look(host: Host, jobs: Iterable[Asked], *, places: bool = False) -> dict[str, ClusterJob]:
+def look(host: Host, jobs: Iterable[SlurmJobRef], *, places: bool = False) -> dict[str, ClusterJob]:
     """The jobs by their ids, as they were asked. One round trip; none for no jobs.
 
     Args:
@@ -55,7 +62,7 @@ def look(host: Host, jobs: Iterable[Asked], *, places: bool = False) -> dict[str
     return {job.id: _elsewhere(job, told.slurm) or _verdict(_case(job, told)) for job in asked}
 
 
-def _elsewhere(asked: Asked, here: str) -> ClusterJob | None:
+def _elsewhere(asked: SlurmJobRef, here: str) -> ClusterJob | None:
     """A job of another Slurm, as where an alias leads to another login node now. One of its id may be there too."""
     if not asked.slurm or not here or asked.slurm == here:
         return None
@@ -69,7 +76,7 @@ class _Case:
     `before`: what became of the attempt before, of one that Slurm has started again.
     """
 
-    asked: Asked
+    asked: SlurmJobRef
     rows: tuple[Row, ...]
     remains: Remains
     place: int | None
@@ -78,7 +85,7 @@ class _Case:
     accounts_problem: str
 
 
-def _case(asked: Asked, told: Told) -> _Case:
+def _case(asked: SlurmJobRef, told: SlurmAnswers) -> _Case:
     number, _, cluster = asked.id.partition(";")
     number, _, task = number.partition("_")
     key = f"{number};{cluster}"
@@ -144,7 +151,7 @@ def _id_of(case: _Case, row: Row) -> str:
     return case.asked.id if row.task is None or "_" in number else f"{number}_{row.task}{sign}{cluster}"
 
 
-def _seen(case: _Case, row: Row, meaning: Meaning) -> ClusterJob:
+def _seen(case: _Case, row: Row, meaning: StateMeaning) -> ClusterJob:
     waits = meaning.state == "queued"
     words = meaning.words or (why_it_waits(row.reason) if waits else "")
     held = waits and is_held(words)
@@ -167,7 +174,7 @@ def _seen(case: _Case, row: Row, meaning: Meaning) -> ClusterJob:
     )
 
 
-def _success_before(case: _Case, row: Row, meaning: Meaning) -> str:
+def _success_before(case: _Case, row: Row, meaning: StateMeaning) -> str:
     """A job may be put back after its command has ended well: by its owner, or as a node failed in that moment."""
     last = case.before
     if meaning.over or last is None or (last.attempt, last.exit_code, last.fate) != (row.restarts - 1, 0, "over"):

@@ -20,7 +20,7 @@ import shlex
 from collections.abc import Iterable
 
 from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, Section, read_sections
-from nemo_runspec.backends.slurm.cluster.job import Asked
+from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.errors import UserError
@@ -30,7 +30,7 @@ _SECONDS = 25
 _PER_JOB = 4
 
 
-def ask_to_stop(host: Host, jobs: Iterable[Asked], by: str) -> None:
+def ask_to_stop(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
     """TERM to jobs whose command runs; the others of them are ended. One that is over is left. One round trip.
 
     Args:
@@ -42,12 +42,12 @@ def ask_to_stop(host: Host, jobs: Iterable[Asked], by: str) -> None:
     _stop(host, list(jobs), by, hard=False)
 
 
-def end(host: Host, jobs: Iterable[Asked], by: str) -> None:
+def end(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
     """Has Slurm end jobs: TERM once more, and KILL after its own KillWait. As `ask_to_stop` in all else."""
     _stop(host, list(jobs), by, hard=True)
 
 
-def _stop(host: Host, jobs: list[Asked], by: str, *, hard: bool) -> None:
+def _stop(host: Host, jobs: list[SlurmJobRef], by: str, *, hard: bool) -> None:
     if not jobs:
         return
     settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}

@@ -46,7 +46,7 @@ class NotSubmitted(UserError):
 
 
 @dataclass(frozen=True)
-class Job:
+class SlurmSubmission:
     """What is submitted. To be found it needs a name and a folder.
 
     Args:
@@ -73,7 +73,7 @@ class Submitted:
 
 def submit(
     host: Host,
-    job: Job,
+    job: SlurmSubmission,
     say: Callable[[str], None] = lambda _: None,
     *,
     pauses: Sequence[float] = PAUSES,
@@ -104,7 +104,7 @@ def submit(
     raise AssertionError("the last pause is None")
 
 
-def find(host: Host, job: Job) -> Submitted | None:
+def find(host: Host, job: SlurmSubmission) -> Submitted | None:
     """The job as it was submitted before, None where it was not; nothing is submitted. One round trip.
 
     It waits for a submission that is going on, and looks as `submit` does. The job's directory may be missing.
@@ -120,7 +120,9 @@ def find(host: Host, job: Job) -> Submitted | None:
     raise _no_answer(host, answer.get("busy") or Section("", 1, lines=[said]))
 
 
-def _attempt(host: Host, job: Job, say: Callable[[str], None], *, doubtful: bool) -> tuple[Submitted | None, UserError]:
+def _attempt(
+    host: Host, job: SlurmSubmission, say: Callable[[str], None], *, doubtful: bool
+) -> tuple[Submitted | None, UserError]:
     """The job, or why it is not known to be submitted."""
     answer, said = _asked(host, _script(job, doubtful=doubtful))
     made = answer.get("made")
@@ -170,7 +172,7 @@ def _id(section: Section) -> str:
     return next((line for line in section.lines if _ID.fullmatch(line)), "")
 
 
-def _script(job: Job, *, doubtful: bool, only_look: bool = False) -> str:
+def _script(job: SlurmSubmission, *, doubtful: bool, only_look: bool = False) -> str:
     settings = {
         "name": job.name,
         "job": job.folder,

@@ -13,16 +13,16 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, make_auth
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME, run_dir
+from nemo_runspec.backends.slurm.paths import HOME, run_dir
 from nemo_runspec.backends.slurm.shell import program
-from nemo_runspec.backends.target import target_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expand_user
+from nemo_runspec.plans.target import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.plans.model import Plan
     from nemo_runspec.transport.base import Host
 
 CACHE = "/nemotron-cache"

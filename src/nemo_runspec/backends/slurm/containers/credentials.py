@@ -20,7 +20,7 @@ _ALSO: Mapping[str, tuple[str, ...]] = {"docker.io": ("auth.docker.io", "registr
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class RegistryEntry:
     """One entry. `password` never shows in a `repr`."""
 
     machine: str
@@ -29,7 +29,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Found:
+class RegistryLogins:
     """What the credentials hold for the registries asked for.
 
     Args:
@@ -42,9 +42,9 @@ class Found:
     left_out: tuple[str, ...] = ()
 
 
-def read_logins(text: str) -> list[Login]:
+def read_logins(text: str) -> list[RegistryEntry]:
     """The entries of a credentials file, in its order. A `default` entry belongs to no registry and is left out."""
-    logins: list[Login] = []
+    logins: list[RegistryEntry] = []
     current: dict[str, str] | None = None
     words = _words(text)
     for word in words:
@@ -59,7 +59,7 @@ def read_logins(text: str) -> list[Login]:
     return logins
 
 
-def make_auth(text: str, registries: Iterable[str]) -> Found:
+def make_auth(text: str, registries: Iterable[str]) -> RegistryLogins:
     """`auth.json` out of enroot's credentials. The first entry of a registry counts, as for enroot.
 
     Args:
@@ -78,12 +78,12 @@ def make_auth(text: str, registries: Iterable[str]) -> Found:
         else:
             pair = f"{login.user}:{login.password}".encode("utf-8", "surrogateescape")
             auths[registry] = {"auth": base64.b64encode(pair).decode("ascii")}
-    return Found(json.dumps({"auths": auths}, indent=2) + "\n", tuple(auths), tuple(left_out))
+    return RegistryLogins(json.dumps({"auths": auths}, indent=2) + "\n", tuple(auths), tuple(left_out))
 
 
-def _keep(logins: list[Login], entry: dict[str, str] | None) -> None:
+def _keep(logins: list[RegistryEntry], entry: dict[str, str] | None) -> None:
     if entry and entry.get("password"):
-        logins.append(Login(entry["machine"], entry.get("login", ""), entry["password"]))
+        logins.append(RegistryEntry(entry["machine"], entry.get("login", ""), entry["password"]))
 
 
 def _words(text: str) -> Iterator[str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends.slurm.containers.build import IMAGES, cache_dir
 from nemo_runspec.backends.slurm.containers.names import ImageReference, LocalImage, is_file, parse_image
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME
-from nemo_runspec.backends.target import target_of
+from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.catalog import Recipe
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.source import Layer, Source
 
 if TYPE_CHECKING:
-    from nemo_runspec.planning.model import Plan
+    from nemo_runspec.plans.model import Plan
 
 OVERRIDES = ("run.env.mounts=[]", "run.env.packager=none")
 """The job runs on the node itself, where enroot is, and needs nothing of the user's code."""

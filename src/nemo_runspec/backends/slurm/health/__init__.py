@@ -10,8 +10,8 @@ import shlex
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.shell import program
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 
 _SECONDS, _WITH_TORCH = 60, 180
 """Seconds for the check once a container has started; torch is slow to import from a network file system."""

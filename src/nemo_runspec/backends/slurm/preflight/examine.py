@@ -9,23 +9,23 @@ from nemo_runspec.backends import machine
 from nemo_runspec.backends.slurm.client import host_of
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.preflight import login, shape
-from nemo_runspec.backends.slurm.preflight.asking import (
+from nemo_runspec.backends.slurm.preflight.job import job_checks
+from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
+from nemo_runspec.backends.slurm.preflight.login_node import (
     TIMEOUT,
     Answer,
-    Asked,
+    LoginQuestion,
     answer_of,
     asked_of,
     draft,
     image_of,
     sources,
 )
-from nemo_runspec.backends.slurm.preflight.job import job_checks
-from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
 from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.doctor.check import Check, Question, failed, of_error, skipped, warning
+from nemo_runspec.check import Check, Question, failed, of_error, skipped, warning
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.base import Broken, Host
 
 _ORDER = (login.checks, shape.shape_checks, shape.billing, login.image_checks, login.place_checks)
@@ -58,7 +58,7 @@ def examine(question: Question) -> Iterator[Check]:
     yield from job_checks(question, asked, answer, host)
 
 
-def ask(host: Host, asked: Asked) -> Answer:
+def ask(host: Host, asked: LoginQuestion) -> Answer:
     """The login node's answer. One round trip.
 
     Raises:
@@ -106,17 +106,17 @@ def fast_checks(host: Host, plan: Plan) -> list[Check]:
     return [*_options(answer, asked), *_paths(answer, asked)]
 
 
-def _asked_of_plan(plan: Plan) -> Asked:
+def _asked_of_plan(plan: Plan) -> LoginQuestion:
     """What there is to ask about a plan. The submission makes its own directory and a build's cache, mounted too."""
     target = target_of(plan, SlurmTarget)
     own = target.remote_job_dir
     image = image_of(target.container_image) if target.container_image else None
     made = tuple(filter(None, (own, target.store, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))
     mounted = [source for source in sources(target.mounts) if source not in made] if image else []
-    return Asked(own, (draft(plan, plan.mode),), tuple(mounted), image)
+    return LoginQuestion(own, (draft(plan, plan.mode),), tuple(mounted), image)
 
 
-def _options(answer: Answer, asked: Asked) -> list[Check]:
+def _options(answer: Answer, asked: LoginQuestion) -> list[Check]:
     wanted = asked.drafts[0]
     section = answer[f"draft;{wanted.role}"]
     if section.code == 0 or section.code in KILLED or is_busy(section.reason):
@@ -128,7 +128,7 @@ def _options(answer: Answer, asked: Asked) -> list[Check]:
     return [failed("shape", f"Slurm refuses the job: {error.what}", error.remedy or "", error.key)]
 
 
-def _paths(answer: Answer, asked: Asked) -> list[Check]:
+def _paths(answer: Answer, asked: LoginQuestion) -> list[Check]:
     found = []
     for number, source in enumerate(asked.mounts):
         if answer[f"mount;{number}"].code == 1 and f"mount;{number}" in answer:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
-from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, answer_of
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.backends.slurm.preflight.login_node import Answer, LoginQuestion, answer_of
+from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
 
@@ -27,7 +27,7 @@ _KEPT = frozenset({
 _SHARED = "set remote_job_dir to a directory on a file system that all nodes mount, such as one below /lustre or /home"
 
 
-def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> Iterator[Check]:
+def job_checks(question: Question, asked: LoginQuestion, answer: Answer, host: Host) -> Iterator[Check]:
     """One more round trip with `question.job`, and none without."""
     if not question.job:
         yield skipped("shared", "only a job on compute nodes can tell", f"nemotron doctor {question.profile} --job")
@@ -44,7 +44,7 @@ def job_checks(question: Question, asked: Asked, answer: Answer, host: Host) -> 
     yield from read(question, asked, answer_of(done.text), answer)
 
 
-def read(question: Question, asked: Asked, told: Answer, before: Answer) -> Iterator[Check]:
+def read(question: Question, asked: LoginQuestion, told: Answer, before: Answer) -> Iterator[Check]:
     """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
     rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 8]
     if not rows:
@@ -101,7 +101,7 @@ def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
         yield failed("GPUs", f"nvidia-smi sees fewer than {wanted} on {', '.join(few)}", mend)
 
 
-def _script(question: Question, asked: Asked) -> str:
+def _script(question: Question, asked: LoginQuestion) -> str:
     nodes = min(_NODES, int(question.env.get("nodes") or 1))
     lines = [
         line.removeprefix("#SBATCH ") for line in asked.drafts[0].script.splitlines() if line.startswith("#SBATCH ")
@@ -127,7 +127,7 @@ LATE = "late"
 _MEND = 'startup_commands = ["export PATH=/where/it/is/bin:$PATH"] in the profile, or a container_image'
 
 
-def python_hint(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def python_hint(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """What the login node's own `PATH` lets one expect: often it is the compute nodes' too."""
     found = answer.path_of("python")
     if asked.image is not None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.slurm.cluster.answer import whole
-from nemo_runspec.backends.slurm.preflight.asking import NEEDED, SLURM, Answer, Asked, Image, ask_from_here
-from nemo_runspec.doctor.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, Answer, Image, LoginQuestion, ask_from_here
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host
 
@@ -43,7 +43,7 @@ _SKEW = 30.0
 """Seconds of difference between two clocks that are worth a word: times of jobs are compared with ours."""
 
 
-def checks(_question: Question, _asked: Asked, answer: Answer) -> Iterator[Check]:
+def checks(_question: Question, _asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """In the order in which they matter."""
     yield _tools(answer)
     yield _clock(answer)
@@ -137,7 +137,7 @@ _OVER = re.compile(r"\d[\d.]*[kMGTP]?\*")
 """`quota` and `lfs quota` put a star behind what is over its limit (their manual pages)."""
 
 
-def place_checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def place_checks(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """The directory, its room, its quota, the mounts."""
     if "place" not in answer:
         yield skipped("remote_job_dir", "not checked: the login node did not come to it")
@@ -184,7 +184,7 @@ def _quota(answer: Answer) -> Check:
     return ok("quota", "nothing is over its limit")
 
 
-def _mounts(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def _mounts(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     missing, odd = [], []
     for number, source in enumerate(asked.mounts):
         section = answer[f"mount;{number}"]
@@ -215,14 +215,14 @@ _PRIVATE = (
 )
 
 
-def image_checks(_question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def image_checks(_question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """Pyxis and enroot, then the image itself."""
     yield _pyxis(asked, answer)
     if asked.image is not None:
         yield _image(asked.image, answer)
 
 
-def _pyxis(asked: Asked, answer: Answer) -> Check:
+def _pyxis(asked: LoginQuestion, answer: Answer) -> Check:
     if "pyxis" not in answer:
         return skipped("containers", "not checked: Slurm's programs are not there")
     enroot = "enroot here too" if answer.path_of("enroot") else "enroot not on the login node, where it is not needed"

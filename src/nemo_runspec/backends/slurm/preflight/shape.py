@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from nemo_runspec.backends.slurm.cluster.answer import Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
-from nemo_runspec.backends.slurm.preflight.asking import Answer, Asked, Draft
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.doctor.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.backends.slurm.preflight.login_node import Answer, Draft, LoginQuestion
+from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
 KILLED = (124, 137)
@@ -25,7 +25,7 @@ _STATES = {"down": warning, "drain": failed, "inact": failed}
 """What a partition that is not up means: jobs wait in one that is down; the others take none (`man sinfo`)."""
 
 
-def shape_checks(question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def shape_checks(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """A partition and a shape for each way to run that differs."""
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("partition", "shape"))
@@ -66,7 +66,7 @@ def _nodes(answer: Answer) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in answer["nodes"].rows if len(row) == 3]
 
 
-def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question, asked: Asked) -> Check:
+def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question, asked: LoginQuestion) -> Check:
     """What `sbatch --test-only` says of the very options that a job would have."""
     if not known:
         return skipped(name, "not checked: the partition does not take jobs")
@@ -138,7 +138,7 @@ def _build(question: Question, answer: Answer) -> Iterator[Check]:
 _ENFORCED = "AccountingStorageEnforce"
 
 
-def billing(_question: Question, asked: Asked, answer: Answer) -> Iterator[Check]:
+def billing(_question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """Both, as sacctmgr tells them."""
     account, qos = asked.account, asked.qos
     if not has_slurm(answer):

@@ -11,9 +11,9 @@ from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.jobs.reference import LAST
 from nemo_runspec.processes import user_name
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import coloured, print_json
-from nemotron.cli.commands.jobs.say import say
+from nemotron.cli.commands.jobs.formatting import as_json as to_json
+from nemotron.cli.commands.jobs.formatting import coloured, print_json
+from nemotron.cli.commands.jobs.messages import say
 from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     """Waits; the exit code of the first job or sweep that has not succeeded."""
     from nemo_runspec.jobs import JobStore
     from nemo_runspec.jobs.select import duration_of
-    from nemo_runspec.jobs.wait import exit_code_of, wait_for
+    from nemo_runspec.remote.wait import exit_code_of, wait_for
     from nemo_runspec.sweeps.control import wait_for_end
     from nemo_runspec.sweeps.overview import Overview
 

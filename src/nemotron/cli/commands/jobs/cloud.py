@@ -12,12 +12,13 @@ from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.looks import coloured, print_json, print_table, short_time, terminal_width
-from nemotron.cli.commands.jobs.say import said_when_slow
+from nemotron.cli.commands.jobs.formatting import coloured, print_json, print_table, short_time, terminal_width
+from nemotron.cli.commands.jobs.messages import said_when_slow
 
 if TYPE_CHECKING:
+    from nemo_runspec.backends.provider import Event, Provider, Replica
     from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.remote.provider import Event, JobStatus, Provider, Replica
+    from nemo_runspec.jobs.status import JobStatus
 
 _EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
 _REPLICAS = ("NODE RANK", "STATE", "MACHINE", "CPUS", "MEMORY", "REPLICA", "REMARK")
@@ -33,7 +34,7 @@ _VERDICT = ("kind", "what", "evidence", "remedy")
 
 def events(job: str, as_json: bool) -> int:
     """Prints what the platform has written down about a job, the oldest first."""
-    from nemo_runspec.remote.capabilities import ListsEvents
+    from nemo_runspec.backends.capabilities import ListsEvents
 
     _, record = _asked(job)
     with said_when_slow([record]):
@@ -53,7 +54,7 @@ def events(job: str, as_json: bool) -> int:
 
 def replicas(job: str, as_json: bool) -> int:
     """Prints the pods of a job."""
-    from nemo_runspec.remote.capabilities import ListsReplicas
+    from nemo_runspec.backends.capabilities import ListsReplicas
 
     _, record = _asked(job)
     with said_when_slow([record]):

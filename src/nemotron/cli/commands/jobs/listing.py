@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
-from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import numbers, print_json, print_table, short_time, took
+from nemotron.cli.commands.jobs.formatting import as_json as to_json
+from nemotron.cli.commands.jobs.formatting import numbers, print_json, print_table, short_time, took
 from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
 from nemotron.cli.text import paint
 

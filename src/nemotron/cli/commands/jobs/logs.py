@@ -8,7 +8,7 @@ from nemo_runspec.console import stdout_writer
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.say import say
+from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemotron.cli.commands.jobs.say import say
+from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.remote.provider import JobStatus
+    from nemo_runspec.jobs.status import JobStatus
 
 
 def ssh(job: str, node: str | None) -> int:
@@ -52,8 +52,8 @@ def fetch_log(store: JobStore, record: JobRecord) -> JobRecord:
 def platform_log(record: JobRecord, write: Callable[[bytes], object]) -> None:
     """Writes what the platform has written about a job. Raises `UserError` where it cannot be asked."""
     from nemo_runspec.backends import get_backend
+    from nemo_runspec.backends.provider import Json
     from nemo_runspec.remote.log_mirror import LIMIT
-    from nemo_runspec.remote.provider import Json
 
     provider, cursors, more = get_backend(record.executor).load_provider(), dict[str, Json](), True
     while more:

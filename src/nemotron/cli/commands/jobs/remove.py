@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count
+from nemotron.cli.commands.jobs.formatting import print_json
 from nemotron.cli.commands.jobs.listing import group_of, known_recipes
-from nemotron.cli.commands.jobs.looks import print_json
-from nemotron.cli.commands.jobs.say import say
+from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore, Unreadable

@@ -10,8 +10,8 @@ from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import coloured, local_time, numbers, print_json, took
+from nemotron.cli.commands.jobs.formatting import as_json as to_json
+from nemotron.cli.commands.jobs.formatting import coloured, local_time, numbers, print_json, took
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:

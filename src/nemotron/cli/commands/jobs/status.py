@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.looks import as_json as to_json
-from nemotron.cli.commands.jobs.looks import local_time, print_json, print_table, took
-from nemotron.cli.commands.jobs.say import said_when_slow, say
+from nemotron.cli.commands.jobs.formatting import as_json as to_json
+from nemotron.cli.commands.jobs.formatting import local_time, print_json, print_table, took
+from nemotron.cli.commands.jobs.messages import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.jobs import JobRecord, JobStore
     from nemo_runspec.jobs.index import Entry
-    from nemo_runspec.remote.provider import JobStatus
+    from nemo_runspec.jobs.status import JobStatus
     from nemo_runspec.remote.refresh import Trouble
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")

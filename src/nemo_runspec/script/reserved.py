@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.planning.model import EnvVar
+from nemo_runspec.plans.model import EnvVar
 
 RESERVED = frozenset({
     "NEMOTRON_JOB_NAME", "NEMOTRON_JOB_DIR", "NEMOTRON_METRICS_FILE", "NEMOTRON_NODE_RANK", "NEMOTRON_NUM_NODES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from nemo_runspec.backends.slurm.places import JOB_DIR
+from nemo_runspec.backends.slurm.paths import JOB_DIR
 
 _VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"
 _PLAIN = re.compile(rf"(?!#)(?:[A-Za-z0-9_@%+=:,./#-]|{_VARIABLE})+", re.ASCII)

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from dataclasses import Field
     from typing import Any, ClassVar
 
-    from nemo_runspec.backends.storage import Storage
-    from nemo_runspec.planning.model import Plan, Resources
+    from nemo_runspec.plans.model import Plan, Resources
+    from nemo_runspec.plans.storage import Storage
 
 
 class Target:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.planning.model import Plan
+from nemo_runspec.plans.model import Plan
 
 Say = Callable[[str], None]
 """Takes one line of nemotron's own."""

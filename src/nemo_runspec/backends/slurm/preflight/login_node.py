@@ -14,12 +14,12 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.places import HOME, run_dir
+from nemo_runspec.backends.slurm.paths import HOME, run_dir
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
-from nemo_runspec.backends.slurm.words import shell_word
-from nemo_runspec.backends.target import target_of
-from nemo_runspec.doctor.registry import ACCEPT, Image, ask, reference_of
-from nemo_runspec.planning.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
+from nemo_runspec.backends.slurm.spellings import shell_word
+from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
+from nemo_runspec.plans.target import target_of
+from nemo_runspec.transport.registry import ACCEPT, Image, ask, reference_of
 
 _NAME = "nemotron-doctor"
 
@@ -100,7 +100,7 @@ TIMEOUT = 180.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoginQuestion:
     """What is asked of a login node.
 
     Args:
@@ -181,12 +181,12 @@ def answer_of(text: str, began: float = 0.0, ended: float = 0.0) -> Answer:
     return Answer({section.name: section for section in read_sections(text)}, began, ended)
 
 
-def asked_of(env: Mapping[str, Any]) -> Asked:
+def asked_of(env: Mapping[str, Any]) -> LoginQuestion:
     """What there is to ask about a profile."""
     image = env.get("container_image")
     account, qos = (str(env.get(key) or "") for key in ("account", "qos"))
     mounts = sources(env.get("mounts") or ())
-    return Asked(run_dir(env), drafts_of(env), mounts, image_of(str(image)) if image else None, account, qos)
+    return LoginQuestion(run_dir(env), drafts_of(env), mounts, image_of(str(image)) if image else None, account, qos)
 
 
 def sources(mounts: Sequence[Any]) -> tuple[str, ...]:

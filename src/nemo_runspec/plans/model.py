@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.target import Target
+from nemo_runspec.plans.target import Target
 from nemo_runspec.source import Source
 
 PLAN_SCHEMA = 1

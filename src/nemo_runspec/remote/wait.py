@@ -8,7 +8,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.jobs.settle import settled
 from nemo_runspec.jobs.store import JobStore
-from nemo_runspec.polling import Backoff, Deadline
+from nemo_runspec.polling import Backoff, TimeLimit
 
 _SHORTEST, _LONGEST = 0.02, 1.0
 """Seconds between two looks, at first and at last."""
@@ -37,7 +37,7 @@ def wait_for(
         UserError: a job was removed meanwhile, or its record cannot be read; or a platform refuses to be asked, which
             waiting would not mend. The jobs go on.
     """
-    limit = Deadline(seconds)
+    limit = TimeLimit(seconds)
     found: dict[str, JobRecord] = {}
     pauses, remote_pauses = Backoff(_SHORTEST, _LONGEST), Backoff(_REMOTE, _LONGEST_REMOTE)
     wanted = list(names)

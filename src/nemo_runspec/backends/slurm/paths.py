@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec import paths
-from nemo_runspec.planning.model import Plan
 from nemo_runspec.planning.rename import replaced
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.node_identity import NodeIdentity
 
 HOME = "@HOME@"

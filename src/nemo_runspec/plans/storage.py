@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.backends.checks import below
+from nemo_runspec.paths import below
 
 READ_ONLY = "read-only"
 

@@ -13,7 +13,8 @@ from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.planning.model import AutoMount, BundleFile, Plan
+from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.submission.request import Submission
 
 Say = Callable[[str], None]
@@ -69,36 +70,6 @@ class Policy:
 
     attempt: Attempt | None = None
     deadlines: Deadlines | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobStatus:
-    """What a platform says of a job now.
-
-    Args:
-        state: one of `jobs.record.STATES`. `reason`: why, in words.
-        exit_code, signal: of a job that is over.
-        facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
-            `begun`: some of its nodes run and others do not; not shown, see `refresh`.
-        started, ended: seconds since 1970.
-        by: who has stopped it, where the platform knows that and `reason` says it.
-        gone: True where the platform never had such a job: it was not submitted.
-        absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
-            state is `unknown` then: an absence is believed only once several looks agree (`remote.absence`).
-        detail: a value of the backend's own type, for its `collect` and `diagnose`; never stored.
-    """
-
-    state: str
-    reason: str = ""
-    exit_code: int | None = None
-    signal: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    started: float | None = None
-    ended: float | None = None
-    by: str = ""
-    gone: bool = False
-    absent: bool = False
-    detail: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from nemo_runspec.jobs import JobRecord
 from nemo_runspec.jobs.lifecycle import Absence
 from nemo_runspec.jobs.record import ABSENT
-from nemo_runspec.remote.provider import JobStatus
+from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.typed_json import read_value
 
 LOOKS = 3

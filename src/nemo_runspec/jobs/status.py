@@ -1,0 +1,37 @@
+"""How a job is, as its platform says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What a platform says of a job now.
+
+    Args:
+        state: one of `jobs.record.STATES`. `reason`: why, in words.
+        exit_code, signal: of a job that is over.
+        facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
+            `begun`: some of its nodes run and others do not; not shown, see `refresh`.
+        started, ended: seconds since 1970.
+        by: who has stopped it, where the platform knows that and `reason` says it.
+        gone: True where the platform never had such a job: it was not submitted.
+        absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
+            state is `unknown` then: an absence is believed only once several looks agree (`jobs.absence`).
+        detail: a value of the backend's own type, for its `collect` and `diagnose`; never stored.
+    """
+
+    state: str
+    reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    started: float | None = None
+    ended: float | None = None
+    by: str = ""
+    gone: bool = False
+    absent: bool = False
+    detail: object = field(default=None, compare=False, repr=False)

@@ -189,6 +189,8 @@ def _unreadable(record: Unreadable) -> str:
 
 def _common_overrides(records: Iterable[JobRecord | Unreadable]) -> frozenset[str]:
     """What all jobs of a sweep were given and none need repeat; nothing where there is one job alone."""
+    from nemo_runspec.jobs import Unreadable
+
     given = [frozenset(() if isinstance(record, Unreadable) else record.overrides) for record in records]
     return frozenset.intersection(*given) if len(given) > 1 else frozenset()
 

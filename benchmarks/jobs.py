@@ -22,9 +22,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from nemo_runspec.jobs import JobRecord, JobStore, Transition
-from nemo_runspec.jobs.codec import to_json
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records import JobRecord, JobStore, Transition
+from nemo_runspec.records.codec import to_json
+from nemo_runspec.records.process import this_process
 
 NEMOTRON = [sys.executable, "-m", "nemotron", "jobs"]
 LIST_AIM = 0.6

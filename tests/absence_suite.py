@@ -20,7 +20,7 @@ from support import Outcome, Project
 from waiting import until
 
 HURRIED = """\
-from nemo_runspec.jobs import absence
+from nemo_runspec.records import absence
 absence.SPAN, absence.APART = 2.0, 0.5
 """
 """A `sitecustomize.py`: a minute is two seconds for who decides whether an absence lasts."""

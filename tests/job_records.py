@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from nemo_runspec.jobs import JobRecord, JobStore, Launcher, Transition
-from nemo_runspec.jobs.codec import TYPED, to_json
-from nemo_runspec.jobs.earlier import beside_handle
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.paths import private_dir
+from nemo_runspec.records import JobRecord, JobStore, Launcher, Transition
+from nemo_runspec.records.codec import TYPED, to_json
+from nemo_runspec.records.earlier import beside_handle
+from nemo_runspec.records.process import this_process
 from nemo_runspec.typed_json import read_any
 
 

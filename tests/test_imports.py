@@ -195,7 +195,7 @@ FLOORS = (
     "script",
     "packaging",
     "submission",
-    "jobs",
+    "records",
     "diagnosis",
     "profiles",
     "backends",

@@ -153,30 +153,6 @@ def _load() -> None:
     sys.modules["setproctitle"].getproctitle()  # finds this process's command line, as long as its environment is there
 
 
-def _server() -> Server:
-    """This process's own."""
-    if os.getpid() not in _started:
-        _started.clear()
-        _started[os.getpid()] = Server()
-    return _started[os.getpid()]
-
-
-def _load() -> None:
-    for name in ("nemo_runspec", "nemotron"):
-        package = importlib.import_module(name)
-        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-    for name in _OTHERS:
-        with suppress(ImportError):  # of another version: then the new processes import what they need
-            importlib.import_module(name)
-
-
-def _is_of_a_job(module: str) -> bool:
-    """Programs of the job's side are no modules: they may do something as they are imported."""
-    return False
-
-
 def _serve(connection: socket.socket) -> dict[str, Any]:
     """Forks as often as it is asked to. Returns in the new processes alone: what each was asked for."""
     while True:

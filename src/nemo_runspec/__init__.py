@@ -13,10 +13,8 @@ Importing this package imports nothing else; each function imports what it needs
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -185,23 +183,6 @@ def find_sweep(name: str) -> SubmittedSweep:
     return find(name)
 
 
-class _Room(ModuleType):
-    """The package `nemo_runspec.jobs`, which answers as the function does whose name it has."""
-
-    def __call__(self) -> list[Job]:
-        """As `jobs`."""
-        from nemo_runspec.api.job import everything
-
-        return everything()
-
-
-class _Toolkit(ModuleType):
-    """This package. Importing its subpackage `jobs` sets an attribute of that name, which stays callable."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "jobs" and isinstance(value, ModuleType):
-            value.__class__ = _Room
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Toolkit
+def __dir__() -> list[str]:
+    """What this package offers."""
+    return sorted(__all__)

@@ -9,7 +9,7 @@ import pytest
 from waiting import line_of
 
 from behaviour.bench import finish, same_lines
-from nemo_runspec.jobs.metrics import metrics_file
+from nemo_runspec.records.metrics import metrics_file
 from nemo_runspec.sweeps.series import read_series
 
 MANY = 200_000

@@ -8,7 +8,7 @@ import pytest
 from job_records import record, stored
 from support import ENV_TOML, HEADER, call
 
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 from nemo_runspec.visible import hidden_in, visible
 
 ODD = ["\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "\u202e", "\u2066", "\x7f", "\x08", "\r"]

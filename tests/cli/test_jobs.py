@@ -9,8 +9,8 @@ import pytest
 from job_records import gone, record, stored
 from support import HEADER, snapshot
 
-from nemo_runspec.jobs import JobStore, Launcher
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records import JobStore, Launcher
+from nemo_runspec.records.process import this_process
 
 RUNNING = ("planned", "starting", "running")
 ENDED = (*RUNNING, "succeeded")

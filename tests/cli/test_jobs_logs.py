@@ -12,8 +12,8 @@ import pytest
 from job_records import gone, record, stored
 from waiting import line_of
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import this_process
 
 RUNNING = ("planned", "starting", "running")
 BINARY = bytes(range(256)) * 40

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from job_records import record, stored
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import process_of, this_process
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import process_of, this_process
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.store import SweepStore
 

@@ -8,7 +8,7 @@ import pytest
 from job_records import record, stored
 from support import ENV_TOML, PROFILES, call
 
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 
 GONE = "~nosuchuser/x"
 VARIABLES = ("HF_HOME", "HF_TOKEN_PATH", "XDG_CACHE_HOME", "NETRC", "LEPTON_CACHE_DIR", "NEMOTRON_RECIPES", "HOME")

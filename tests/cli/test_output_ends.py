@@ -8,7 +8,7 @@ import sys
 import pytest
 from job_records import record, stored
 
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 
 COMMANDS = [
     ("--help",), ("list",), ("jobs", "list"), ("nano3", "pretrain", "--help"), ("env", "schema"), ("--version",),

@@ -9,7 +9,7 @@ import pytest
 
 from nemo_runspec.backends.cloud.ending import NOT_YET, LastLines, conclude, read_last_lines
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import End
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.jobs.metrics import last_values
+from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
 from nemo_runspec.script.pod_marker import End, metrics_history, outputs_of, read_ends, to_marker
 

@@ -12,7 +12,7 @@ from pod_process import cloud_plan, loaded, name_service, node, producing, start
 
 from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.backends.cloud.pod.program import boot_program
-from nemo_runspec.jobs.metrics import last_values
+from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script.markers import cause, decisive
 from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends, to_marker
 

@@ -18,8 +18,8 @@ from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_messages
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 
 STOPPED = {**READY, "grace": LONG}
 """Strikes then too; it is told to end, and has the time for its last words."""

@@ -28,8 +28,8 @@ from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.listing import ListingRequest
 from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import STATES
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import STATES
+from nemo_runspec.records.status import JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which run:ai is asked; a full run takes thousands."""

@@ -21,8 +21,8 @@ from nemo_runspec.backends.dgxcloud.resubmit import without
 from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
 from nemo_runspec.backends.provider import Policy
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.records.lifecycle import Attempt, Deadlines
 
 CLAIM = {"claimName": "data", "path": "/data"}
 

@@ -10,8 +10,8 @@ from job_records import record
 from support import Outcome, Project
 
 from nemo_runspec.diagnosis.local_jobs import diagnose_folder
-from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.jobs.store import JobStore
+from nemo_runspec.records.record import JobRecord
+from nemo_runspec.records.store import JobStore
 
 NODE = "node=0\nhost=me\nphase={phase}\nexit_code={code}\nsignal=\nrank=0\noom=0\nreceived=\nreason={reason}\n"
 OLD = NODE + "started=1\nended=2\n"

@@ -15,7 +15,7 @@ from lab_docker import Engine, needs_docker
 from support import Project
 from waiting import until
 
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 
 pytestmark = needs_docker
 

@@ -116,7 +116,7 @@ def test_no_permission_is_one_message(docker_engine: Engine, tmp_path: Path):
 
 HASTY = """\
 from nemo_runspec.backends.docker import work
-from nemo_runspec.jobs import absence
+from nemo_runspec.records import absence
 work._SECONDS_WITHOUT_ENGINE = 1.0
 absence.SPAN, absence.APART = 2.0, 0.5
 """

@@ -27,8 +27,8 @@ from nemo_runspec.backends.docker.render import render
 from nemo_runspec.backends.docker.work import ContainerWork
 from nemo_runspec.backends.docker.worker import DockerWorker
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import JobRecord, Transition, now
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.record import JobRecord, Transition, now
 from nemo_runspec.submission.layout import make_folders
 
 pytestmark = needs_docker

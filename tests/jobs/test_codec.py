@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from job_records import record
 
-from nemo_runspec.jobs.codec import from_json, to_dict, to_json
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records.codec import from_json, to_dict, to_json
+from nemo_runspec.records.process import this_process
 
 OLD = """{"name": "j", "recipe": "r", "config": null, "profile": null, "executor": "local", "mode": "run",
 "argv": [], "cwd": "/", "user": "u", "host": "h", "commit": null, "states": [{"state": "planned",

@@ -12,11 +12,11 @@ from job_records import gone
 from job_scripts import plan_for
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobEnded, JobStore
-from nemo_runspec.jobs.lock import locked
-from nemo_runspec.jobs.process import this_process
-from nemo_runspec.jobs.settle import settled
 from nemo_runspec.locks import Busy
+from nemo_runspec.records import JobEnded, JobStore
+from nemo_runspec.records.lock import locked
+from nemo_runspec.records.process import this_process
+from nemo_runspec.records.settle import settled
 
 PROCESSES = 6
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from job_scripts import plan_for
 
-from nemo_runspec.jobs import STATES, JobRecord, JobStore
-from nemo_runspec.jobs.erase import NEW
+from nemo_runspec.records import STATES, JobRecord, JobStore
+from nemo_runspec.records.erase import NEW
 
-WRITERS = ("jobs/store.py", "jobs/erase.py", "jobs/lock.py", "nemo_runspec/paths.py", "shutil.py")
+WRITERS = ("records/store.py", "records/erase.py", "records/lock.py", "nemo_runspec/paths.py", "shutil.py")
 STEPS = ("starting", "running", "queued", "running")
 
 

@@ -11,8 +11,8 @@ import time
 import pytest
 from waiting import line_of
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.erase import NEW, OLD, erase_if_left_over
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.erase import NEW, OLD, erase_if_left_over
 
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.jobs.follow import follow, show
+from nemo_runspec.records.follow import follow, show
 
 LINES = b"".join(b"line %d \xff\x00 of many\r\n" % n for n in range(5000))
 

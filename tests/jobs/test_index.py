@@ -8,9 +8,9 @@ import os
 import pytest
 from job_records import gone, record, stored
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import this_process
-from nemo_runspec.jobs.settle import settle_all
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import this_process
+from nemo_runspec.records.settle import settle_all
 
 ENDED = ("planned", "running", "succeeded")
 

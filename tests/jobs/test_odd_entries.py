@@ -17,10 +17,10 @@ from job_records import gone, record, stored
 from support import call
 
 from nemo_runspec import regular
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.cancel_request import read_request
-from nemo_runspec.jobs.metrics import last_metrics
 from nemo_runspec.processes import mark
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.cancel_request import read_request
+from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.script.markers import read_markers
 from nemo_runspec.submission.mount_commits import read_mounts

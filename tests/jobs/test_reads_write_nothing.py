@@ -6,8 +6,8 @@ from pathlib import Path
 
 from job_records import gone, record, stored
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.settle import settle_all, settled
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.settle import settle_all, settled
 
 
 def contents(top: Path) -> dict[str, tuple[int, bytes]]:

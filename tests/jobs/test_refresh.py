@@ -17,9 +17,9 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.worker import WorkerStatus
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore, Launcher, refresh
-from nemo_runspec.jobs.process import Life, is_alive, life_of, machine, process_of, this_process
-from nemo_runspec.jobs.settle import settled
+from nemo_runspec.records import JobStore, Launcher, refresh
+from nemo_runspec.records.process import Life, is_alive, life_of, machine, process_of, this_process
+from nemo_runspec.records.settle import settled
 
 HOST = os.uname().nodename
 RUNNING = ("planned", "starting", "running")
@@ -225,7 +225,7 @@ def test_a_supervisor_that_wrote_the_end_between_two_looks_is_believed(store, mo
     known = process_of(supervisor.pid)
     assert is_alive(known)
     made = stored(store, record("job", RUNNING, launcher=known))
-    from nemo_runspec.jobs import store as module
+    from nemo_runspec.records import store as module
 
     def end_meanwhile(found):
         if not found.over:

@@ -7,9 +7,9 @@ from job_records import record, stored
 
 from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.reference import find_all
-from nemo_runspec.jobs.select import Filter, duration_of, select, states_of
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.reference import find_all
+from nemo_runspec.records.select import Filter, duration_of, select, states_of
 
 ENDED = ("planned", "running", "succeeded")
 FAILED = ("planned", "running", "failed")

@@ -14,9 +14,9 @@ import pytest
 from job_scripts import plan_for
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import STATES, JobRecord, JobStore, Launcher, Unreadable
-from nemo_runspec.jobs.process import is_alive, machine, process_of, this_process
 from nemo_runspec.paths import write_private
+from nemo_runspec.records import STATES, JobRecord, JobStore, Launcher, Unreadable
+from nemo_runspec.records.process import is_alive, machine, process_of, this_process
 
 MARKER = """\
 node=0

@@ -6,8 +6,8 @@ import pytest
 from job_records import gone, record, stored
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import this_process
 from nemo_runspec.remote.wait import exit_code_of, wait_for
 
 RUNNING = ("planned", "running")

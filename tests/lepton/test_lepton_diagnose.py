@@ -20,8 +20,8 @@ from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_m
 from nemo_runspec.backends.lepton.logs import newest
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 
 OUT_OF_GPU = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1"
 UNSTARTED = "nemotron-end: node=0 exit_code=1 phase=start reason=code: https://s3/x cannot be fetched: HTTP 403"

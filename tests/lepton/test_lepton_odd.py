@@ -28,8 +28,8 @@ from nemo_runspec.backends.lepton.status import look
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.backends.listing import ListingRequest
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import STATES
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import STATES
+from nemo_runspec.records.status import JobStatus
 
 EXAMPLES = int(os.environ.get("NEMOTRON_ODD_ANSWERS", "15"))
 """Answers per way in which Lepton is asked; a full run takes thousands."""

@@ -25,8 +25,8 @@ from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.local.worker import job_environment
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
 from nemo_runspec.plans.model import Artifact, EnvVar, PythonEnv
+from nemo_runspec.records import JobStore
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.client import run
 

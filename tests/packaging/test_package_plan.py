@@ -9,9 +9,9 @@ from support import git, make_repository
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.planning.missing_values import refuse_unfilled
+from nemo_runspec.records import JobStore
 
 CLUSTER = '[far]\nexecutor = "slurm"\naccount = "a"\npartition = "p"\ntime = "1:00:00"\ncontainer_image = "i"\n'
 

@@ -14,8 +14,8 @@ from cli.test_fuzz import CONFIG, ENV_FILES, ODD, WORDS, mutated
 from job_records import gone, record, stored
 from support import PROFILES, REPOSITORY, Outcome, Project, call, contents
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.codec import to_json
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.codec import to_json
 from reliability.tally import Tally, size
 
 CODES = (0, 1, 2, 3)

@@ -13,7 +13,7 @@ import pytest
 from behaviour.bench import Bench
 from waiting import until
 
-from nemo_runspec.jobs import STATES
+from nemo_runspec.records import STATES
 from reliability.conftest import on
 from reliability.tally import Tally, size
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from job_records import record
 
-from nemo_runspec.jobs import JobRecord
-from nemo_runspec.jobs.absence import judged
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord
+from nemo_runspec.records.absence import judged
+from nemo_runspec.records.status import JobStatus
 
 AWAY = JobStatus("unknown", "there is no such job", facts={"id": "1"}, absent=True)
 NEVER = JobStatus("failed", "it was never submitted", exit_code=1, gone=True)

@@ -16,10 +16,10 @@ from nemo_runspec.backends.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.backends.provider import Handle, LogChunk, Replica, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import Cancellation
-from nemo_runspec.jobs.lock import locked
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lifecycle import Cancellation
+from nemo_runspec.records.lock import locked
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote import resubmit, unconfirmed
 from nemo_runspec.remote.refresh import refresh

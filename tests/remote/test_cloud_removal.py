@@ -18,7 +18,7 @@ from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.cloud.removal import remove_directory
 from nemo_runspec.backends.provider import Handle, LogChunk
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 from nemo_runspec.remote import deletion
 
 NOBODY = 65534

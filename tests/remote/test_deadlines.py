@@ -15,9 +15,9 @@ from nemo_runspec.backends.capabilities import Diagnoses
 from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import Cancellation, Deadlines
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lifecycle import Cancellation, Deadlines
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
 from nemo_runspec.transport.base import Unreachable
 

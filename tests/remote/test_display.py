@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from job_records import record
 
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.display import Display, clock, closing_lines, span
 
 NOON = 1_795_176_000.0  # 2026-11-20 12:00 UTC

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from job_records import record
 
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.display import Display
 
 

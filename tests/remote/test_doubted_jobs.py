@@ -11,8 +11,8 @@ import pytest
 from job_records import record, stored
 
 from nemo_runspec.backends.provider import Handle, Results
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import input_jobs
 from nemo_runspec.remote.deadlines import timed
 from nemo_runspec.remote.input_jobs import only_for

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.codec import from_json, to_json
 from nemo_runspec.planning.codec import load_plan
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.codec import from_json, to_json
 
 RELEASES = Path(__file__).parents[1] / "data" / "records"
 CASES = sorted(case for release in RELEASES.iterdir() for case in release.iterdir())

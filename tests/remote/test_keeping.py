@@ -15,8 +15,8 @@ from waiting import LONG
 from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.provider import Handle, LogChunk
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.follow import log_of
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.follow import log_of
 from nemo_runspec.remote import cancel, log_rescue
 from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for

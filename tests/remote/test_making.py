@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from job_records import gone, record, stored
 
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.process import process_of
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.process import process_of
 from nemo_runspec.remote.input_jobs import awaited, only_for, relate, unneeded
 
 RUNNING = ("planned", "submitting", "queued", "running")

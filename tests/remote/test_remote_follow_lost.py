@@ -10,8 +10,8 @@ import pytest
 from job_records import record, stored
 
 from nemo_runspec.backends.provider import Results
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import follow, refresh
 
 AWAY = JobStatus("unknown", "Slurm no longer knows it", absent=True)

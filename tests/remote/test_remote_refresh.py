@@ -14,11 +14,11 @@ from job_records import gone, record, stored
 
 from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.last_poll import known_since
-from nemo_runspec.jobs.lifecycle import Cancellation
-from nemo_runspec.jobs.process import this_process
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.last_poll import known_since
+from nemo_runspec.records.lifecycle import Cancellation
+from nemo_runspec.records.process import this_process
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote import unconfirmed
 from nemo_runspec.remote.refresh import refresh

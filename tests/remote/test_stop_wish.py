@@ -12,8 +12,8 @@ from job_records import record, stored
 
 from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import cancel, unconfirmed
 from nemo_runspec.remote import refresh as refreshing
 from nemo_runspec.remote.cancel import end_now, stop_all

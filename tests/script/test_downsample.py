@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.jobs.metrics import last_values
+from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script import downsample as program
 from nemo_runspec.script.pod_marker import metrics_history
 

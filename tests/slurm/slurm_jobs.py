@@ -28,9 +28,9 @@ from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, stage
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
 from nemo_runspec.backends.slurm.render import submit_words
-from nemo_runspec.jobs.record import is_over
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.records.record import is_over
 from nemo_runspec.submission.bundle import read_bundle
 from nemo_runspec.submission.layout import job_files
 from nemo_runspec.transport.base import Data, Done, Host

@@ -35,9 +35,9 @@ from nemo_runspec.backends.slurm.status import exclude_and_release
 from nemo_runspec.backends.slurm.status import look as see
 from nemo_runspec.check import Question
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import STATES
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.records.record import STATES
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.markers import parse_marker
 from nemo_runspec.transport.base import Data, Done
 

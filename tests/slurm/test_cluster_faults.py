@@ -38,7 +38,7 @@ from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
 from nemo_runspec.backends.slurm.collect import rest
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm

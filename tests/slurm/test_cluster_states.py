@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_runspec.backends.slurm.cluster.job import STATES, meaning_of, why_it_waits
-from nemo_runspec.jobs.record import STATES as OURS
+from nemo_runspec.records.record import STATES as OURS
 
 
 def test_every_meaning_is_a_state_of_ours():

@@ -17,7 +17,7 @@ from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.records.record import is_over
 from nemo_runspec.transport.base import Host
 
 pytestmark = needs_slurm

@@ -22,8 +22,8 @@ from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.status import look as look_at
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import code_and_why
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.record import code_and_why
 from nemo_runspec.source import Layer, Source
 
 pytestmark = needs_slurm

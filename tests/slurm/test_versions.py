@@ -19,8 +19,8 @@ from waiting import until
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.collect import rest
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.plans.model import Artifact
+from nemo_runspec.records.status import JobStatus
 
 pytestmark = needs_slurm
 

@@ -14,7 +14,7 @@ from job_scripts import alive, kill, pause
 from waiting import until
 
 from nemo_runspec.backends.local import processes
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 
 NAP = """\
 import os, sys, time

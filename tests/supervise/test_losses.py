@@ -13,8 +13,8 @@ from job_scripts import alive, pause
 from waiting import until
 
 from nemo_runspec.backends.local import processes
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.lock import locked
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.lock import locked
 
 CANARY = "hf_canary_5f1c9e7d"
 NAP = "import os, time\nfrom pathlib import Path\nPath('begun').write_text(str(os.getpid()))\ntime.sleep(600)\n"

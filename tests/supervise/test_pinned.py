@@ -9,9 +9,9 @@ import pytest
 import support
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import AutoMount
+from nemo_runspec.records import JobStore
 from nemo_runspec.submission.mount_commits import pinned, read_mounts, write_mounts
 
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 import support
 
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 
 PRINTS = """\
 import sys

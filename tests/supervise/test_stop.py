@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.jobs.cancel_request import CancelRequest, read_request, write_request
+from nemo_runspec.records.cancel_request import CancelRequest, read_request, write_request
 from nemo_runspec.supervise.stop import Stop, why_stopped
 
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 from waiting import until
 
-from nemo_runspec.jobs import JobStore
+from nemo_runspec.records import JobStore
 from nemo_runspec.sweeps.store import SweepStore
 
 BODY = """\

@@ -10,8 +10,8 @@ from job_records import gone, record, stored
 from sweep_records import sweep_of
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import this_process
 from nemo_runspec.sweeps.overview import Overview, find_job
 from nemo_runspec.sweeps.store import SweepStore
 

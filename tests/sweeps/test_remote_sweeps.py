@@ -15,9 +15,9 @@ from sweep_records import sweep_of
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.array import make_array, shape_of
 from nemo_runspec.backends.slurm.verified import assert_same
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.plans.model import AutoMount
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.process import this_process
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.sweeps.control import goes_on
 from nemo_runspec.sweeps.model import Member
@@ -161,7 +161,7 @@ def test_while_it_is_submitted_it_goes_on_and_after_a_kill_its_members_say_how_i
 
 
 def test_its_end_is_written_down_by_whoever_looks(tmp_path, monkeypatch):
-    from nemo_runspec.jobs.codec import to_json
+    from nemo_runspec.records.codec import to_json
 
     monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path))
     store = SweepStore()

@@ -8,8 +8,8 @@ import pytest
 from job_records import gone
 from sweep_records import member, sweep_of
 
-from nemo_runspec.jobs import Launcher
-from nemo_runspec.jobs.process import machine, this_process
+from nemo_runspec.records import Launcher
+from nemo_runspec.records.process import machine, this_process
 from nemo_runspec.sweeps.status import Status, state_for, status_of
 
 

@@ -12,7 +12,7 @@ from waiting import LONG, until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.jobs.cancel_request import read_request
+from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.sweeps.model import NOT_RUN, Options
 from nemo_runspec.sweeps.run import Crew, Runner
 from nemo_runspec.sweeps.status import exit_code

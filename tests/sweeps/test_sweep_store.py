@@ -16,10 +16,10 @@ from sweep_records import member, sweep_of
 from waiting import LONG, line_of
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.cancel_request import CancelRequest
-from nemo_runspec.jobs.process import process_of, this_process
 from nemo_runspec.planning.names import MAX_LENGTH
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.cancel_request import CancelRequest
+from nemo_runspec.records.process import process_of, this_process
 from nemo_runspec.sweeps.control import stop
 from nemo_runspec.sweeps.life import SweepLifecycle
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group

@@ -9,11 +9,11 @@ from nemo_runspec.api.listener import Listener, Say, caller
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import facts_table
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.follow import log_of, pieces, show
-from nemo_runspec.jobs.lost import looked_at_again
-from nemo_runspec.jobs.settle import settled
 from nemo_runspec.processes import user_name
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.follow import log_of, pieces, show
+from nemo_runspec.records.lost import looked_at_again
+from nemo_runspec.records.settle import settled
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.wait import exit_code_of, wait_for
 from nemo_runspec.runner.cancel import cancel_all, with_makers
@@ -81,7 +81,7 @@ class Job:
         Raises:
             UserError: there is no such job.
         """
-        from nemo_runspec.jobs.metrics import last_metrics, metrics_file
+        from nemo_runspec.records.metrics import last_metrics, metrics_file
         from nemo_runspec.sweeps.array_follow import fetch_metrics
 
         store = JobStore()
@@ -218,7 +218,7 @@ def find(word: str) -> Job:
 
 
 def everything() -> list[Job]:
-    """As `nemo_runspec.jobs`."""
+    """As `nemo_runspec.records`."""
     return [Job(entry.name) for entry in JobStore().entries()]
 
 

@@ -11,12 +11,12 @@ from nemo_runspec.api.listener import Listener, Say, caller
 from nemo_runspec.api.submit import recipe_words
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import rows_table
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.cancel_request import CancelRequest
-from nemo_runspec.jobs.settle import settled
 from nemo_runspec.planning.request import plan_request
 from nemo_runspec.polling import TimeLimit
 from nemo_runspec.processes import user_name
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.cancel_request import CancelRequest
+from nemo_runspec.records.settle import settled
 from nemo_runspec.remote.wait import wait_for
 from nemo_runspec.runner.cancel import cancel_all, with_makers
 from nemo_runspec.sweeps import control, model

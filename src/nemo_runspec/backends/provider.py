@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
-from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
+from nemo_runspec.records.lifecycle import Attempt, Deadlines
+from nemo_runspec.records.record import JobRecord
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
 
 Say = Callable[[str], None]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.record import JobRecord
 
 Say = Callable[[str], None]
 """Takes one line of nemotron's own."""
@@ -21,7 +21,7 @@ class WorkerStatus:
     """What was found of a job whose supervisor is gone.
 
     Args:
-        state: a name of `jobs.record.STATES`, such as `running`, `failed`, `lost`.
+        state: a name of `records.record.STATES`, such as `running`, `failed`, `lost`.
         exit_code: where it has ended and that is known. `reason`: in words.
         absent: it is `lost` as something that can be wrong, an engine, says that it does not have it.
     """

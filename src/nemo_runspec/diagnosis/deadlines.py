@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nemo_runspec.diagnosis.causes import DEADLINES
 from nemo_runspec.diagnosis.model import PassedDeadline
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 
 
 def passed(seen: JobStatus) -> PassedDeadline | None:

@@ -28,7 +28,7 @@ from nemo_runspec.diagnosis.kinds import Fault, kind_of
 from nemo_runspec.diagnosis.model import Case, Claim, Diagnosis, Message
 from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.symptoms import Symptom, stack_of
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import NodeMarker, cause
 
 _TOLD_TO_STOP = frozenset({130, 137, 143})

@@ -11,10 +11,10 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.provider import Provider
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import Cancellation
 from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.lifecycle import Cancellation
 from nemo_runspec.remote.input_jobs import unneeded
 from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
 from nemo_runspec.remote.refresh import refresh

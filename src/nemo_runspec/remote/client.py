@@ -12,7 +12,7 @@ from typing import NoReturn
 from nemo_runspec.console import Console, stdout_writer
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import EXIT_CODES
-from nemo_runspec.jobs.record import JobRecord, is_over
+from nemo_runspec.records.record import JobRecord, is_over
 from nemo_runspec.remote.cancel import end_makers, end_now, stop_all
 from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower

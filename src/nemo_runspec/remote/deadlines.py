@@ -17,10 +17,10 @@ from nemo_runspec.diagnosis.deadlines import phase_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import TimedOut
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lifecycle import TimedOut
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.stopping import stop_each
 
 TIMED_OUT = 124

@@ -9,8 +9,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.provider import Provider
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import Cancellation
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lifecycle import Cancellation
 from nemo_runspec.remote.cancel import until_over
 from nemo_runspec.remote.log_mirror import fetch_all
 

@@ -18,9 +18,9 @@ from typing import Any
 from nemo_runspec.backends import find_backend
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.duration import span
-from nemo_runspec.jobs import JobRecord
-from nemo_runspec.jobs.record import code_and_why, is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord
+from nemo_runspec.records.record import code_and_why, is_over
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.text import one_line, shorten
 from nemo_runspec.visible import unfiltered
 

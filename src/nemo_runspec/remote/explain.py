@@ -10,9 +10,9 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import Diagnoses
 from nemo_runspec.backends.provider import ref_of
 from nemo_runspec.diagnosis.local_jobs import diagnose_folder
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.follow import log_of
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.follow import log_of
+from nemo_runspec.records.status import JobStatus
 
 
 def explain(store: JobStore, record: JobRecord, status: JobStatus | None) -> Mapping[str, Any]:

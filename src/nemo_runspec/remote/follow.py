@@ -9,11 +9,11 @@ from typing import Protocol
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.follow import follow_to
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.polling import Backoff
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.follow import follow_to
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
 

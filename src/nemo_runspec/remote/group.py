@@ -15,9 +15,9 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import SubmitsArrays
 from nemo_runspec.backends.provider import Handle, Parts, Say, changes
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import BundleFile
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script import JobLayout

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.process import is_alive, this_process
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.plans.model import Artifact, Plan
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.process import is_alive, this_process
 from nemo_runspec.remote.refresh import refresh
 
 

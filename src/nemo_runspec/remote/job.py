@@ -11,8 +11,8 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import LimitsUploads
 from nemo_runspec.backends.provider import Parts, Prepared, Say, changes
 from nemo_runspec.errors import Code, UserError
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
 from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.remote.unconfirmed import is_in_doubt

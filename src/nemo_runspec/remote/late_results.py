@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from nemo_runspec.backends.provider import Provider, Results
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.record import is_over, now
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.record import is_over, now
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import as_timed_out
 from nemo_runspec.remote.results import collected
 

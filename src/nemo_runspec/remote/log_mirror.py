@@ -14,8 +14,8 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Provider
-from nemo_runspec.jobs.follow import log_of
-from nemo_runspec.jobs.lock import locked
+from nemo_runspec.records.follow import log_of
+from nemo_runspec.records.lock import locked
 from nemo_runspec.regular import open_regular, read_json
 
 LIMIT = 16 << 20

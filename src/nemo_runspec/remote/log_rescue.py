@@ -11,7 +11,7 @@ from contextlib import suppress
 from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.provider import Provider
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.remote.log_mirror import Mirror
 
 ProviderOf = Callable[[JobRecord], Provider]

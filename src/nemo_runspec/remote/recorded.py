@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_runspec.backends.provider import Handle, Provider
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lifecycle import Relations
-from nemo_runspec.jobs.process import this_process
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lifecycle import Relations
+from nemo_runspec.records.process import this_process
 from nemo_runspec.submission.request import Submission
 
 

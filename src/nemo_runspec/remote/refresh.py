@@ -11,12 +11,12 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.provider import Provider, Results
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.absence import judged
-from nemo_runspec.jobs.last_poll import note_asked
-from nemo_runspec.jobs.process import Life, life_of
-from nemo_runspec.jobs.record import ABSENT, STATES, now
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.absence import judged
+from nemo_runspec.records.last_poll import note_asked
+from nemo_runspec.records.process import Life, life_of
+from nemo_runspec.records.record import ABSENT, STATES, now
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.late_results import read_again
 from nemo_runspec.remote.resubmit import resume, submit_again

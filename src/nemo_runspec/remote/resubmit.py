@@ -19,12 +19,12 @@ from nemo_runspec.backends.provider import Handle, Provider, Replica, changes
 from nemo_runspec.diagnosis.kinds import Fault, kind_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.absence import BELIEVED, counted, is_believed
-from nemo_runspec.jobs.lifecycle import FailedAttempt, PendingAttempt
-from nemo_runspec.jobs.lock import locked
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.locks import Busy
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.absence import BELIEVED, counted, is_believed
+from nemo_runspec.records.lifecycle import FailedAttempt, PendingAttempt
+from nemo_runspec.records.lock import locked
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.log_mirror import fetch_all
 from nemo_runspec.remote.unconfirmed import id_in, look

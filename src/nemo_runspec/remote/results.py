@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from nemo_runspec.backends.provider import Results
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.metrics import keep_history, last_values
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.metrics import keep_history, last_values
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import told_by
 from nemo_runspec.script.markers import with_loss
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from nemo_runspec.backends.provider import Provider, ref_of
-from nemo_runspec.jobs import JobRecord
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Unreachable
 
 PAUSES: Sequence[float] = (1.0, 2.0, 3.0, 4.0)

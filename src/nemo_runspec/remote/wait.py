@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.jobs.settle import settled
-from nemo_runspec.jobs.store import JobStore
 from nemo_runspec.polling import Backoff, TimeLimit
+from nemo_runspec.records.record import JobRecord
+from nemo_runspec.records.settle import settled
+from nemo_runspec.records.store import JobStore
 
 _SHORTEST, _LONGEST = 0.02, 1.0
 """Seconds between two looks, at first and at last."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.jobs import JobStore
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records import JobStore
 from nemo_runspec.runner.client import Caller, ready_client
 from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
 from nemo_runspec.runner.retry import with_paths_checked

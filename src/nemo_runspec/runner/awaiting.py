@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupted
-from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.plans.model import Artifact, Plan
+from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.remote.cancel import end_makers
 from nemo_runspec.remote.input_jobs import awaited
 from nemo_runspec.remote.wait import exit_code_of, wait_for

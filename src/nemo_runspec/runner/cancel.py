@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.lost import looked_at_again
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.lost import looked_at_again
 from nemo_runspec.remote.cancel import cancel as cancel_elsewhere
 from nemo_runspec.remote.input_jobs import only_for, waits_for
 from nemo_runspec.supervise.control import cancel as cancel_here

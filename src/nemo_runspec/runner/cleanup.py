@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.jobs.record import JobRecord
+from nemo_runspec.records.record import JobRecord
 
 
 def clean_up(record: JobRecord, folder: Path) -> None:

@@ -18,7 +18,7 @@ from nemo_runspec.redact import HIDDEN
 from nemo_runspec.runspec import Runspec
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.records import JobRecord
 
 _OWN_SHAPE = frozenset({
     "array", "dependencies", "dependency_type", "gpus_per_node", "nodes", "nproc_per_node", "nprocs_per_node",

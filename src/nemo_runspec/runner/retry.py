@@ -11,13 +11,13 @@ from pathlib import Path
 from nemo_runspec.backends import get_backend
 from nemo_runspec.console import TerminalConsole
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.plans.model import Artifact, Bundle, Plan
+from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.remote.input_jobs import not_made_by
 from nemo_runspec.runner.client import Caller, ready_client
 from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked

@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.cancel_request import CancelRequest, read_request, write_request
-from nemo_runspec.jobs.process import is_alive
-from nemo_runspec.jobs.settle import settled
 from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.cancel_request import CancelRequest, read_request, write_request
+from nemo_runspec.records.process import is_alive
+from nemo_runspec.records.settle import settled
 
 _MARGIN = 15.0
 """Seconds beyond the grace that a supervisor has to end a job and write it down."""

@@ -15,10 +15,10 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.worker import OutOfReach, Say, Work
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupted, Interrupts
-from nemo_runspec.jobs import JobEnded, JobRecord, JobStore
-from nemo_runspec.jobs.metrics import last_metrics
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.packaging.mounts import provide_mounts
+from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.metrics import last_metrics
+from nemo_runspec.records.process import this_process
 from nemo_runspec.redact import Redactor
 from nemo_runspec.script.markers import decisive, read_markers, with_loss
 from nemo_runspec.secrets import of_environment

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nemo_runspec.jobs import JobRecord
-from nemo_runspec.jobs.record import code_and_why
+from nemo_runspec.records import JobRecord
+from nemo_runspec.records.record import code_and_why
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, signal_name
 from nemo_runspec.source import display_path
 

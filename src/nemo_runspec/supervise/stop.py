@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nemo_runspec.backends.worker import Work
 from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupts
-from nemo_runspec.jobs.cancel_request import read_request
+from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.supervise.outcome import StopRequest
 
 GRACE = 10.0

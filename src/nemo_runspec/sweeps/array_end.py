@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nemo_runspec.jobs import JobRecord, JobStore
+from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.sweeps.array_follow import fetch_failed_logs, fetch_metrics
 from nemo_runspec.sweeps.model import Sweep

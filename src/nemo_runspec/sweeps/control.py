@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.cancel_request import CancelRequest, write_request
-from nemo_runspec.jobs.process import Life, is_alive, life_of
 from nemo_runspec.polling import Backoff, TimeLimit
+from nemo_runspec.records.cancel_request import CancelRequest, write_request
+from nemo_runspec.records.process import Life, is_alive, life_of
 from nemo_runspec.sweeps.model import Sweep
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore

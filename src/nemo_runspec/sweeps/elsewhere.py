@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from nemo_runspec.console import Console
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobStore
-from nemo_runspec.jobs.process import this_process
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.missing_values import refuse_unfilled
+from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import this_process
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.remote.cancel import end_makers, stop_all
 from nemo_runspec.remote.input_jobs import only_for

@@ -12,10 +12,10 @@ from pathlib import Path
 from nemo_runspec.backends import get_backend
 from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import now
 from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.sweep import combinations, plan_each
+from nemo_runspec.records.record import now
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.life import Recorded, SweepLifecycle, is_platform_managed
@@ -199,7 +199,7 @@ class _Session(SweepLifecycle):
         super()._conclude(error)
 
     def _end_makers(self) -> None:
-        from nemo_runspec.jobs import JobStore
+        from nemo_runspec.records import JobStore
         from nemo_runspec.remote.cancel import end_makers
 
         names = [member.name for member in self.sweep.members]

@@ -11,12 +11,12 @@ from dataclasses import replace
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
-from nemo_runspec.jobs.cancel_request import read_request
-from nemo_runspec.jobs.process import this_process
-from nemo_runspec.jobs.record import now
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.cancel_request import read_request
+from nemo_runspec.records.process import this_process
+from nemo_runspec.records.record import now
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import conclude

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.metrics import metrics_file
-from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.planning.names import new_name
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.metrics import metrics_file
+from nemo_runspec.records.record import JobRecord
 
 SWEEP_SCHEMA = 1
 NOT_RUN = "not run"
@@ -116,7 +116,7 @@ class Sweep:
         launcher: the process that runs it. `host`: the machine that has it.
         sweeper: of Hydra's, which chooses the values; None for a plain grid.
         profile, executor: where its members run.
-        verdict: its state at its end, a name of `jobs.record.STATES`; empty before. `exit_code`: what it exited with
+        verdict: its state at its end, a name of `records.record.STATES`; empty before. `exit_code`: what it exited with
             then. `cause`: why it ended, where its members do not say it: a signal, or a sweeper that has failed.
         alone: True where a platform has all members and, once they are submitted (`launcher` is None then), no process
             here runs them: its state is what theirs are.

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.index import Entry
-from nemo_runspec.jobs.reference import LAST, find_all, find_one
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.index import Entry
+from nemo_runspec.records.reference import LAST, find_all, find_one
 from nemo_runspec.sweeps.store import SweepStore
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs import JobRecord, JobStore
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.sweeps.model import Member, Sweep, options_of, overrides_of
 from nemo_runspec.sweeps.run import SweepWatcher
 from nemo_runspec.sweeps.store import SweepStore

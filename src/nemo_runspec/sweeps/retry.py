@@ -11,10 +11,10 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.cancel_request import forget_request
 from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.cancel_request import forget_request
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.runner.retry import enter_directory, retry_plan

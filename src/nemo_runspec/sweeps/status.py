@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from nemo_runspec.jobs.process import Life, life_of
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.records.process import Life, life_of
+from nemo_runspec.records.record import is_over
 from nemo_runspec.sweeps.model import NOT_RUN, Member, Sweep
 
 _URGENT = (

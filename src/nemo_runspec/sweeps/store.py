@@ -16,11 +16,11 @@ from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobs import JobRecord, JobStore
-from nemo_runspec.jobs.index import Entry, Index, changed_at, entry_of, stamp_of
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.metrics import last_metrics
-from nemo_runspec.jobs.record import STATES, Unreadable
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, stamp_of
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.metrics import last_metrics
+from nemo_runspec.records.record import STATES, Unreadable
 from nemo_runspec.regular import is_kept, read_regular_text
 from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep
 from nemo_runspec.sweeps.status import status_of

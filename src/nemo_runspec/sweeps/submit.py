@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from nemo_runspec.jobs import JobStore
 from nemo_runspec.planning.build import PlanRequest
+from nemo_runspec.records import JobStore
 from nemo_runspec.supervise.spawn import start_in_new_process
 from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
 from nemo_runspec.sweeps.detached import detached_sweep

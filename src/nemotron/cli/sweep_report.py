@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.jobs.record import code_and_why
+from nemo_runspec.records.record import code_and_why
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import CSV, PNG

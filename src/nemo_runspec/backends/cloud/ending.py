@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.markers import cause, decisive
 from nemo_runspec.script.pod_marker import End, read_ends, to_marker
 

@@ -8,9 +8,9 @@ from nemo_runspec import paths
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.pod.program import declared_outputs
 from nemo_runspec.backends.provider import Policy
-from nemo_runspec.jobs.lifecycle import Attempt, Deadlines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.records.lifecycle import Attempt, Deadlines
 
 
 def handle_of(plan: Plan) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from nemo_runspec.backends.cloud.pod.log_lines import shown
 from nemo_runspec.backends.cloud.status import JobDetail
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Results
 from nemo_runspec.diagnosis.model import Diagnosis
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
 from nemo_runspec.transport.web import Web
 

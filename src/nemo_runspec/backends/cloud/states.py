@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.records.record import is_over
 
 CANCELLED = 143
 """Exit code of a job that was stopped: as after SIGTERM."""
@@ -22,7 +22,7 @@ class StateMapping:
     """What one of a platform's words means.
 
     Args:
-        state: one of `jobs.record.STATES`. `reason`: in words.
+        state: one of `records.record.STATES`. `reason`: in words.
         phase: the deadline that runs meanwhile: `queue`, `pull` or `start`; '' for none.
     """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.web import Malformed
 
 BY_ID = 64

@@ -23,8 +23,8 @@ from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import POD_KINDS, STARTED
 from nemo_runspec.diagnosis.deadlines import passed
 from nemo_runspec.diagnosis.model import Case, Diagnosis, Message, Platform
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends, to_marker
 
 _NODE = (

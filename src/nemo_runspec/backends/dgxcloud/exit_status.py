@@ -13,7 +13,7 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.facts import detail_of, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import last_lines, pvc
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 
 NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""

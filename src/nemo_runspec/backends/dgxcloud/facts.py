@@ -12,7 +12,7 @@ from nemo_runspec.backends.cloud.status import JobDetail
 from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.reading import table as table
 from nemo_runspec.transport.reading import text, whole
 

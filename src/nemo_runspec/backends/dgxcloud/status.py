@@ -18,8 +18,8 @@ from nemo_runspec.backends.dgxcloud.pending import PODS, Wait, unasked, wait_of
 from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
 from nemo_runspec.backends.provider import Handle, JobRef
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
 
 _NO_WAIT = Wait()

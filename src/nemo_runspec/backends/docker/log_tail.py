@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from nemo_runspec import paths
 from nemo_runspec.backends.docker.engine import is_gone, refusals, words_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.follow import log_of
 from nemo_runspec.locks import take
+from nemo_runspec.records.follow import log_of
 from nemo_runspec.redact import LineFilter
 
 OURS = "[nemotron] "

@@ -14,8 +14,8 @@ from nemo_runspec.backends.docker.log_tail import try_complete_log
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.worker import OutOfReach
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.absence import BELIEVED, counted, is_believed
-from nemo_runspec.jobs.lifecycle import Absence, Launcher
+from nemo_runspec.records.absence import BELIEVED, counted, is_believed
+from nemo_runspec.records.lifecycle import Absence, Launcher
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import NodeMarker, decisive, read_markers
 

@@ -31,11 +31,11 @@ from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.backends.worker import Say, WorkerStatus
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.jobs.process import is_alive
-from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.locks import Busy
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.records.process import is_alive
+from nemo_runspec.records.record import JobRecord
 from nemo_runspec.script import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 

@@ -19,9 +19,9 @@ from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Malformed, Web
 

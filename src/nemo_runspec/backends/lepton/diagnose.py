@@ -15,8 +15,8 @@ from nemo_runspec.diagnosis.causes import POD_KINDS
 from nemo_runspec.diagnosis.deadlines import passed
 from nemo_runspec.diagnosis.display import lines_of
 from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, Platform
-from nemo_runspec.jobs.record import is_over
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.record import is_over
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends, to_marker
 
 _SNIPPETS = 64 << 10

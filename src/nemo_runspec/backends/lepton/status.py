@@ -35,7 +35,7 @@ from nemo_runspec.backends.lepton.replicas import (
 from nemo_runspec.backends.lepton.states import is_begun, is_over, mapping_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.backends.provider import Handle, Replica
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
 
 FEW = 4

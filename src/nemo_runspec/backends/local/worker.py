@@ -15,10 +15,10 @@ from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.worker import Say, WorkerStatus
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.process import is_alive, process_of
-from nemo_runspec.jobs.record import JobRecord
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.process import is_alive, process_of
+from nemo_runspec.records.record import JobRecord
 from nemo_runspec.script.layout import JobLayout
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")

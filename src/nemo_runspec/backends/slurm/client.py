@@ -24,9 +24,9 @@ from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect

@@ -14,7 +14,7 @@ from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.render import downsample_program
 from nemo_runspec.transport.base import Host

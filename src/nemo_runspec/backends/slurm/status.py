@@ -15,7 +15,7 @@ from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Host
 
 

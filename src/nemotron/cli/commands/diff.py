@@ -51,9 +51,9 @@ def _call(a: str, b: str | None, as_json: bool) -> int:
 
 
 def _plan(name: str) -> Any:
-    from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import expanded, jobs_dir
     from nemo_runspec.planning.codec import load_plan
+    from nemo_runspec.records import JobStore
 
     path = expanded(name)
     if path.is_file():
@@ -65,9 +65,9 @@ def _plan(name: str) -> Any:
 
 
 def _last_run_of(recipe: str) -> Any:
-    from nemo_runspec.jobs import JobStore
     from nemo_runspec.paths import jobs_dir
     from nemo_runspec.planning.codec import load_plan
+    from nemo_runspec.records import JobStore
 
     record = JobStore(jobs_dir()).last_for(recipe)
     if record is None:

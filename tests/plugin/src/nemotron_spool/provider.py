@@ -13,9 +13,9 @@ from pathlib import Path
 
 from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Provider, Results, Say
-from nemo_runspec.jobs.status import JobStatus
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import started
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import shared
 from nemo_runspec.submission.request import Submission
 

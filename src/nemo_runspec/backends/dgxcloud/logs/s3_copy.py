@@ -23,7 +23,7 @@ from nemo_runspec.backends.dgxcloud.spec import BOOT, TRAININGS, base_spec
 from nemo_runspec.backends.dgxcloud.status import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import is_over
+from nemo_runspec.records.record import is_over
 from nemo_runspec.transport.web import Refused, Web
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ class ClusterJob:
 
     Args:
         id: as asked.
-        state: one of `jobs.record.STATES`. `reason`: why, in words.
+        state: one of `records.record.STATES`. `reason`: why, in words.
         slurm_state, slurm_reason: Slurm's own words, '' where it does not know the job any more.
         nodes: Slurm's node list, such as `n[1-4]`. `elapsed`: seconds of this attempt.
         exit_code: the job's, None until it is over or where nobody knows. `signal`: that ended it.
@@ -77,7 +77,7 @@ class StateMeaning:
     """What a state of Slurm's means.
 
     Args:
-        state: one of `jobs.record.STATES`. `words`: why, where the state alone does not say it.
+        state: one of `records.record.STATES`. `words`: why, where the state alone does not say it.
         over: True where Slurm is done with the job.
     """
 

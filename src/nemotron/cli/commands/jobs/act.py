@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import code_and_why
-from nemo_runspec.jobs.reference import LAST
 from nemo_runspec.processes import user_name
+from nemo_runspec.records.record import code_and_why
+from nemo_runspec.records.reference import LAST
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.formatting import coloured, print_json
@@ -17,7 +17,7 @@ from nemotron.cli.commands.jobs.messages import say
 from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore
+    from nemo_runspec.records import JobRecord, JobStore
     from nemo_runspec.sweeps.overview import Overview
 
 GRACE = 10.0
@@ -32,8 +32,8 @@ _TIMED_OUT = 124
 
 def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     """Waits; the exit code of the first job or sweep that has not succeeded."""
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.select import duration_of
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.records.select import duration_of
     from nemo_runspec.remote.wait import exit_code_of, wait_for
     from nemo_runspec.sweeps.control import wait_for_end
     from nemo_runspec.sweeps.overview import Overview
@@ -80,10 +80,10 @@ def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
 
 
 def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) -> int:
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.cancel_request import CancelRequest
-    from nemo_runspec.jobs.select import duration_of
-    from nemo_runspec.jobs.settle import settled
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.records.cancel_request import CancelRequest
+    from nemo_runspec.records.select import duration_of
+    from nemo_runspec.records.settle import settled
     from nemo_runspec.remote.deletion import after_deletion, delete_ended
     from nemo_runspec.runner.cancel import cancel_all, with_makers
     from nemo_runspec.sweeps.control import stop, wait_for_end
@@ -114,8 +114,8 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
 
 def retry(job: str) -> int:
     """Runs a job again, or the failed runs of a sweep; the exit code of the new run, or of the first that failed."""
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.settle import settled
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.records.settle import settled
     from nemo_runspec.runner.retry import retry as run_again
     from nemo_runspec.sweeps.overview import Overview
     from nemotron.cli.console import caller
@@ -144,7 +144,7 @@ def _say_unstopped(records: Sequence[JobRecord]) -> None:
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:
     """The record as it is now; a platform is asked unless it has said how the job ended."""
-    from nemo_runspec.jobs.lost import looked_at_again
+    from nemo_runspec.records.lost import looked_at_again
     from nemo_runspec.remote.refresh import refresh
 
     return refresh(store, [record])[0][0] if record.handle else looked_at_again(store, record)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import code_and_why
+from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.formatting import coloured, print_json, print_table, short_time, terminal_width
 from nemotron.cli.commands.jobs.messages import said_when_slow
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.provider import Event, Provider, Replica
-    from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.jobs.status import JobStatus
+    from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records.status import JobStatus
 
 _EVENTS = ("TIME", "KIND", "REASON", "TIMES", "ABOUT", "MESSAGE")
 _REPLICAS = ("NODE RANK", "STATE", "MACHINE", "CPUS", "MEMORY", "REPLICA", "REMARK")
@@ -104,7 +104,7 @@ def _wrapped(label: str, text: str) -> list[str]:
 
 
 def _asked(job: str) -> tuple[JobStore, JobRecord]:
-    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.records import JobStore
     from nemo_runspec.sweeps.overview import find_job
 
     store = JobStore()

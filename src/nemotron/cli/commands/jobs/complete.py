@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs.index import Entry
+    from nemo_runspec.records.index import Entry
 
 Completion = Callable[[Any, Any, str], list[str]]
 
@@ -30,6 +30,6 @@ groups = _from(lambda entries: [e.group for e in entries])
 
 def states(_ctx: Any, _param: Any, incomplete: str) -> list[str]:
     """States a job may be in."""
-    from nemo_runspec.jobs import STATES
+    from nemo_runspec.records import STATES
 
     return [state for state in STATES if state.startswith(incomplete)]

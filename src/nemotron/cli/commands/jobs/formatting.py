@@ -15,7 +15,7 @@ from nemo_runspec.text import one_line, shorten
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, Unreadable
+    from nemo_runspec.records import JobRecord, Unreadable
 
 COLOURS = {
     "succeeded": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan", "unknown": "yellow",
@@ -48,8 +48,8 @@ def _plain(value: Any) -> Any:
 
 def as_json(record: JobRecord | Unreadable) -> dict[str, Any]:
     """A job as `--json` shows it."""
-    from nemo_runspec.jobs import Unreadable
-    from nemo_runspec.jobs.codec import to_dict
+    from nemo_runspec.records import Unreadable
+    from nemo_runspec.records.codec import to_dict
 
     if isinstance(record, Unreadable):
         damaged = {"name": record.name, "state": record.state, "created": record.created, "problem": record.problem}

@@ -15,8 +15,8 @@ from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
 from nemotron.cli.text import paint
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore, Unreadable
-    from nemo_runspec.jobs.index import Entry
+    from nemo_runspec.records import JobRecord, JobStore, Unreadable
+    from nemo_runspec.records.index import Entry
     from nemo_runspec.sweeps.overview import Overview
 
 USUAL = 25
@@ -54,7 +54,7 @@ def call(
     as_json: bool,
 ) -> int:
     """Prints the list."""
-    from nemo_runspec.jobs.select import Filter, duration_of, select, states_of
+    from nemo_runspec.records.select import Filter, duration_of, select, states_of
     from nemo_runspec.sweeps.overview import Overview
 
     limit = _limit(limit, everything, as_json)
@@ -148,7 +148,7 @@ def _print_members(store: JobStore, members: Sequence[Entry]) -> None:
 
 
 def _row(record: JobRecord | Unreadable) -> tuple[str, ...]:
-    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.records import Unreadable
 
     if isinstance(record, Unreadable):
         return (record.name, record.state, short_time(record.created), "", "", _unreadable(record))
@@ -160,7 +160,7 @@ def _row(record: JobRecord | Unreadable) -> tuple[str, ...]:
 
 
 def _member_row(record: JobRecord | Unreadable, common: frozenset[str]) -> tuple[str, ...]:
-    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.records import Unreadable
 
     if isinstance(record, Unreadable):
         return (record.name, record.state, "", _unreadable(record))
@@ -189,7 +189,7 @@ def _unreadable(record: Unreadable) -> str:
 
 def _common_overrides(records: Iterable[JobRecord | Unreadable]) -> frozenset[str]:
     """What all jobs of a sweep were given and none need repeat; nothing where there is one job alone."""
-    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.records import Unreadable
 
     given = [frozenset(() if isinstance(record, Unreadable) else record.overrides) for record in records]
     return frozenset.intersection(*given) if len(given) > 1 else frozenset()

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.console import stdout_writer
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import code_and_why
+from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore
+    from nemo_runspec.records import JobRecord, JobStore
 
 
 def call(job: str, follow: bool, tail: int | None, platform: bool) -> int:
     """Writes the log to standard output, byte for byte."""
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.follow import log_of, show
-    from nemo_runspec.jobs.settle import settled
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.records.follow import log_of, show
+    from nemo_runspec.records.settle import settled
     from nemo_runspec.sweeps.overview import find_job
 
     if tail is not None and tail < 0:
@@ -57,7 +57,7 @@ def _follow(store: JobStore, record: JobRecord, tail: int | None) -> int:
     try:
         ended, found = _to_its_end(store, record, tail)
     except KeyboardInterrupt:
-        from nemo_runspec.jobs.settle import settled
+        from nemo_runspec.records.settle import settled
 
         goes_on = "" if settled(store, record.name).over else "; the job goes on"
         say(f"{record.name}: no longer followed{goes_on}")
@@ -80,7 +80,7 @@ def _closing(record: JobRecord) -> list[str]:
 
 def _to_its_end(store: JobStore, record: JobRecord, tail: int | None) -> tuple[JobRecord, bool]:
     """Writes the log until the job is over: its record then, and whether there was a log."""
-    from nemo_runspec.jobs.follow import follow, log_of
+    from nemo_runspec.records.follow import follow, log_of
 
     log = log_of(store.folder(record.name))
     if record.handle:
@@ -104,7 +104,7 @@ class _Watch:
 
     def is_over(self) -> bool:
         """True once nothing more will be written."""
-        from nemo_runspec.jobs.settle import settled
+        from nemo_runspec.records.settle import settled
 
         if not self.record.over:
             self.record = settled(self._store, self.record.name)
@@ -114,7 +114,7 @@ class _Watch:
 
     def _warn(self) -> None:
         """Says once why nothing may come for a long time."""
-        from nemo_runspec.jobs.refresh import is_believed
+        from nemo_runspec.records.refresh import is_believed
 
         record = self.record
         if record.state == "unknown":

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.records import JobRecord
 
 _SLOW = 4.0
 """Seconds after which whoever waits for a platform's answer is told what is waited for."""

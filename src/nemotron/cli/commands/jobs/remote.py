@@ -10,14 +10,14 @@ from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.jobs.status import JobStatus
+    from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records.status import JobStatus
 
 
 def ssh(job: str, node: str | None) -> int:
     """Opens a shell beside a running job; does not come back."""
     from nemo_runspec.backends import get_backend
-    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.records import JobStore
     from nemo_runspec.remote.hostlist import require_node
     from nemo_runspec.remote.refresh import is_remote, refresh
     from nemo_runspec.sweeps.overview import find_job

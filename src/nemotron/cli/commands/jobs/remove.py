@@ -14,9 +14,9 @@ from nemotron.cli.commands.jobs.listing import group_of, known_recipes
 from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore, Unreadable
-    from nemo_runspec.jobs.index import Entry
-    from nemo_runspec.jobs.select import Filter
+    from nemo_runspec.records import JobRecord, JobStore, Unreadable
+    from nemo_runspec.records.index import Entry
+    from nemo_runspec.records.select import Filter
     from nemo_runspec.sweeps.overview import Overview
 
 Found = tuple[list[str], list[str]]
@@ -35,7 +35,7 @@ def call(
     as_json: bool,
 ) -> int:
     """Removes jobs that are over."""
-    from nemo_runspec.jobs.select import Filter, duration_of, states_of
+    from nemo_runspec.records.select import Filter, duration_of, states_of
     from nemo_runspec.sweeps.overview import Overview
 
     older = duration_of(older_than, "--older-than") if older_than else None
@@ -85,8 +85,8 @@ def _named(overview: Overview, words: Sequence[str], force: bool) -> Found:
 
 def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, JobRecord], dict[str, str]]:
     """Jobs that are lost, as they are now: they may be there; and of which it is not known, with why."""
-    from nemo_runspec.jobs import JobRecord
-    from nemo_runspec.jobs.lost import looked_at_again
+    from nemo_runspec.records import JobRecord
+    from nemo_runspec.records.lost import looked_at_again
     from nemo_runspec.remote.refresh import refresh
 
     found = [store.read(entry) for entry in entries if entry.state == "lost" and not entry.is_sweep]
@@ -111,7 +111,7 @@ def _meeting(overview: Overview, wanted: Filter, force: bool, unasked: set[str])
     Args:
         unasked: gets the names of jobs that are left because they are lost, and cannot be asked about now.
     """
-    from nemo_runspec.jobs.select import select
+    from nemo_runspec.records.select import select
 
     found = select(overview.everything, wanted, known_recipes)
     free = [entry for entry in found if entry.over or (force and entry.state == "unknown")]
@@ -133,7 +133,7 @@ def _meeting(overview: Overview, wanted: Filter, force: bool, unasked: set[str])
 
 def _refuse(record: JobRecord | Unreadable, force: bool) -> None:
     """Raises what speaks against the removal of a job."""
-    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.records import Unreadable
 
     if isinstance(record, Unreadable):
         if not force:
@@ -189,7 +189,7 @@ def _clean_up(store: JobStore, name: str, record: JobRecord | Unreadable, force:
     Raises:
         UserError: it runs, or cannot be asked for or removed. With `force` that is only said.
     """
-    from nemo_runspec.jobs import Unreadable
+    from nemo_runspec.records import Unreadable
     from nemo_runspec.runner.cleanup import clean_up
 
     if isinstance(record, Unreadable) or not record.over:

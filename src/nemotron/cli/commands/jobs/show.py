@@ -17,7 +17,7 @@ from nemotron.cli.text import paint, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nemo_runspec.jobs import JobRecord
+    from nemo_runspec.records import JobRecord
 
 
 _REASON = {"queued": "waits for"}
@@ -26,7 +26,7 @@ _REASON = {"queued": "waits for"}
 
 def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
     """Prints what is known of one job, or of a sweep."""
-    from nemo_runspec.jobs import JobStore
+    from nemo_runspec.records import JobStore
     from nemo_runspec.sweeps.overview import Overview
 
     store = JobStore()
@@ -141,7 +141,7 @@ def _attempt(facts: Mapping[str, Any]) -> str:
 
 
 def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
-    from nemo_runspec.jobs.follow import log_of
+    from nemo_runspec.records.follow import log_of
 
     log = log_of(folder)
     outputs = [(f"input {name}", path) for name, path in record.inputs.items()]

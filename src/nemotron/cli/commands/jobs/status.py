@@ -14,9 +14,9 @@ from nemotron.cli.commands.jobs.formatting import local_time, print_json, print_
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs import JobRecord, JobStore
-    from nemo_runspec.jobs.index import Entry
-    from nemo_runspec.jobs.status import JobStatus
+    from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records.index import Entry
+    from nemo_runspec.records.status import JobStatus
     from nemo_runspec.remote.refresh import Trouble
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
@@ -48,8 +48,8 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
 
     Returns: `NOT_ASKED` where nobody could be asked about any of them.
     """
-    from nemo_runspec.jobs import JobStore
-    from nemo_runspec.jobs.last_poll import known_since
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.records.last_poll import known_since
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
@@ -75,7 +75,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
 
 def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:
     """A lost job of this machine, looked at again."""
-    from nemo_runspec.jobs.lost import looked_at_again
+    from nemo_runspec.records.lost import looked_at_again
 
     try:
         return looked_at_again(store, record)
@@ -89,8 +89,8 @@ def _stale_json(stale: Stale | None) -> dict[str, str | None] | None:
 
 
 def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
-    from nemo_runspec.jobs import JobRecord
-    from nemo_runspec.jobs.settle import settle_all, settled
+    from nemo_runspec.records import JobRecord
+    from nemo_runspec.records.settle import settle_all, settled
     from nemo_runspec.sweeps.overview import Overview
 
     if not words:

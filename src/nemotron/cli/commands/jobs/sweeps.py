@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.record import code_and_why
+from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import count, one_line
 from nemotron.cli.commands.jobs.formatting import coloured, short_time
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs.index import Entry
+    from nemo_runspec.records.index import Entry
     from nemo_runspec.sweeps.model import Sweep
     from nemo_runspec.sweeps.overview import Overview
     from nemo_runspec.sweeps.status import Status

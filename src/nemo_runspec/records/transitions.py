@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
-from nemo_runspec.jobs.record import STATES, JobRecord, Transition
+from nemo_runspec.records.record import STATES, JobRecord, Transition
 
 
 class JobEnded(ValueError):

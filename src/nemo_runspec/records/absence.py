@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from nemo_runspec.jobs import JobRecord
-from nemo_runspec.jobs.lifecycle import Absence
-from nemo_runspec.jobs.record import ABSENT
-from nemo_runspec.jobs.status import JobStatus
+from nemo_runspec.records import JobRecord
+from nemo_runspec.records.lifecycle import Absence
+from nemo_runspec.records.record import ABSENT
+from nemo_runspec.records.status import JobStatus
 from nemo_runspec.typed_json import read_value
 
 LOOKS = 3

@@ -12,7 +12,7 @@ class JobStatus:
     """What a platform says of a job now.
 
     Args:
-        state: one of `jobs.record.STATES`. `reason`: why, in words.
+        state: one of `records.record.STATES`. `reason`: why, in words.
         exit_code, signal: of a job that is over.
         facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
             `begun`: some of its nodes run and others do not; not shown, see `refresh`.
@@ -20,7 +20,7 @@ class JobStatus:
         by: who has stopped it, where the platform knows that and `reason` says it.
         gone: True where the platform never had such a job: it was not submitted.
         absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
-            state is `unknown` then: an absence is believed only once several looks agree (`jobs.absence`).
+            state is `unknown` then: an absence is believed only once several looks agree (`records.absence`).
         detail: a value of the backend's own type, for its `collect` and `diagnose`; never stored.
     """
 

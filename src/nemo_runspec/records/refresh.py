@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.process import Life, is_alive, life_of
-from nemo_runspec.jobs.record import ABSENT, STATES, JobRecord, Transition, moment, now
+from nemo_runspec.records.process import Life, is_alive, life_of
+from nemo_runspec.records.record import ABSENT, STATES, JobRecord, Transition, moment, now
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Backend
@@ -70,7 +70,7 @@ def _marker_in(folder: Path) -> NodeMarker | None:
 
 def _absent(record: JobRecord, reason: str) -> JobRecord:
     """A job whose engine says that it is not there: believed as of any platform (`remote.absence`)."""
-    from nemo_runspec.jobs.absence import BELIEVED, counted, is_believed, looks_of
+    from nemo_runspec.records.absence import BELIEVED, counted, is_believed, looks_of
 
     looks = counted(looks_of(record), time.time(), stop=False)
     seen = dataclasses.replace(record, facts={**record.facts, ABSENT: dataclasses.asdict(looks)})
@@ -78,7 +78,7 @@ def _absent(record: JobRecord, reason: str) -> JobRecord:
 
 
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
-    from nemo_runspec.jobs.cancel_request import read_request
+    from nemo_runspec.records.cancel_request import read_request
     from nemo_runspec.script.markers import cause
 
     why = cause(marker)

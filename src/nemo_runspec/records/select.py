@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 from nemo_runspec.duration import FORMS, parse_duration
 from nemo_runspec.errors import UserError, did_you_mean, suggest
-from nemo_runspec.jobs.index import Entry
-from nemo_runspec.jobs.record import STATES
+from nemo_runspec.records.index import Entry
+from nemo_runspec.records.record import STATES
 
 
 @dataclass(frozen=True, slots=True)

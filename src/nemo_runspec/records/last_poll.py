@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from nemo_runspec.jobs.record import JobRecord, moment
+from nemo_runspec.records.record import JobRecord, moment
 
 _FILE = ".asked"
 

@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.process import Life, life_of
-from nemo_runspec.jobs.transitions import JobEnded
+from nemo_runspec.records.process import Life, life_of
+from nemo_runspec.records.transitions import JobEnded
 
 if TYPE_CHECKING:
-    from nemo_runspec.jobs.record import JobRecord
-    from nemo_runspec.jobs.store import JobStore
+    from nemo_runspec.records.record import JobRecord
+    from nemo_runspec.records.store import JobStore
 
 
 def looked_at_again(store: JobStore, record: JobRecord) -> JobRecord:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobs.index import Entry
+from nemo_runspec.records.index import Entry
 
 LAST = "last"
 _ID_LENGTH = 6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.record import STATES, JobRecord, State, Transition, Unreadable
-from nemo_runspec.jobs.store import JobEnded, JobStore
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.record import STATES, JobRecord, State, Transition, Unreadable
+from nemo_runspec.records.store import JobEnded, JobStore
 
 __all__ = ["STATES", "JobEnded", "JobRecord", "JobStore", "Launcher", "State", "Transition", "Unreadable"]

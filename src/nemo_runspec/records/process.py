@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from nemo_runspec.jobs.lifecycle import Launcher
 from nemo_runspec.processes import machine, started
+from nemo_runspec.records.lifecycle import Launcher
 
 
 class Life(Enum):

@@ -9,9 +9,9 @@ from dataclasses import MISSING, fields
 from datetime import datetime
 from typing import Any
 
-from nemo_runspec.jobs.earlier import as_now
-from nemo_runspec.jobs.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
-from nemo_runspec.jobs.record import RECORD_SCHEMA, STATES, JobRecord, Transition
+from nemo_runspec.records.earlier import as_now
+from nemo_runspec.records.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
+from nemo_runspec.records.record import RECORD_SCHEMA, STATES, JobRecord, Transition
 from nemo_runspec.typed_json import plain, read_any
 
 _NONE = type(None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.artifacts.store import known_inputs
-from nemo_runspec.jobs.record import JobRecord, Transition, now
+from nemo_runspec.records.record import JobRecord, Transition, now
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Package, Plan

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nemo_runspec.jobs.record import JobRecord
-from nemo_runspec.jobs.refresh import complete, is_believed, seen_now, tidy
-from nemo_runspec.jobs.store import JobStore
+from nemo_runspec.records.record import JobRecord
+from nemo_runspec.records.refresh import complete, is_believed, seen_now, tidy
+from nemo_runspec.records.store import JobStore
 
 
 def settled(store: JobStore, name: str) -> JobRecord:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_runspec import paths
-from nemo_runspec.jobs.record import STATES, JobRecord, Unreadable, is_over, moment
+from nemo_runspec.records.record import STATES, JobRecord, Unreadable, is_over, moment
 from nemo_runspec.regular import read_regular
 
 _VERSION = 1

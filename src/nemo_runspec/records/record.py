@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
+from nemo_runspec.records.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
 
 RECORD_SCHEMA = 2
 

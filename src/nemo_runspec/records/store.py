@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobs.codec import from_json, to_json
-from nemo_runspec.jobs.erase import NEW, OLD, erase, erase_if_left_over, hidden
-from nemo_runspec.jobs.index import Entry, Index, changed_at, entry_of, stamp_of
-from nemo_runspec.jobs.lifecycle import Launcher
-from nemo_runspec.jobs.lock import locked
-from nemo_runspec.jobs.planned import planned_record
-from nemo_runspec.jobs.record import JobRecord, Transition, Unreadable, now
-from nemo_runspec.jobs.reference import find_one, unknown_job
-from nemo_runspec.jobs.refresh import is_believed, seen_now
-from nemo_runspec.jobs.transitions import JobEnded, after, corrected, numbers, replaced
 from nemo_runspec.locks import Busy
+from nemo_runspec.records.codec import from_json, to_json
+from nemo_runspec.records.erase import NEW, OLD, erase, erase_if_left_over, hidden
+from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, stamp_of
+from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.lock import locked
+from nemo_runspec.records.planned import planned_record
+from nemo_runspec.records.record import JobRecord, Transition, Unreadable, now
+from nemo_runspec.records.reference import find_one, unknown_job
+from nemo_runspec.records.refresh import is_believed, seen_now
+from nemo_runspec.records.transitions import JobEnded, after, corrected, numbers, replaced
 from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class JobStore:
         return self._now(self.stored(name))
 
     def _now(self, record: JobRecord | Unreadable) -> JobRecord | Unreadable:
-        """The record with what is true now; nothing is written (`jobs.settle`)."""
+        """The record with what is true now; nothing is written (`records.settle`)."""
         if isinstance(record, Unreadable) or is_believed(record):
             return record
         # Its supervisor may have written the end and gone after it was read.

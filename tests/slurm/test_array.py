@@ -17,7 +17,7 @@ from slurm_jobs import command, slurm_plan, talking
 from support import HEADER, Outcome, Project, contents
 from waiting import until
 
-from nemo_runspec.planning.build import Planned
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobStore
 from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.group import clear_together

@@ -25,8 +25,9 @@ from nemo_runspec.backends.slurm.containers.names import is_file, parse_image
 from nemo_runspec.backends.slurm.containers.squash import squash_recipe
 from nemo_runspec.backends.slurm.render import render_sbatch
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned, build_plan
+from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.planning.request import plan_request
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.runner import squash

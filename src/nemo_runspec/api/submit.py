@@ -11,7 +11,8 @@ from nemo_runspec.api.job import Job
 from nemo_runspec.api.listener import Say, caller
 from nemo_runspec.paths import expanded
 from nemo_runspec.planning import codec
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.request import plan_request
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.runner.apply import fresh, ready_saved

@@ -14,7 +14,7 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:
-    from nemo_runspec.config.compose import YamlChoice
+    from nemo_runspec.config.loader import YamlChoice
 
 _RAISED = re.compile(r"\w+ raised while resolving interpolation: (?P<said>.+)")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
-from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
 from nemo_runspec.errors import Code, Problems, Unfilled, UserError, as_unfilled
@@ -27,6 +26,7 @@ from nemo_runspec.planning.environment import JobEnvironment, as_text, job_envir
 from nemo_runspec.planning.limits import check_gpu_hours
 from nemo_runspec.planning.missing_values import missing_secret
 from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.secret_scan import refuse_leaks
 from nemo_runspec.planning.section_checks import (
@@ -40,12 +40,10 @@ from nemo_runspec.planning.section_checks import (
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.plans.target import Target
-from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import (
-    Profile,
     placeholders,
     system_section,
     unfilled_values,
@@ -53,41 +51,6 @@ from nemo_runspec.profiles.profile import (
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.source import Layer, Source
-
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """What was asked for.
-
-    Args:
-        recipe: the recipe, step or script.
-        config: a config's name or the path of a YAML file; None for the recipe's default.
-        profile: the resolved profile; None for a plain local run. `env_file`: for its system sections.
-        mode: `run` or `batch`.
-        overrides: Hydra overrides without sweeps. `args`: for the script itself.
-        folder: the working directory of the call.
-        versions: artifact → the job whose version of it is read.
-        after: ids of jobs of its platform that have to succeed before it starts.
-    """
-
-    recipe: Recipe
-    config: str | None = None
-    profile: Profile | None = None
-    env_file: EnvFile | None = None
-    mode: str = "run"
-    overrides: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    folder: Path = field(default_factory=Path.cwd)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    after: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A plan, and beside it the secret values found while it was made. Those never enter the plan."""
-
-    plan: Plan
-    secret_values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def build_plan(request: PlanRequest, shared: Shared | None = None) -> Planned:

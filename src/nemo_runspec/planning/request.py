@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nemo_runspec.catalog import Recipe, check_obeyed, find_recipe, script_of_ones_own
-from nemo_runspec.planning.build import PlanRequest
+from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.load import env_file_in_force, load_profile
 from nemo_runspec.profiles.profile import Profile

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nemo_runspec.config.compose import group_loader
+from nemo_runspec.config.loader import group_loader
 from nemo_runspec.config.overrides import expand_sweep
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.plans.model import Plan
 

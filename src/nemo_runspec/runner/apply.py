@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.plans.model import Plan

@@ -11,7 +11,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import find_recipe
 from nemo_runspec.config.overrides import quoted
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.redact import HIDDEN

@@ -11,9 +11,9 @@ from pathlib import Path
 from nemo_runspec.backends import get_backend
 from nemo_runspec.console import TerminalConsole
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
 from nemo_runspec.plans.model import Artifact, Bundle, Plan

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.runner.client import Caller, ready_client

@@ -17,7 +17,8 @@ from nemo_runspec.backends.slurm.containers.squash import (
     with_squash,
 )
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.request import plan_request
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.runner.client import Caller, ready_client

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobRecord
 from nemo_runspec.submission.request import Again, Submission
 from nemo_runspec.supervise.job import SupervisedJob

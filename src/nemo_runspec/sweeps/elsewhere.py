@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from nemo_runspec.console import Console
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.missing_values import refuse_unfilled
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.process import this_process
 from nemo_runspec.redact import redact_argv

@@ -12,8 +12,9 @@ from pathlib import Path
 from nemo_runspec.backends import get_backend
 from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.records.record import now
 from nemo_runspec.redact import redact_argv

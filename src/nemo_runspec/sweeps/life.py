@@ -11,8 +11,8 @@ from dataclasses import replace
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.missing_values import refuse_unfilled
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.records.process import this_process

@@ -16,8 +16,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import SubmitsArrays
 from nemo_runspec.interrupts import WORDS, Interrupts
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.polling import Backoff
 from nemo_runspec.records import JobRecord, JobStore

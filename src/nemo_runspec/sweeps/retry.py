@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.planning.build import Planned
 from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.cancel_request import forget_request
 from nemo_runspec.remote.job import RemoteJob

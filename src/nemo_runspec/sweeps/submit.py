@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from nemo_runspec.planning.build import PlanRequest
+from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.records import JobStore
 from nemo_runspec.supervise.spawn import start_in_new_process
 from nemo_runspec.sweeps.console import SweepCaller, SweepConsole

@@ -8,7 +8,8 @@ from dataclasses import replace
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.build import Planned, PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
+from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation

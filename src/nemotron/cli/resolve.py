@@ -10,7 +10,7 @@ from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Rendering
-    from nemo_runspec.planning.build import Planned
+    from nemo_runspec.planning.planned import Planned
     from nemo_runspec.plans.model import Plan
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from nemo_runspec.planning.build import PlanRequest, build_plan
+from nemo_runspec.planning.build import build_plan
+from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.sweeps.lead import asks_a_sweeper, compose
 

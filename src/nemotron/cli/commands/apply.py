@@ -41,7 +41,7 @@ def _call(plan: str, dry_run: bool, resolve: bool) -> int:
 
 
 def _show(saved: Plan, resolve: bool) -> None:
-    from nemo_runspec.planning.build import Planned
+    from nemo_runspec.planning.planned import Planned
     from nemo_runspec.planning.secrets_again import look_up
     from nemotron.cli.preview import print_preview
     from nemotron.cli.resolve import resolved, say_if_nothing

@@ -1,0 +1,47 @@
+"""What a plan is made of, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nemo_runspec.catalog import Recipe
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.profile import Profile
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What was asked for.
+
+    Args:
+        recipe: the recipe, step or script.
+        config: a config's name or the path of a YAML file; None for the recipe's default.
+        profile: the resolved profile; None for a plain local run. `env_file`: for its system sections.
+        mode: `run` or `batch`.
+        overrides: Hydra overrides without sweeps. `args`: for the script itself.
+        folder: the working directory of the call.
+        versions: artifact → the job whose version of it is read.
+        after: ids of jobs of its platform that have to succeed before it starts.
+    """
+
+    recipe: Recipe
+    config: str | None = None
+    profile: Profile | None = None
+    env_file: EnvFile | None = None
+    mode: str = "run"
+    overrides: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    folder: Path = field(default_factory=Path.cwd)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and beside it the secret values found while it was made. Those never enter the plan."""
+
+    plan: Plan
+    secret_values: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -18,6 +18,7 @@ from nemo_runspec.planning.codec import load_plan, plan_from_json, plan_to_dict,
 from nemo_runspec.planning.diff import diff_plans
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.plans import model
+from nemo_runspec.plans.target import Target
 from nemo_runspec.source import Layer, Source
 
 
@@ -39,7 +40,7 @@ def of_type(hint: Any, name: str) -> st.SearchStrategy[Any]:
         return st.just(model.PLAN_SCHEMA)
     if name == "executor":
         return st.just("slurm")
-    if name == "target" and hint is Any:
+    if name == "target" and hint is Target:
         return a(SlurmTarget)
     if hint == dict[str, Any]:
         return JSON_TABLES

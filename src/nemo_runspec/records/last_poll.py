@@ -5,6 +5,8 @@ A record is written only where something has changed, so it cannot say that.
 
 from __future__ import annotations
 
+import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,9 +16,13 @@ _FILE = ".asked"
 
 
 def note_asked(folder: Path) -> None:
-    """Notes that it has just done so."""
+    """Notes that it has just done so.
+
+    By the clock of this process, as the record's times are: the file system's own may be behind it.
+    """
     with suppress(OSError):
         (folder / _FILE).touch(mode=0o600)
+        os.utime(folder / _FILE, ns=(now := time.time_ns(), now))
 
 
 def known_since(record: JobRecord, folder: Path) -> str | None:

@@ -26,7 +26,8 @@ from nemo_runspec.plans.model import (
     RecipeRef,
     Resources,
 )
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.render import render_job_script
 
 NAME = "test-job-1120-k2m4p6r8"
 

@@ -213,8 +213,9 @@ def _end(code: Any) -> None:
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if not stream.closed:  # a thread that is not waited for may have been importing what closes it
+                stream.flush()
     except OSError:
         os._exit(120)
     os._exit(int(code or 0))

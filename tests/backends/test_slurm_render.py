@@ -68,7 +68,7 @@ PROFILES = st.builds(lambda env, tunnel: {**env, **tunnel}, st.fixed_dictionarie
 def plain_job_script():
     """The job script is another room's; here only its place matters."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("nemo_runspec.script.render_job_script", lambda plan, layout: f"cd {layout.code}\n", raising=False)
+    patch.setattr("nemo_runspec.script.render.render_job_script", lambda plan, layout: f"cd {layout.code}\n")
     yield
     patch.undo()
 

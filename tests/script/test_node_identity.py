@@ -13,8 +13,9 @@ from job_scripts import plan_for
 from nemo_runspec import backends
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
+from nemo_runspec.script.render import render_job_script
 
 
 @pytest.fixture

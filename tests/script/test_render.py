@@ -21,8 +21,9 @@ from waiting import line_of, until
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.plans.model import EnvVar, Package
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, parse_marker, read_markers
+from nemo_runspec.script.render import render_job_script
 from nemo_runspec.script.reserved import RESERVED, WAITS, check_environment
 from nemo_runspec.supervise.outcome import outcome_of
 

@@ -18,8 +18,9 @@ from waiting import until
 
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import Target
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, decisive, read_markers
+from nemo_runspec.script.render import render_job_script
 
 
 @dataclass(frozen=True)

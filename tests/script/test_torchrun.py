@@ -12,7 +12,7 @@ import pytest
 from job_scripts import lay_out, plan_for, start_script
 from waiting import line_of
 
-from nemo_runspec.script import JobLayout
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, decisive, read_markers
 
 LONG = 300

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from job_scripts import plan_for
 
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.render import render_job_script
 
 SOURCES = Path(str(files("nemo_runspec")))
 SHELLS = (

@@ -16,7 +16,7 @@ from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.remote.unconfirmed import is_in_doubt
-from nemo_runspec.script import JobLayout
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
 from nemo_runspec.submission.layout import job_files, keep_package, packed
 from nemo_runspec.submission.mount_commits import write_mounts

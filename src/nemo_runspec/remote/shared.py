@@ -20,8 +20,8 @@ from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.regular import open_regular, read_regular
-from nemo_runspec.script import JobLayout
 from nemo_runspec.script.downsample import as_lines, downsample
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 from nemo_runspec.submission.bundle import write_bundle
 from nemo_runspec.submission.layout import job_files, make_folders

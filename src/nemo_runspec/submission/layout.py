@@ -13,7 +13,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.script import JobLayout
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.submission.request import Again
 
 ARCHIVE = "code.tar.gz"

@@ -15,7 +15,8 @@ from nemo_runspec.backends.docker.health import health_body
 from nemo_runspec.backends.docker.sizes import size_in_bytes
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.render import render_job_script
 
 LAYOUT = JobLayout(MOUNTED)
 """Where the job's files lie in its container."""

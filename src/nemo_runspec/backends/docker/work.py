@@ -16,7 +16,7 @@ from nemo_runspec.backends.worker import OutOfReach
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.absence import BELIEVED, counted, is_believed
 from nemo_runspec.records.lifecycle import Absence, Launcher
-from nemo_runspec.script import JobLayout
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, decisive, read_markers
 
 KILLED = 137

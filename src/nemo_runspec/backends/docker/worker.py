@@ -36,7 +36,7 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.records.process import is_alive
 from nemo_runspec.records.record import JobRecord
-from nemo_runspec.script import JobLayout
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 
 _TRIES = 3

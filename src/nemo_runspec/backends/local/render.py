@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.render import render_job_script
 
 
 def render(plan: Plan) -> Rendering:

@@ -26,7 +26,8 @@ from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.render import render_job_script
 
 _BEGIN = "nemotron_batch_begin\n"
 _ANY = "array"

@@ -44,7 +44,7 @@ def render(plan: Plan) -> Rendering:
 
     The files' names are paths below the job's directory. A `HOME` in a text is a hole, see `places.HOME`.
     """
-    from nemo_runspec.script import render_job_script
+    from nemo_runspec.script.render import render_job_script
 
     files = (
         RenderedFile("job script", job_script(plan), render_job_script(plan, job_layout(plan))),

@@ -10,8 +10,9 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import Storage
 from nemo_runspec.plans.target import Target, target_of
 from nemo_runspec.profiles.common import adopt
-from nemo_runspec.script import JobLayout, render_job_script
+from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
+from nemo_runspec.script.render import render_job_script
 
 FIELDS = (
     Field("spool_dir", "str", "Directory for jobs, outputs and caches.", required=True),

@@ -18,9 +18,8 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.s3_names import KEYS
-from nemo_runspec.script import render_job_script
 from nemo_runspec.script.quoting import join, quote
-from nemo_runspec.script.render import downsample_program, shared_functions
+from nemo_runspec.script.render import downsample_program, render_job_script, shared_functions
 from nemo_runspec.script.reserved import WAITS
 
 POD_SCRIPT, DATA = "pod.sh", "data.json"

@@ -9,7 +9,8 @@ from lepton_jobs import api_of, handle_of, new_name, planted
 from lepton_project import make_site, var
 from support import finish
 
-from nemo_runspec.backends.lepton.api import _rows_of_page
+from nemo_runspec.backends.cloud.api import page_rows
+from nemo_runspec.backends.lepton.api import is_job
 from nemo_runspec.backends.lepton.status import look
 from nemo_runspec.transport.web import Malformed
 
@@ -62,7 +63,7 @@ def test_a_page_that_lacks_jobs_is_made_up_by_their_ids(lepton_lab, kind):
 )  # fmt: skip
 def test_what_is_a_page(answer, rows):
     """A workspace without jobs may say so in several ways; nothing else is one."""
-    assert _rows_of_page(answer) == rows
+    assert page_rows(answer, "jobs", is_job) == rows
 
 
 def test_an_empty_page_that_says_how_many_there_are(lepton_lab):

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
 from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import Code, UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.s3_names import PAIRS
@@ -88,6 +88,32 @@ def unless_failed(first: Iterable[Check], rest: Callable[[], Iterable[Check]], i
     found = list(first)
     yield from found
     yield from [instead] if any(check.verdict == "failed" for check in found) else rest()
+
+
+def reached(
+    platform: str,
+    credentials: str,
+    ask: Callable[[], R],
+    answered: Callable[[R], Iterable[Check]],
+    refused: Callable[[Refused], Check],
+) -> Iterator[Check]:
+    """Whether a platform answers, and accepts the credentials.
+
+    Args:
+        platform: what is reached, and `credentials`: where they are from, both for a person.
+        answered: what the answer says. `refused`: what a refusal of it says.
+    """
+    try:
+        answer = ask()
+    except Refused as error:
+        yield refused(error)
+    except UserError as error:
+        if error.code is not Code.CREDENTIALS:
+            yield ok("credentials", f"found: {credentials}; whether they are accepted is not known")
+        yield of_error("credentials" if error.code is Code.CREDENTIALS else platform, error)
+    else:
+        yield ok("credentials", f"{credentials}: accepted")
+        yield from answered(answer)
 
 
 def looked_at(

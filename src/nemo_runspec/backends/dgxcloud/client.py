@@ -1,4 +1,4 @@
-"""run:ai's errands: what `remote.capabilities.CloudProvider` asks for, done over its REST API.
+"""run:ai's errands: what `backends.capabilities.CloudProvider` asks for, done over its REST API.
 
 NeMo-Run's `DGXCloudExecutor` 0.11.1 is not used for it: it calls a failed command a success, its cancel ends nothing,
 and it takes a pod for every 7 kB of code.
@@ -14,6 +14,7 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import with_id
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
+from nemo_runspec.backends.dgxcloud import logs, replicas
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
@@ -33,13 +34,11 @@ class DgxCloudProvider(PodProvider):
     explained = frozenset({"failed", "lost"})
 
     def check(self, plan: Plan) -> None:
-        """As `Provider.check`."""
         from nemo_runspec.backends.dgxcloud.refusals import check
 
         check(plan)
 
     def make_handle(self, plan: Plan) -> Handle:
-        """As `Provider.make_handle`."""
         from nemo_runspec.backends.dgxcloud.prepare import place_of
 
         return place_of(plan)
@@ -55,13 +54,11 @@ class DgxCloudProvider(PodProvider):
         return cargo_variables(words)
 
     def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
-        """As `PodProvider.render`."""
         from nemo_runspec.backends.dgxcloud.payload import render
 
         return render(plan, values)
 
     def ask(self, submission: Submission, say: Say) -> Answers:
-        """As `PodProvider.ask`."""
         from nemo_runspec.backends.dgxcloud.preflight import fast_checks
         from nemo_runspec.backends.dgxcloud.prepare import asked
 
@@ -78,7 +75,6 @@ class DgxCloudProvider(PodProvider):
             say(f"warning: {line}")
 
     def by_hand(self, answers: Answers, rendering: Rendering) -> Sequence[str]:
-        """As `PodProvider.by_hand`."""
         plan = answers.plan
         claim = claim_of(target_of(plan, DgxCloudTarget).pvcs, plan.job_dir) or {}
         return (
@@ -88,13 +84,11 @@ class DgxCloudProvider(PodProvider):
         )
 
     def create(self, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
-        """As `PodProvider.create`. One request."""
         from nemo_runspec.backends.dgxcloud.submit import submit
 
         return submit(connect(handle), handle, payload)
 
     def endpoint(self, handle: Handle) -> str:
-        """As `Provider.endpoint`."""
         return "|".join(str(handle.get(key) or "") for key in ("base_url", "client_id", "project", "kube"))
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
@@ -111,70 +105,46 @@ class DgxCloudProvider(PodProvider):
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`: suspends each, which ends its pods and keeps its record. TERM goes before KILL there.
 
-        Where run:ai refuses one, the others are stopped all the same.
-
-        Raises:
-            UserError: what was refused, of each job.
+        Where run:ai refuses one, the others are stopped all the same, and it is said of which.
         """
-        refused: list[tuple[Handle, Refused]] = []
+        refused: dict[str, Refused] = {}
         for handle in handles:
             try:
                 _suspend(connect(handle), handle)
             except Refused as error:
-                refused.append((handle, error))
+                refused[str(handle["name"])] = error
         if refused:
             raise _joined(refused, len(handles))
 
     def webs(self, handle: Handle) -> Sequence[Web | None]:
-        """As `PodObserver.webs`."""
         api = connect(handle)
         return (api.web, api.kube)
 
     def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
-        """As `PodObserver.new_lines`."""
-        from nemo_runspec.backends.dgxcloud.logs import tail
-
-        return tail(connect(handle), handle, cursors, limit)
+        return logs.tail(connect(handle), handle, cursors, limit)
 
     def last_lines(self, handle: Handle) -> bytes:
-        """As `PodObserver.last_lines`."""
-        from nemo_runspec.backends.dgxcloud.logs import last_lines
-
-        return last_lines(connect(handle), handle)
+        return logs.last_lines(connect(handle), handle)
 
     def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
-        """As `PodObserver.verdict`."""
         from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 
         return diagnose(connect(handle), handle, status, log)
 
     def replicas(self, handle: Handle) -> Sequence[Replica]:
-        """As `CloudProvider.replicas`."""
-        from nemo_runspec.backends.dgxcloud.replicas import replicas_of
-
-        return replicas_of(connect(handle), handle)
+        return replicas.replicas_of(connect(handle), handle)
 
     def events(self, handle: Handle) -> Sequence[Event]:
-        """As `CloudProvider.events`."""
-        from nemo_runspec.backends.dgxcloud.replicas import events_of
-
-        return events_of(connect(handle), handle)
+        return replicas.events_of(connect(handle), handle)
 
     def delete_remote(self, handle: Handle) -> Sequence[str]:
         """As `CloudProvider.delete_remote`: deletes the workload; its files on the claim stay."""
         id = str(handle.get("id") or "")
-        if not id:
-            return []
-        try:
-            connect(handle).delete(str(handle["kind"]), id)
-        except Refused as error:
-            if error.status != 404:
-                raise
+        if not id or not connect(handle).delete(str(handle["kind"]), id):
             return []
         return [f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"]
 
     def next_attempt(self, handle: Handle) -> Handle:
-        """As `CloudProvider.next_attempt`."""
         from nemo_runspec.backends.dgxcloud.resubmit import next_attempt
 
         return next_attempt(handle)
@@ -194,8 +164,7 @@ class DgxCloudProvider(PodProvider):
         if node and pod is None:
             there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in pods) or "none"
             raise UserError(f"the job has no node '{node}'; there are: {there}")
-        which = ("--pod", pod) if pod else ()
-        name = str(handle.get("workload") or handle["name"])
+        name, which = str(handle.get("workload") or handle["name"]), ("--pod", pod) if pod else ()
         words = ("runai", "workload", "exec", name, "--project", str(handle["project"]), *which)
         return (*words, "--stdin", "--tty", "--", "bash")
 
@@ -204,23 +173,20 @@ def _suspend(api: RunaiApi, handle: Handle) -> None:
     """Stops one workload. One that is over or gone is left as it is."""
     from nemo_runspec.backends.dgxcloud.status import find, workload_id
 
-    row = None if handle.get("id") else find(api, handle)
-    id = str(handle.get("id") or workload_id(row or {}))
-    if not id:
-        return
+    id = str(handle.get("id") or workload_id(find(api, handle) or {}))
     try:
-        api.suspend(str(handle["kind"]), id)
+        if id:
+            api.suspend(str(handle["kind"]), id)
     except Refused as error:
-        if error.status not in (404, 409):
+        if error.status != 409:
             raise
 
 
-def _joined(refused: Sequence[tuple[Handle, Refused]], of: int) -> Refused:
+def _joined(refused: Mapping[str, Refused], of: int) -> Refused:
     """What was refused of several jobs as one error; that of the only one is given back as it is."""
-    _, first = refused[0]
+    first = next(iter(refused.values()))
     if of > 1:
-        names = ", ".join(str(handle["name"]) for handle, _ in refused)
-        said = "; ".join(dict.fromkeys(error.what for _, error in refused))
-        first.what = f"{len(refused)} of {of} jobs could not be stopped ({names}): {said}"
+        said = "; ".join(dict.fromkeys(error.what for error in refused.values()))
+        first.what = f"{len(refused)} of {of} jobs could not be stopped ({', '.join(refused)}): {said}"
         first.args = (first.what,)
     return first

@@ -15,13 +15,11 @@ from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
-from nemo_runspec.errors import Code, UserError
+from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import narrowed, target_of
-from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.reading import number, tables, text
-from nemo_runspec.transport.reading import table as _table
+from nemo_runspec.transport.reading import number, table, tables, text
 from nemo_runspec.transport.web import Refused, Web
 
 _PATIENCE = 20.0
@@ -46,11 +44,11 @@ def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = N
     Raises:
         UserError: there is no such project. Unreachable: as the API.
     """
-    wanted = DgxCloudRequest(
+    request = DgxCloudRequest(
         api, target_of(plan, DgxCloudTarget), plan.resources.nodes, plan.resources.gpus_per_node, project
     )
     looks = {name: _LOOKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
-    return cloud.submission_checks(plan, cloud.looked_at(looks, wanted, patient=True))
+    return cloud.submission_checks(plan, cloud.looked_at(looks, request, patient=True))
 
 
 @dataclass(frozen=True)
@@ -76,10 +74,10 @@ def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any]) -> Iterator[Che
         yield failed("credentials", "no client secret is found here", mend)
         yield skipped("run:ai", "not checked: there is no client secret")
         return
-    wanted = DgxCloudRequest(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+    request = DgxCloudRequest(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
     instead = skipped("the rest of run:ai", "not checked: it does not answer as it should")
-    reached = _reached(wanted, "the profile" if env.get(KEY) else VARIABLE)
-    yield from cloud.unless_failed(reached, lambda: cloud.looked_at(_LOOKS, wanted), instead)
+    reached = _reached(request, "the profile" if env.get(KEY) else VARIABLE)
+    yield from cloud.unless_failed(reached, lambda: cloud.looked_at(_LOOKS, request), instead)
 
 
 def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
@@ -88,53 +86,39 @@ def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
     return RunaiApi(target.base_url, token, target.kube_apiserver_url, patience=_PATIENCE)
 
 
-def _reached(wanted: DgxCloudRequest, source: str) -> Iterator[Check]:
+def _reached(request: DgxCloudRequest, source: str) -> Iterator[Check]:
     """Whether the API answers, the application is accepted, and sees the project."""
-    credentials, target = f"client_id {wanted.target.client_id}, client_secret of {source}", wanted.target
-    try:
-        project = wanted.project
-    except Unreachable as error:
-        yield ok("credentials", f"found: {credentials}; whether they are accepted is not known")
-        yield of_error("run:ai", error)
-    except Refused as error:
-        verdict = "is not accepted" if error.status == 401 else "may not see projects"
-        yield failed("credentials", f"{credentials}: {verdict} (HTTP {error.status}): {error.what}", error.remedy or "")
-    except UserError as error:
-        yield from _not_found(error, credentials, target)
-    else:
-        yield ok("credentials", f"{credentials}: accepted")
+    target = request.target
+    credentials = f"client_id {target.client_id}, client_secret of {source}"
+
+    def refused(error: Refused) -> Check:
+        why = "is not accepted" if error.status == 401 else "may not see projects"
+        return failed("credentials", f"{credentials}: {why} (HTTP {error.status}): {error.what}", error.remedy or "")
+
+    def answered(_: object) -> Iterator[Check]:
         yield ok("run:ai", f"{target.base_url} answers")
-        yield from _project(project, target)
+        yield from cloud.told("project", partial(_project, request))
+
+    yield from cloud.reached("run:ai", credentials, request.api.projects, answered, refused)
 
 
-def _not_found(error: UserError, credentials: str, target: DgxCloudTarget) -> Iterator[Check]:
-    """Either the token was refused, or there is no such project."""
-    if error.key == "project_name":
-        yield ok("credentials", f"{credentials}: accepted")
-        yield ok("run:ai", f"{target.base_url} answers")
-        yield of_error("project", error)
-    else:
-        yield of_error("credentials" if error.code is Code.CREDENTIALS else "run:ai", error)
-
-
-def _project(project: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[Check]:
-    status = _table(project.get("status"))
-    phase = text(status.get("phase"))
-    said = f"{target.project_name} (id {project.get('id')})"
+def _project(request: DgxCloudRequest) -> Iterator[Check]:
+    status = table(request.project.get("status"))
+    phase, message = text(status.get("phase")), text(status.get("phaseMessage"))
+    seen = f"{request.target.project_name} (id {request.project.get('id')})"
     if phase.lower() in ("", "ready"):
-        yield ok("project", said)
+        yield ok("project", seen)
     else:
-        message = text(status.get("phaseMessage"))
-        yield warning("project", f"{said} is {phase}{f': {message}' if message else ''}", "wait, or ask its admin")
+        yield warning("project", f"{seen} is {phase}{f': {message}' if message else ''}", "wait, or ask its admin")
 
 
-def _room(wanted: DgxCloudRequest) -> Iterator[Check]:
+def _room(request: DgxCloudRequest) -> Iterator[Check]:
     """What the project may use, as run:ai counts it: beyond its quota a workload waits for what others leave."""
-    if wanted.gpus is None:
+    if request.gpus is None:
         yield skipped("room", "not known: gpus_per_node is the recipe's")
         return
-    asked = wanted.nodes * wanted.gpus
-    quota, limit, used = quota_of(wanted.project)
+    asked = request.nodes * request.gpus
+    quota, limit, used = quota_of(request.project)
     if quota is None or asked == 0:
         yield skipped("room", "run:ai does not say the project's quota") if asked else ok("room", "no GPU is asked for")
         return
@@ -154,21 +138,21 @@ def quota_of(project: Mapping[str, Any]) -> tuple[float | None, float | None, fl
     `resources[].gpu.{deserved,limit}` and `status.quotaStatus.allocated.gpu` of run:ai's API, 2.24; a limit of -1 is
     none.
     """
-    pools = [_table(pool.get("gpu")) for pool in tables(project.get("resources"))]
+    pools = [table(pool.get("gpu")) for pool in tables(project.get("resources"))]
     deserved = [each for pool in pools if (each := number(pool.get("deserved"))) is not None]
     limits = [number(pool.get("limit")) for pool in pools]
     bounded = [limit for limit in limits if limit is not None and limit >= 0]
-    allocated = _table(_table(_table(project.get("status")).get("quotaStatus")).get("allocated"))
+    allocated = table(table(table(project.get("status")).get("quotaStatus")).get("allocated"))
     quota = sum(deserved) if deserved else None
     return quota, sum(bounded) if bounded and len(bounded) == len(limits) else None, number(allocated.get("gpu")) or 0
 
 
-def _claims(wanted: DgxCloudRequest) -> Iterator[Check]:
+def _claims(request: DgxCloudRequest) -> Iterator[Check]:
     """A claim that run:ai does not know would be made anew, and empty, or keep the pods from starting."""
-    named = [claim_name(claim) for claim in wanted.target.pvcs if not claim.get("claimInfo")]
+    named = [claim_name(claim) for claim in request.target.pvcs if not claim.get("claimInfo")]
     if not named:
         return
-    there = {name for row in wanted.api.claims(wanted.project_id) for name in _names_of(row)}
+    there = {name for row in request.api.claims(request.project_id) for name in _names_of(row)}
     missing = [name for name in named if name not in there]
     if missing and there:
         mend = "correct pvcs; a claim that was made by hand in the cluster must be made known to run:ai (Data sources)"
@@ -180,44 +164,44 @@ def _claims(wanted: DgxCloudRequest) -> Iterator[Check]:
         yield ok("pvcs", f"{', '.join(named)}: listed")
 
 
-def _run_dir(wanted: DgxCloudRequest) -> Iterator[Check]:
-    folder = wanted.target.pvc_nemo_run_dir
-    if wanted.target.shared:
+def _run_dir(request: DgxCloudRequest) -> Iterator[Check]:
+    folder = request.target.pvc_nemo_run_dir
+    if request.target.shared:
         yield ok("pvc_nemo_run_dir", f"{folder} is on a claim that may be written")
     else:
         yield failed("pvc_nemo_run_dir", f"{folder} is on no claim that may be written", "put it on one of pvcs")
 
 
-def _secrets(wanted: DgxCloudRequest) -> Iterator[Check]:
-    references = wanted.target.secret_vars.values()
+def _secrets(request: DgxCloudRequest) -> Iterator[Check]:
+    references = request.target.secret_vars.values()
     if not references:
         return
-    rows = wanted.api.credentials(wanted.project_id)
-    there = {text(_table(row.get("meta")).get("name")) or text(row.get("name")) for row in rows}
+    rows = request.api.credentials(request.project_id)
+    there = {text(table(row.get("meta")).get("name")) or text(row.get("name")) for row in rows}
     mend = "make it in run:ai (Credentials, generic secret) for the project, or correct secret_vars"
     yield cloud.names_check("secret_vars", map(credential_of, references), there, "credential of run:ai", mend)
 
 
-def _cluster(wanted: DgxCloudRequest) -> Iterator[Check]:
+def _cluster(request: DgxCloudRequest) -> Iterator[Check]:
     """The cluster's own API: the only way to logs of pods from outside."""
-    if wanted.api.kube is None:
+    if request.api.kube is None:
         yield skipped("cluster", "no kube_apiserver_url is set: logs come from the volume, through a helper workload")
         return
-    status = _table(wanted.project.get("status"))
-    namespace = text(status.get("namespace")) or f"runai-{wanted.target.project_name}"
+    status = table(request.project.get("status"))
+    namespace = text(status.get("namespace")) or f"runai-{request.target.project_name}"
     try:
-        wanted.api.kube_pods(namespace)
+        request.api.kube_pods(namespace)
     except UserError as error:
         mend = "see kube_apiserver_url; without it logs come from the volume"
         yield warning("cluster", f"its API does not answer as it should: {error.what}", mend)
     else:
-        yield ok("cluster", f"{wanted.target.kube_apiserver_url} shows the pods of {namespace}")
+        yield ok("cluster", f"{request.target.kube_apiserver_url} shows the pods of {namespace}")
 
 
 def _names_of(row: Row) -> Iterator[str]:
     """The names by which an asset may be meant: its own, and its claim's."""
     for part, key in (("meta", "name"), ("spec", "claimName"), ("spec", "existingPvcName")):
-        if found := text(_table(row.get(part)).get(key)):
+        if found := text(table(row.get(part)).get(key)):
             yield found
     yield from filter(None, (text(row.get(key)) for key in ("name", "claimName")))
 

@@ -8,24 +8,20 @@ imagepullsecrets; its log stream fails on a character that is split between two 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from nemo_runspec.backends.cloud.connections import Page, every_row
-from nemo_runspec.backends.cloud.renewal import (
-    about_a_job,
-    unless_missing,
-    until_it_makes_sense,
-    with_fresh_credentials,
-)
+from nemo_runspec.backends.cloud.api import CloudApi, Json, list_of, rows_of
+from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
+from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.lepton.credentials import LeptonLogin, find_login
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, tables, text
-from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
+from nemo_runspec.transport.web import NotKnown, Refused, Web
 
 PAGE = 500
 """Jobs per page, as Lepton's own client asks for them."""
@@ -35,23 +31,16 @@ LOG_LINES = 5000
 
 ALL = "alive_and_archive"
 
+_EVERY = {"job_query_mode": ALL}
+
 _SILENT = "try again later; see that this machine reaches it, and that LEPTON_WORKSPACE_URL, where it is set, is right"
 
-Json = dict[str, Any]
 
-
-class LeptonApi:
+class LeptonApi(CloudApi):
     """One workspace. Lists that are not there are empty, an object that is not there is None.
 
-    Every method raises `transport.web.Refused` for what Lepton refuses, `transport.base.Unreachable` where it does not
-    answer; those that change something raise `transport.web.NotKnown` where it is not known whether they did.
-
     Args:
-        patience: seconds in all for a question whose trouble may pass.
         again: finds the login anew, where one that was taken is refused.
-
-    Attributes:
-        web: counts the requests as `web.calls`.
     """
 
     def __init__(
@@ -62,85 +51,49 @@ class LeptonApi:
         patience: float = 60.0,
         again: Callable[[], LeptonLogin] | None = None,
     ) -> None:
+        super().__init__(login.url, "Lepton", identity=id_of, is_job=is_job, timeout=timeout, patience=patience)
         self.login = login
-        self.web = Web(login.url, "Lepton", headers=self._headers, timeout=timeout, patience=patience)
         self._again = again
-        self._taken = False
 
     def workspace(self) -> Json:
         """The workspace: the cheapest proof that the token is accepted."""
-        return table(self._get("/workspace"))
+        return table(self.get("/workspace"))
 
     def job(self, id: str) -> Json | None:
-        """A job, alive or archived; None where Lepton answers that it has none of that id (404).
-
-        Raises:
-            Malformed: what it answers is not that job.
-        """
-        try:
-            answer = self._get(f"/jobs/{_word(id)}", {"job_query_mode": ALL})
-        except Refused as error:
-            if error.status != 404:
-                raise about_a_job(error) from None
-            return None
-        if not isinstance(answer, dict) or id_of(answer) != id or not _is_table(answer.get("status")):
-            raise _malformed(self, f"/jobs/{id}", "is not that job")
-        return answer
+        """A job, alive or archived; None where there is none of that id."""
+        return self.job_at(_path("jobs", id), id, _EVERY)
 
     def jobs(self, *, name: str = "", mode: str = ALL) -> Iterator[Json]:
-        """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text.
-
-        Raises:
-            Malformed: an answer is no page of jobs.
-        """
+        """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text."""
         params = {"job_query_mode": mode, "page_size": PAGE, **({"q": name} if name else {})}
-        return every_row(lambda page: self._page_of_jobs({**params, "page": page}), 1, id_of)
-
-    def _page_of_jobs(self, params: Mapping[str, Any]) -> Page:
-        """A page, with as many rows as it says there are: one that says less of itself was cut on its way."""
-        try:
-            answer = self._get("/jobs", params)
-        except Refused as error:
-            if error.status != 404:
-                raise about_a_job(error) from None
-            raise _malformed(self, "/jobs", "is that there is no such list (HTTP 404)") from None
-        rows = _rows_of_page(answer)
-        if rows is None:
-            raise _malformed(self, "/jobs", "is no list of jobs")
-        total = table(answer).get("total")
-        if not rows and isinstance(total, int) and total > (params["page"] - 1) * PAGE:
-            raise _malformed(self, "/jobs", f"says that there are {total} jobs, and has none")
-        return Page(_listed(answer, "jobs"), params["page"] + 1, total if isinstance(total, int) else None)
+        return every_row(lambda number: self._page_of_jobs(number, params), 1, id_of)
 
     def create(self, payload: Mapping[str, Any]) -> Json:
-        """Makes a job; what Lepton answers, its id in it: without one it is not known. Never repeated by itself.
-
-        Its name is no id: nobody would find the job by it.
-        """
-        job = table(self._post("/jobs", payload))
+        """Makes a job; what Lepton answers, its id in it: without one it is not known, as its name leads to no job."""
+        job = table(self.send("POST", "/jobs", body=payload))
         if not job_id(job):
             raise NotKnown("Lepton's answer has no job's id", where=f"{self.login.url}/jobs", remedy="try again later")
         return job
 
     def stop(self, id: str) -> None:
         """Asks a job to stop; its record stays. One that is over, or gone, is left as it is."""
-        self._quietly("PATCH", f"/jobs/{_word(id)}", body={"spec": {"stopped": True}})
+        self.change("PATCH", _path("jobs", id), body={"spec": {"stopped": True}})
 
     def delete(self, id: str) -> bool:
         """Deletes a job and its record; False where there was none."""
-        return self._quietly("DELETE", f"/jobs/{_word(id)}", params={"job_query_mode": ALL})
+        return self.change("DELETE", _path("jobs", id), params=_EVERY)
 
     def replicas(self, id: str) -> list[Json]:
-        """The pods of a job, those of earlier starts too; empty where the job is not there."""
-        return _listed(self._found(f"/jobs/{_word(id)}/replicas", {"job_query_mode": ALL}), "replicas")
+        """The pods of a job, those of earlier starts too."""
+        return self._found(_path("jobs", id, "replicas"), "replicas", _EVERY)
 
     def events(self, id: str) -> list[Json]:
         """What the platform has written down about a job."""
-        return _listed(self._found(f"/jobs/{_word(id)}/events"), "events")
+        return self._found(_path("jobs", id, "events"), "events")
 
     def failure_analysis(self, id: str) -> Json | None:
-        """Lepton's own analysis of a failed job, None where it has none."""
-        return table(self._found(f"/jobs/{_word(id)}/failure-analysis")) or None
+        """Lepton's own analysis of a failed job."""
+        return table(unless_missing(self.get, _path("jobs", id, "failure-analysis"))) or None
 
     def logs(self, id: str, start: int, end: int, *, replica: str = "", limit: int = LOG_LINES) -> list[Json]:
         """The newest lines of a time, at most `limit`: `streams` of `{"stream": labels, "values": [[ns, line], …]}`.
@@ -150,130 +103,116 @@ class LeptonApi:
         """
         params = {
             "job": id, "start": start, "end": end, "timestamps": "true", "direction": "backward", "limit": limit,
-            "q": "", "job_query_mode": ALL, **({"replica": replica} if replica else {}),
+            "q": "", **_EVERY, **({"replica": replica} if replica else {}),
         }  # fmt: skip
-        answer = self._found("/logs", params)
-        return _listed((table(answer).get("data") or {}) if isinstance(answer, Mapping) else {}, "result")
+        return rows_of(table(unless_missing(self.get, "/logs", params)).get("data"), "result")
 
     def node_groups(self) -> list[Json]:
         """The dedicated node groups: `metadata.{id,name}`, `spec.volumes`, `status.{ready_nodes,quota_enabled}`."""
-        return _listed(self._get("/dedicated-node-groups"), "dedicated_node_groups")
+        return rows_of(self.get("/dedicated-node-groups"), "dedicated_node_groups")
 
     def node_group(self, named: str) -> Json:
-        """The node group with that id, else that name.
-
-        Raises:
-            UserError: there is none; the remedy names those there are.
-        """
+        """The node group with that id, else that name. Raises `UserError` where there is none."""
         groups = self.node_groups()
-        for matches in (id_of, name_of):
-            found = [group for group in groups if matches(group) == named]
-            if found:
-                return found[0]
-        have = ", ".join(sorted(f"{name_of(group)} ({id_of(group)})" for group in groups)) or "none"
-        raise UserError(f"node_group: there is no node group '{named}'", remedy=f"node groups there are: {have}")
+        found = [group for which in (id_of, name_of) for group in groups if which(group) == named]
+        if not found:
+            have = ", ".join(sorted(f"{name_of(group)} ({id_of(group)})" for group in groups)) or "none"
+            raise UserError(f"node_group: there is no node group '{named}'", remedy=f"node groups there are: {have}")
+        return found[0]
 
     def nodes(self, group: str, *, idle: bool = False) -> list[Json]:
         """The nodes of a group, by its id: `spec.unschedulable`, `spec.resource.gpu.{allocated,total}`."""
-        params = {"idle": "true"} if idle else None
-        return _listed(self._found(f"/dedicated-node-groups/{_word(group)}/nodes", params), "nodes")
+        return self._found(_path("dedicated-node-groups", group, "nodes"), "nodes", {"idle": "true"} if idle else None)
 
     def reservations(self, group: str) -> list[Json]:
         """The reservations of a group, by its id."""
-        return _listed(self._found(f"/dedicated-node-groups/{_word(group)}/reservations"), "reservations")
+        return self._found(_path("dedicated-node-groups", group, "reservations"), "reservations")
 
     def storage_permissions(self, volume: str, group: str) -> list[Json]:
         """What may be mounted of a volume: `path_prefix`, `allowed_users`, `subfolder_policy`."""
-        path = f"/storage-permission/{_word(volume)}"
-        return _listed(self._found(path, {"nodegroup_id": group}), "permissions")
+        return self._found(_path("storage-permission", volume), "permissions", {"nodegroup_id": group})
 
-    def shapes(self, group: str = "", *, purpose: str = "job") -> list[Json]:
+    def shapes(self, group: str = "") -> list[Json]:
         """Resource shapes, of a node group by its id: `metadata.id`, `spec.{accelerator_num,listable_in,…}`."""
-        params = {"purpose": purpose, **({"node_groups": group} if group else {})}
-        return _listed(self._get("/shapes", params), "shapes")
+        params = {"purpose": "job", **({"node_groups": group} if group else {})}
+        return rows_of(self.get("/shapes", params), "shapes")
 
     def secrets(self) -> list[str]:
         """Names of the workspace's secrets."""
-        found = _listed(self._get("/usersecrets", secret=True), "secrets", words=True)
-        return [str(each.get("name") or name_of(each) or id_of(each)) for each in found]
+        found = list_of(self.get("/usersecrets", secret=True), "secrets")
+        return [each if isinstance(each, str) else _called(each) for each in found if isinstance(each, (str, dict))]
 
     def create_secret(self, name: str, value: str) -> None:
         """Makes a secret; one that is there already is an error of Lepton's (409). Doing it twice does no harm."""
-        self._post("/usersecrets", [{"name": name, "value": value}], repeatable=True, secret=True)
+        self.send("POST", "/usersecrets", body=[{"name": name, "value": value}], repeatable=True, secret=True)
 
     def image_pull_secrets(self) -> list[str]:
         """Names of the workspace's secrets for registries."""
-        found = _listed(self._get("/imagepullsecrets", secret=True), "imagepullsecrets")
+        found = rows_of(self.get("/imagepullsecrets", secret=True), "imagepullsecrets")
         return [name_of(each) or id_of(each) for each in found]
 
     def create_image_pull_secret(self, name: str, server: str, user: str, password: str) -> None:
         """Makes a secret for a registry."""
         spec = {"registry_server": server, "username": user, "password": password}
         body = {"metadata": {"id": name, "name": name}, "spec": spec}
-        self._post("/imagepullsecrets", body, repeatable=True, secret=True)
+        self.send("POST", "/imagepullsecrets", body=body, repeatable=True, secret=True)
 
-    def _get(self, path: str, params: Mapping[str, Any] | None = None, *, secret: bool = False) -> Any:
-        try:
-            return _read(self._reply("GET", path, params=params, secret=secret), Malformed)
-        except UserError as error:
-            raise self._explained(error) from None
-
-    def _found(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        """What is there, None where there is no such thing."""
-        return unless_missing(self._get, path, params)
-
-    def _post(self, path: str, body: Any, *, repeatable: bool = False, secret: bool = False) -> Any:
-        try:
-            return _read(self.web.reply("POST", path, body=body, repeatable=repeatable, secret=secret), NotKnown)
-        except UserError as error:
-            raise self._explained(error) from None
-
-    def _quietly(self, method: str, path: str, *, params: Any = None, body: Any = None) -> bool:
-        """A change of something that may be gone meanwhile: False where it is."""
-        try:
-            until_it_makes_sense(lambda: _read(self._reply(method, path, params=params, body=body), NotKnown))
-        except UserError as error:
-            if not isinstance(error, Refused) or error.status != 404:
-                raise self._explained(error) from None
-            return False
-        return True
-
-    def _reply(self, method: str, path: str, **more: Any) -> Reply:
-        """An answer to what may be asked twice; with a fresh login where the one that was taken is refused."""
-
-        def ask() -> Reply:
-            reply = self.web.reply(method, path, repeatable=True, **more)
-            self._taken = True
-            return reply
-
-        return with_fresh_credentials(ask, self._renew) if self._taken and self._again else ask()
-
-    def _renew(self) -> None:
-        with suppress(UserError):  # somebody may be writing the login file just now
-            self.login = self._again() if self._again is not None else self.login
-
-    def _headers(self) -> Mapping[str, str]:
+    def headers(self) -> Mapping[str, str]:
+        """The token; the origin too, where DGX Cloud's gateway asks for it."""
         origin = {"Origin": self.login.origin} if self.login.origin else {}
         return {"Authorization": f"Bearer {self.login.token}", **origin}
 
-    def _explained(self, error: UserError) -> UserError:
-        """With what to do about a token that is not accepted, or a workspace that does not answer."""
+    def may_be_stray(self, web: Web) -> bool:
+        """Only where the login can be looked for again."""
+        return self._again is not None and super().may_be_stray(web)
+
+    def renew(self) -> bool:
+        """Reads the login again: somebody may have logged in meanwhile."""
+        before = self.login
+        with suppress(UserError):  # somebody may be writing the login file just now
+            self.login = self._again() if self._again is not None else before
+        return self.login != before
+
+    def explain(self, error: UserError, web: Web, request: str) -> None:
+        """What to do about a token that is not accepted, or a workspace that does not answer."""
         if isinstance(error, Unreachable):
             error.remedy = _SILENT
         if isinstance(error, Refused) and error.status in (401, 403):
             error.what = f"{error.what}; the token is from {self.login.source}, the workspace is {self.login.workspace}"
             error.args = (error.what,)
             error.remedy = "renew it (lep workspace login, or export LEPTON_WORKSPACE_TOKEN=…); jobs go on meanwhile"
-        return error
+
+    def _found(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Json]:
+        """A list; an empty one where there is no such thing."""
+        return rows_of(unless_missing(self.get, path, params), key)
+
+    def _page_of_jobs(self, number: int, params: Mapping[str, Any]) -> Page:
+        """A page, with as many rows as it says there are: one that says less of itself was cut on its way."""
+        try:
+            answer, found = self.page("/jobs", "jobs", {**params, "page": number})
+        except Refused as error:
+            raise self.refusal_of_jobs(error, "/jobs") from None
+        total = table(answer).get("total")
+        if not found and isinstance(total, int) and total > (number - 1) * PAGE:
+            raise self.malformed("/jobs", f"says that there are {total} jobs, and has none")
+        return Page(found, number + 1, total if isinstance(total, int) else None)
 
 
-def connect(handle: Mapping[str, Any] | None = None, *, patience: float = 15.0) -> LeptonApi:
-    """The workspace that a job is in, or the current one. Nothing is asked yet. Raises `UserError` without a login.
+def connect(
+    handle: Mapping[str, Any] | None = None, *, patience: float = 60.0, say: Callable[[str], None] | None = None
+) -> LeptonApi:
+    """The workspace that a job is in, or the current one: one per thread and patience, so that it is connected once.
 
     Args:
-        patience: as for `LeptonApi`; somebody waits for the answer.
+        say: told once that it does not answer, and is asked again.
+
+    Raises:
+        UserError: there is no login.
     """
-    return LeptonApi(find_login(handle), patience=patience, again=partial(find_login, handle))
+    login, again = find_login(handle), partial(find_login, handle)
+    api = kept_for_thread((login, patience), lambda: LeptonApi(login, patience=patience, again=again))
+    api.web.say = say
+    return api
 
 
 def id_of(thing: Mapping[str, Any]) -> str:
@@ -285,6 +224,11 @@ def id_of(thing: Mapping[str, Any]) -> str:
 def job_id(job: Mapping[str, Any]) -> str:
     """The id by which a job is asked about, '' where it is not said: a name leads to no job."""
     return text(section(job, "metadata").get("id"))
+
+
+def is_job(thing: Any) -> bool:
+    """Whether it may be a job: a status that is no table is none of Lepton's."""
+    return isinstance(thing, dict) and (thing.get("status") is None or isinstance(thing["status"], dict))
 
 
 def name_of(thing: Mapping[str, Any]) -> str:
@@ -305,47 +249,9 @@ def rows(thing: Mapping[str, Any] | None, *path: str) -> list[Json]:
     return tables(section(thing, *path[:-1]).get(path[-1]))
 
 
-def _read(reply: Reply, otherwise: type[Unreachable]) -> Any:
-    """The JSON of an answer. What is none was said by something before Lepton, a gateway or a proxy.
-
-    So was a page in HTML that is answered to a change: only nothing at all, or JSON, says that it was made.
-    """
-    try:
-        return reply.json()
-    except UserError as error:
-        raise otherwise(error.what, where=error.where, remedy="see LEPTON_WORKSPACE_URL, or try again later") from None
+def _called(secret: Json) -> str:
+    return text(secret.get("name")) or name_of(secret) or id_of(secret)
 
 
-def _malformed(api: LeptonApi, path: str, what: str) -> Malformed:
-    return Malformed(f"Lepton's answer {what}", where=f"{api.login.url}{path}", remedy=_SILENT)
-
-
-def _rows_of_page(answer: Any) -> list[Any] | None:
-    """The jobs of a page: below `jobs` (null where there are none), in its only list, or bare; None: it is none."""
-    found = answer
-    if isinstance(answer, dict):
-        lists = [item for item in answer.values() if isinstance(item, list)]
-        found = answer["jobs"] or [] if "jobs" in answer else lists[0] if len(lists) == 1 else None
-    good = isinstance(found, list) and all(isinstance(row, dict) and _is_table(row.get("status")) for row in found)
-    return found if good else None
-
-
-def _is_table(value: Any) -> bool:
-    return value is None or isinstance(value, dict)
-
-
-def _listed(value: Any, key: str, *, words: bool = False) -> list[Json]:
-    """A list of tables, bare or below a key; the only list there is where that key is missing."""
-    found: Any = value
-    if isinstance(value, Mapping):
-        lists: Sequence[Any] = [item for item in value.values() if isinstance(item, list)]
-        found = value.get(key) if isinstance(value.get(key), list) else (lists[0] if len(lists) == 1 else [])
-    items = found if isinstance(found, list) else []
-    if words:
-        items = [{"name": item} if isinstance(item, str) else item for item in items]
-    return tables(items)
-
-
-def _word(text: str) -> str:
-    """One part of a path."""
-    return quote(str(text), safe="")
+def _path(*parts: str) -> str:
+    return "".join(f"/{quote(str(part), safe='')}" for part in parts)

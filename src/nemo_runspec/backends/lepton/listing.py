@@ -29,10 +29,10 @@ def _groups(request: ListingRequest) -> list[dict[str, Any]]:
 
 def _shapes(request: ListingRequest) -> Iterator[Row]:
     groups = _groups(request)
-    found = [(shape, group) for group in groups for shape in request.api.shapes(id_of(group), purpose="job")]
+    found = [(shape, group) for group in groups for shape in request.api.shapes(id_of(group))]
     if not request.within and not request.env.get("node_group"):
         known = {id_of(shape) for shape, _ in found}
-        found += [(shape, {}) for shape in request.api.shapes(purpose="job") if id_of(shape) not in known]
+        found += [(shape, {}) for shape in request.api.shapes() if id_of(shape) not in known]
     yield from (_shape(shape, group) for shape, group in found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -14,7 +14,7 @@ from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, Question, Verdict, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
@@ -30,12 +30,13 @@ _KEPT = "image_pull_secrets of the workspace"
 _OF_A_GROUP = ("shape", "room", "reservation", "queue", "mounts")
 """What cannot be looked at without the node group that is named."""
 
-_PHASES: Mapping[str, tuple[Callable[..., Check], str]] = {
-    "reserv": (ok, ""),
-    "waiting": (warning, "it is not in force yet: the job will wait for it"),
-    "pending": (warning, "it is not approved yet: the job will wait for it"),
-    "expired": (failed, "set node_reservation to one in force, or take it out"),
-    "rejected": (failed, "set node_reservation to one in force, or take it out"),
+_PHASES: Mapping[str, tuple[Verdict, str]] = {
+    "reserv": ("ok", ""),
+    "waiting": ("warning", "it is not in force yet: the job will wait for it"),
+    "pending": ("warning", "it is not approved yet: the job will wait for it"),
+    "expired": ("failed", "set node_reservation to one in force, or take it out"),
+    "rejected": ("failed", "set node_reservation to one in force, or take it out"),
+    "": ("warning", "this version does not know that phase"),
 }
 """What a reservation's phase begins with, whatever its case."""
 
@@ -47,9 +48,10 @@ def checks(question: Question) -> Iterator[Check]:
 
 
 def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = None) -> list[Check]:
-    """What is wrong with a submission, as `submission_checks`. Few requests: at most one each for the node groups, the
-    group's nodes, its shapes and its reservations, each only where the plan names one; and one for each volume that
-    its mounts name, and for each address on S3.
+    """What is wrong with a submission, as `submission_checks`.
+
+    Few requests: at most one each for the node groups, the group's nodes, its shapes and its reservations, each only
+    where the plan names one; and one for each volume that its mounts name, and for each address on S3.
 
     Args:
         group: the plan's node group, where it was asked for already.
@@ -57,10 +59,9 @@ def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = No
     Raises:
         Unreachable: as the API.
     """
-    wanted = LeptonRequest(
-        api, target_of(plan, LeptonTarget), plan.resources.nodes, plan.resources.gpus_per_node, group
-    )
-    return cloud.submission_checks(plan, _before(wanted))
+    need = plan.resources
+    request = LeptonRequest(api, target_of(plan, LeptonTarget), need.nodes, need.gpus_per_node, group)
+    return cloud.submission_checks(plan, _before(request))
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,21 @@ class LeptonRequest(cloud.JobRequest[LeptonApi, LeptonTarget]):
             return self.given
         return self.api.node_group(self.target.node_group)
 
+    @property
+    def group_id(self) -> str:
+        """Its id, '' where it names none."""
+        return id_of(self.group) if self.group else ""
+
     @cached_property
     def shapes(self) -> Sequence[Mapping[str, Any]]:
         """The shapes for jobs of that group, else of the workspace."""
-        return job_shapes(self.api, id_of(self.group) if self.group else "")
+        return job_shapes(self.api, self.group_id)
 
     @property
-    def pod_gpus(self) -> int | None:
-        """GPUs that one pod takes of a machine: those of its shape."""
-        named = [shape for shape in self.shapes if id_of(shape) == self.target.resource_shape]
-        return int(gpus_of(named[0])) if named else self.gpus
+    def shape(self) -> Mapping[str, Any] | None:
+        """The shape it names, None where it names none, or there is none of that name."""
+        named = self.target.resource_shape
+        return next((shape for shape in self.shapes if id_of(shape) == named), None) if named else None
 
 
 def _of_workspace(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[Check]:
@@ -93,219 +99,203 @@ def _of_workspace(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[Chec
         yield of_error("credentials", error)
         yield skipped("Lepton", "not checked: there is no login")
         return
-    wanted = LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+    request = LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
     instead = skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
-    yield from cloud.unless_failed(_reached(api), lambda: _all(wanted), instead)
+    yield from cloud.unless_failed(_reached(api), lambda: _all(request), instead)
 
 
 def _reached(api: LeptonApi) -> Iterator[Check]:
     """Whether the token is accepted, and for this workspace."""
     login = api.login
-    try:
-        told = api.workspace()
-    except Refused as error:
+
+    def refused(error: Refused) -> Check:
         if error.status == 401:
             seen = f"Lepton does not accept the token of {login.source} (HTTP 401): it is wrong, or has expired"
-            yield failed("credentials", seen, error.remedy or "")
-        elif error.status == 403:
+            return failed("credentials", seen, error.remedy or "")
+        if error.status == 403:
             seen = f"the token of {login.source} is not for workspace '{login.workspace}' (HTTP 403)"
-            yield failed("credentials", seen, "see LEPTON_WORKSPACE_ID, or take a token of that workspace")
-        else:
-            yield failed("workspace", error.what, "see LEPTON_WORKSPACE_ID and LEPTON_WORKSPACE_URL")
-    except UserError as error:
-        yield ok("credentials", f"found: {login.source}; whether they are accepted is not known")
-        yield of_error("workspace", error)
-    else:
-        yield ok("credentials", f"{login.source} is accepted")
-        state = text(told.get("workspace_state"))
+            return failed("credentials", seen, "see LEPTON_WORKSPACE_ID, or take a token of that workspace")
+        return failed("workspace", error.what, "see LEPTON_WORKSPACE_ID and LEPTON_WORKSPACE_URL")
+
+    def answered(workspace: Mapping[str, Any]) -> Iterator[Check]:
+        state = text(workspace.get("workspace_state"))
         yield ok("workspace", f"{login.workspace} at {login.url}{f', {state}' if state else ''}")
 
+    yield from cloud.reached("workspace", login.source, api.workspace, answered, refused)
 
-def _all(wanted: LeptonRequest) -> Iterator[Check]:
-    group = list(cloud.told("node group", partial(_group, wanted)))
+
+def _all(request: LeptonRequest) -> Iterator[Check]:
+    group = list(cloud.told("node group", partial(_group, request)))
     yield from group
     lost = any(check.verdict == "failed" for check in group)
     if lost:
         yield skipped("the rest of it", "shape, room and mounts are not checked: they are those of a node group")
     looks = {name: look for name, look in _LOOKS.items() if not (lost and name in _OF_A_GROUP)}
-    yield from cloud.looked_at(looks, wanted)
+    yield from cloud.looked_at(looks, request)
 
 
-def _before(wanted: LeptonRequest) -> Iterator[Check]:
+def _before(request: LeptonRequest) -> Iterator[Check]:
     """What nobody else looks at before a submission: what the profile names, and whether there is room."""
-    group = list(cloud.told("node group", lambda: _group(wanted) if wanted.target.node_group else (), patient=True))
+    group = list(cloud.told("node group", lambda: _group(request) if request.target.node_group else (), patient=True))
     if any(check.verdict == "failed" for check in group):
         yield from group
         return
-    names = ("shape", "room", "reservation") if wanted.target.resource_shape else ("room", "reservation")
+    names = ("shape", "room", "reservation") if request.target.resource_shape else ("room", "reservation")
     looks = {**{name: _LOOKS[name] for name in names}, "mounts": _named_mounts}
-    yield from cloud.looked_at(looks, wanted, patient=True)
+    yield from cloud.looked_at(looks, request, patient=True)
 
 
-def _group(wanted: LeptonRequest) -> Iterator[Check]:
-    group = wanted.group
+def _group(request: LeptonRequest) -> Iterator[Check]:
+    group = request.group
     if group is None:
-        names = ", ".join(sorted(name_of(each) or id_of(each) for each in wanted.api.node_groups())) or "none"
+        names = ", ".join(sorted(name_of(each) or id_of(each) for each in request.api.node_groups())) or "none"
         yield ok("node group", f"none is named, so that Lepton chooses; there are: {names}")
         return
     ready = count(section(group, "status").get("ready_nodes"))
     yield ok("node group", f"{name_of(group)} ({id_of(group)}){f', {ready} nodes ready' if ready is not None else ''}")
 
 
-def _shape(wanted: LeptonRequest) -> Iterator[Check]:
-    named = wanted.target.resource_shape
-    group = id_of(wanted.group) if wanted.group else ""
-    if not named:
-        if wanted.gpus is None:
-            yield skipped("shape", "none is named, and gpus_per_node is the recipe's", "set resource_shape")
-            return
-        yield ok("shape", f"{resolve_shape(wanted.api, wanted.gpus, group)} has {wanted.gpus} GPUs")
-        return
-    found = [shape for shape in wanted.shapes if id_of(shape) == named]
-    if not found:
-        where = "that node group" if group else "the workspace"
-        have = ", ".join(described(wanted.shapes)) or "none"
+def _shape(request: LeptonRequest) -> Iterator[Check]:
+    named, shape, gpus = request.target.resource_shape, request.shape, request.gpus
+    if not named and gpus is None:
+        yield skipped("shape", "none is named, and gpus_per_node is the recipe's", "set resource_shape")
+    elif not named:
+        yield ok("shape", f"{resolve_shape(request.api, gpus or 0, request.group_id)} has {gpus} GPUs")
+    elif shape is None:
+        where = "that node group" if request.group else "the workspace"
+        have = ", ".join(described(request.shapes)) or "none"
         yield failed("shape", f"there is no resource_shape '{named}' for jobs in {where}", f"there are: {have}")
-    elif wanted.gpus is not None and gpus_of(found[0]) != wanted.gpus:
-        seen = f"{named} has {gpus_of(found[0]):g} GPUs, gpus_per_node is {wanted.gpus}"
+    elif gpus is not None and gpus_of(shape) != gpus:
+        seen = f"{named} has {gpus_of(shape):g} GPUs, gpus_per_node is {gpus}"
         yield warning("shape", seen, "name another resource_shape, or leave it out to take the one that fits")
     else:
-        yield ok("shape", f"{named} has {gpus_of(found[0]):g} GPUs")
+        yield ok("shape", f"{named} has {gpus_of(shape):g} GPUs")
 
 
-def _room(wanted: LeptonRequest) -> Iterator[Check]:
-    group = wanted.group
-    gpus = wanted.pod_gpus if wanted.target.resource_shape else wanted.gpus
+def _room(request: LeptonRequest) -> Iterator[Check]:
+    """A pod takes the GPUs of its shape, whatever the profile says."""
+    group, shape = request.group, request.shape
+    gpus = request.gpus if shape is None else int(gpus_of(shape))
     if group is None or gpus is None:
         yield skipped("room", "not known: no node group is named" if group is None else "not known: of how many GPUs")
         return
-    rooms = [room_of(node) for node in wanted.api.nodes(id_of(group))]
-    known = [room for room in rooms if room is not None]
-    if not known and gpus:
+    rooms = [room for node in request.api.nodes(request.group_id) if (room := _room_of(node)) is not None]
+    if rooms or not gpus:
+        yield cloud.room_check(f"node group {name_of(group)}", rooms, request.nodes, gpus)
+    else:
         yield skipped("room", f"Lepton does not say what the nodes of {name_of(group)} have")
-        return
-    yield cloud.room_check(f"node group {name_of(group)}", known, wanted.nodes, gpus)
 
 
-def room_of(node: Mapping[str, Any]) -> cloud.Room | None:
+def _room_of(node: Mapping[str, Any]) -> cloud.Room | None:
     """GPUs of a machine, none of them on one that takes no jobs; None where that is not said."""
-    spec = section(node, "spec")
-    gpu = section(spec, "resource", "gpu") or section(node, "status", "resource", "gpu")
+    gpu = section(node, "spec", "resource", "gpu") or section(node, "status", "resource", "gpu")
     total, used = number(gpu.get("total")), number(gpu.get("allocated")) or 0
     if total is None or total < 0:
         return None
     return cloud.Room(int(total), max(0, int(total - used))) if is_open(node) else cloud.Room(0, 0)
 
 
-def _reservation(wanted: LeptonRequest) -> Iterator[Check]:
-    named, group = wanted.target.node_reservation, wanted.group
+def _reservation(request: LeptonRequest) -> Iterator[Check]:
+    named, group = request.target.node_reservation, request.group
     if not named:
         return
     if group is None:
         yield failed("reservation", f"{named} needs the node group it is of", "set node_group in the profile")
         return
-    there = wanted.api.reservations(id_of(group))
-    found = [each for each in there if named in (id_of(each), name_of(each))]
-    if not found:
-        have = ", ".join(id_of(each) for each in there) or "none"
+    there = request.api.reservations(request.group_id)
+    found = next((each for each in there if named in (id_of(each), name_of(each))), None)
+    if found is None:
+        have = ", ".join(map(id_of, there)) or "none"
         yield failed("reservation", f"node group {name_of(group)} has no reservation {named}", f"there are: {have}")
         return
-    phase = text(section(found[0], "status").get("phase")) or text(found[0].get("phase"))
-    unknown = (warning, "this version does not know that phase")
-    verdict, mend = next((_PHASES[word] for word in _PHASES if phase.lower().startswith(word)), unknown)
-    yield verdict("reservation", f"{named}: {phase or 'no phase'}", *([mend] if mend else []))
+    phase = text(section(found, "status").get("phase")) or text(found.get("phase"))
+    verdict, mend = next(_PHASES[word] for word in _PHASES if phase.lower().startswith(word))
+    yield Check("reservation", verdict, f"{named}: {phase or 'no phase'}", mend)
 
 
-def _queue(wanted: LeptonRequest) -> Iterator[Check]:
-    target = wanted.target
-    keys = [key for key in ("queue_priority", "can_preempt", "can_be_preempted") if getattr(target, key)]
-    if not keys:
+def _queue(request: LeptonRequest) -> Iterator[Check]:
+    target, group = request.target, request.group
+    values = {"queue_priority": target.queue_priority, "can_preempt": target.can_preempt}
+    values = {key: value for key, value in {**values, "can_be_preempted": target.can_be_preempted}.items() if value}
+    if not values:
         return
-    quota = section(wanted.group, "status").get("quota_enabled") if wanted.group else None
-    if wanted.group is None or quota is False:
-        why = "no node group is named" if wanted.group is None else f"{name_of(wanted.group)} has no quota"
-        yield warning("queue", f"{', '.join(keys)} will do nothing: {why}", "take them out, or set node_group")
+    if group is None or section(group, "status").get("quota_enabled") is False:
+        why = "no node group is named" if group is None else f"{name_of(group)} has no quota"
+        yield warning("queue", f"{', '.join(values)} will do nothing: {why}", "take them out, or set node_group")
     else:
-        yield ok("queue", ", ".join(f"{key} = {getattr(target, key)}" for key in keys))
+        yield ok("queue", ", ".join(f"{key} = {value}" for key, value in values.items()))
 
 
-def _mounts(wanted: LeptonRequest) -> Iterator[Check]:
+def _mounts(request: LeptonRequest) -> Iterator[Check]:
     """Permissions prove a mount; that a path is here on this machine would prove nothing."""
-    target, group = wanted.target, wanted.group
+    target = request.target
     if not target.mounts and not target.mounted_at:
         yield ok("mounts", "none")
         return
-    filled = fill_mounts(wanted.api, target, group)
-    if target.mounted_at:
-        found = next(iter(filled.values()), None) or []
-        yield from (ok("mounts", f"{each['path']} of {each['from']} at {each['mount_path']}") for each in found)
-        if not found:
-            yield warning("mounts", "the node group has no volume to mount", "what a job writes is lost when it ends")
+    filled = fill_mounts(request.api, target, request.group)
+    if not target.mounted_at:
+        yield from _each_mount(request, dict(enumerate(target.mounts)))
         return
-    yield from _each_mount(wanted, dict(enumerate(target.mounts)))
+    found = next(iter(filled.values()), None) or []
+    yield from (ok("mounts", f"{each['path']} of {each['from']} at {each['mount_path']}") for each in found)
+    if not found:
+        yield warning("mounts", "the node group has no volume to mount", "what a job writes is lost when it ends")
 
 
-def _named_mounts(wanted: LeptonRequest) -> Iterator[Check]:
+def _named_mounts(request: LeptonRequest) -> Iterator[Check]:
     """Those whose volume the profile names; that of another was looked for among what may be mounted."""
-    mounts = {n: mount for n, mount in enumerate(wanted.target.mounts) if mount.get("from")}
+    mounts = {n: mount for n, mount in enumerate(request.target.mounts) if mount.get("from")}
     if any(not str(mount["from"]).startswith("node-local") for mount in mounts.values()):
-        yield from _each_mount(wanted, mounts)
+        yield from _each_mount(request, mounts)
 
 
-def _each_mount(wanted: LeptonRequest, mounts: Mapping[int, Mapping[str, Any]]) -> Iterator[Check]:
+def _each_mount(request: LeptonRequest, mounts: Mapping[int, Mapping[str, Any]]) -> Iterator[Check]:
     """Mounts, by their number in the profile: one request for each volume that is named, for all where one is not."""
-    group, sources = wanted.group, {str(mount.get("from") or "") for mount in mounts.values()}
+    group, sources = request.group, {str(mount.get("from") or "") for mount in mounts.values()}
     if group is not None:
-        volumes = volumes_of(wanted.api, group, only=() if "" in sources else sources)
-        yield from (_mount(n, mount, volumes) for n, mount in mounts.items())
-        return
-    there = {source_of(each) for any_ in wanted.api.node_groups() for each in rows(any_, "spec", "volumes")}
-    yield from (_unplaced(n, mount, there) for n, mount in mounts.items())
+        volumes = volumes_of(request.api, group, only=() if "" in sources else sources)
+    else:
+        there = {source_of(each) for any_ in request.api.node_groups() for each in rows(any_, "spec", "volumes")}
+        volumes = [Volume(source, source, ()) for source in sorted(there)]
+    yield from (_mount(n, mount, volumes, placed=group is not None) for n, mount in mounts.items())
 
 
-def _mount(number: int, mount: Mapping[str, Any], volumes: Sequence[Volume]) -> Check:
+def _mount(number: int, mount: Mapping[str, Any], volumes: Sequence[Volume], *, placed: bool) -> Check:
+    """A mount of a job. `placed`: its node group is known; without one, any may get it."""
     path, source = str(mount["path"]), str(mount.get("from") or "")
     shown = f"mounts[{number}]: {path} at {mount['mount_path']}"
     if source.startswith("node-local"):
         return ok("mounts", f"{shown}: the node's own disk")
     fitting = [volume for volume in volumes if source in ("", volume.source)]
-    if not fitting:
+    if not fitting and (source or placed):
+        where = f"the node group has no volume {source}" if placed else f"no node group has a volume {source}"
         have = ", ".join(volume.source for volume in volumes) or "none"
-        return failed("mounts", f"{shown}: the node group has no volume {source}", f"from is one of: {have}")
-    if any(below(path, prefix.rstrip("/") or "/") for volume in fitting for prefix in volume.prefixes):
+        return failed("mounts", f"{shown}: {where}", f"from is one of: {have}")
+    if not placed:
+        return skipped("mounts", f"{shown}: not proved, as no node group is named", "set node_group in the profile")
+    prefixes = [prefix for volume in fitting for prefix in volume.prefixes]
+    if any(below(path, prefix.rstrip("/") or "/") for prefix in prefixes):
         return ok("mounts", f"{shown}: permitted on {fitting[0].source}")
-    have = ", ".join(prefix for volume in fitting for prefix in volume.prefixes) or "none"
-    return failed("mounts", f"{shown}: you have no permission for it on {fitting[0].source}", f"you have: {have}")
+    seen = f"{shown}: you have no permission for it on {fitting[0].source}"
+    return failed("mounts", seen, f"you have: {', '.join(prefixes) or 'none'}")
 
 
-def _unplaced(number: int, mount: Mapping[str, Any], there: Collection[str]) -> Check:
-    """A mount of a job that any node group may get."""
-    source = str(mount.get("from") or "")
-    shown = f"mounts[{number}]: {mount['path']} at {mount['mount_path']}"
-    if source.startswith("node-local"):
-        return ok("mounts", f"{shown}: the node's own disk")
-    if source and source not in there:
-        have = ", ".join(sorted(there)) or "none"
-        return failed("mounts", f"{shown}: no node group has a volume {source}", f"from is one of: {have}")
-    return skipped("mounts", f"{shown}: not proved, as no node group is named", "set node_group in the profile")
-
-
-def _run_dir(wanted: LeptonRequest) -> Iterator[Check]:
-    target = wanted.target
-    if target.shared:
-        yield ok("nemo_run_dir", f"{target.nemo_run_dir} is on a mount")
+def _run_dir(request: LeptonRequest) -> Iterator[Check]:
+    folder = request.target.nemo_run_dir
+    if request.target.shared:
+        yield ok("nemo_run_dir", f"{folder} is on a mount")
         return
-    seen = f"{target.nemo_run_dir} is on none of mounts: what a job writes there is lost when it ends"
+    seen = f"{folder} is on none of mounts: what a job writes there is lost when it ends"
     yield warning("nemo_run_dir", seen, "put it below a mount_path; several nodes, or outputs, need that")
 
 
-def _secrets(wanted: LeptonRequest) -> Iterator[Check]:
-    target, mend = wanted.target, "make it in the workspace, or correct the profile"
+def _secrets(request: LeptonRequest) -> Iterator[Check]:
+    target, mend = request.target, "make it in the workspace, or correct the profile"
     if target.secret_vars:
         names = target.secret_vars.values()
-        yield cloud.names_check("secret_vars", names, wanted.api.secrets(), "secret of the workspace", mend)
+        yield cloud.names_check("secret_vars", names, request.api.secrets(), "secret of the workspace", mend)
     if target.image_pull_secrets:
-        there = wanted.api.image_pull_secrets()
+        there = request.api.image_pull_secrets()
         yield cloud.names_check("pull secrets", target.image_pull_secrets, there, "secret for registries", mend)
 
 

@@ -160,5 +160,9 @@ class SubmitsArrays(Provider):
         """
 
     @abstractmethod
+    def in_array(self, handle: Handle) -> bool:
+        """Whether the job was submitted together with others, and shares their files."""
+
+    @abstractmethod
     def delete_all_files(self, handles: Sequence[Handle]) -> None:
         """Removes the directories of jobs that were submitted together. All on the same `host_of`."""

@@ -27,8 +27,8 @@ Cursors = Mapping[str, Json]
 Handle = Mapping[str, Any]
 """How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret.
 
-The backend's own: of its keys others read `name`, `job_dir` and, once the platform has said it, `id`; and what is named
-in its `Backend.handle_place`.
+The backend's own JSON. Whatever knows no backend asks the record (`JobRecord.id`, `job_dir`) or the provider; it writes
+the `id` of a job that was found by its name, and shows what is named in the backend's `handle_place`.
 """
 
 
@@ -187,6 +187,11 @@ class Prepared:
     by_hand: Sequence[str] = ()
 
 
+def handle_id(handle: Handle) -> str:
+    """What the platform calls the job, '' as long as it has not said so."""
+    return str(handle.get("id") or "")
+
+
 def changes(before: Handle, after: Handle) -> dict[str, Any]:
     """What another handle of the same job has that this one has not: all that the store is told, which keeps the rest.
 
@@ -236,6 +241,10 @@ class Provider(ABC):
     def endpoint(self, handle: Handle) -> str:
         """What tells machines apart: handles with the same answer are asked about together. No network."""
         return ""
+
+    def same_endpoint(self, plan: Plan, handle: Handle) -> bool:
+        """Whether a job of the plan would be on the machine where the handle's job is. No network."""
+        return self.endpoint(self.make_handle(plan)) == self.endpoint(handle)
 
     @abstractmethod
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:

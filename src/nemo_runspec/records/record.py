@@ -154,6 +154,11 @@ class JobRecord:
         return str(self.handle.get("id") or "")
 
     @property
+    def job_dir(self) -> str:
+        """Its directory where it runs, '' for a job of this machine."""
+        return str(self.handle.get("job_dir") or "")
+
+    @property
     def submitted(self) -> bool:
         """True for a job of another machine that is known there by its id."""
         return bool(self.id)

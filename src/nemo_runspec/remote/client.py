@@ -201,5 +201,5 @@ def _interrupted(job: RemoteJob) -> int:
         job.say(f"{job.plan.name}: not known{why}; nemotron jobs status {job.plan.name} finds out")
         return INTERRUPTED
     state = "cancelled" if is_over(record.state) else record.state
-    job.say(f"{job.plan.name}: {record.cause if record.handle.get('sent') else state}")
+    job.say(f"{job.plan.name}: {record.cause if record.sent else state}")
     return INTERRUPTED

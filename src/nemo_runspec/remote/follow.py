@@ -8,6 +8,7 @@ from typing import Protocol
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import KeepsJobs
+from nemo_runspec.backends.provider import handle_id
 from nemo_runspec.errors import UserError
 from nemo_runspec.polling import Backoff
 from nemo_runspec.records import JobRecord, JobStore
@@ -168,7 +169,7 @@ class Follower:
             self._pauses.reset()
             self._patience = _FIRST
         self.mirror.stirred = False
-        if self.record.handle.get("id") != self.mirror.handle.get("id"):
+        if self.record.id != handle_id(self.mirror.handle):
             self.mirror.handle = self.record.handle
         if seen is not None:
             self.watcher.seen(self.record, seen)

@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from nemo_runspec import paths
-from nemo_runspec.backends import get_backend
+from nemo_runspec.backends import find_backend, get_backend
 from nemo_runspec.backends.capabilities import SubmitsArrays
-from nemo_runspec.backends.provider import Handle, Parts, Say, changes
+from nemo_runspec.backends.provider import Handle, Parts, Say, changes, handle_id
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import BundleFile
@@ -136,8 +136,7 @@ def clear_together(records: Iterable[JobRecord]) -> set[str]:
     """
     groups: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:
-        if record.over and record.handle.get("array"):
-            provider = get_backend(record.executor).load_provider()
+        if record.over and (provider := _provider_in_array(record)):
             groups.setdefault((record.executor, provider.endpoint(record.handle)), []).append(record)
     done: set[str] = set()
     for (executor, _), some in groups.items():
@@ -145,6 +144,13 @@ def clear_together(records: Iterable[JobRecord]) -> set[str]:
             array_provider(executor).delete_all_files([record.handle for record in some])
             done |= {record.name for record in some}
     return done
+
+
+def _provider_in_array(record: JobRecord) -> SubmitsArrays | None:
+    """Its provider where the job was submitted together with others; None for any other job."""
+    backend = find_backend(record.executor) if record.handle else None
+    provider = backend.load_provider() if backend and backend.provider else None
+    return provider if isinstance(provider, SubmitsArrays) and provider.in_array(record.handle) else None
 
 
 def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
@@ -156,7 +162,7 @@ def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
 def _queued(store: JobStore, record: JobRecord, handle: Handle) -> JobRecord:
     try:
         known = changes(record.handle, handle)
-        return store.transition(record, "queued", handle=known, facts={"id": handle["id"], "attempt": 0})
+        return store.transition(record, "queued", handle=known, facts={"id": handle_id(handle), "attempt": 0})
     except JobEnded as error:
         return error.record
 

@@ -135,9 +135,7 @@ def _writes(store: JobStore, record: JobRecord, plan: Plan, folder: str) -> bool
     if record.executor != plan.executor:
         return False
     provider = get_backend(plan.executor).load_provider()
-    # Which Slurm stands behind a login node is known of a job that was submitted, and not yet of this one.
-    here = {**provider.make_handle(plan), "slurm": record.handle.get("slurm")}
-    if provider.endpoint(here) != provider.endpoint(record.handle):
+    if not provider.same_endpoint(plan, record.handle):
         return False
     try:
         made = load_plan(store.folder(record.name) / "plan.json").produces

@@ -9,7 +9,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import LimitsUploads
-from nemo_runspec.backends.provider import Parts, Prepared, Say, changes
+from nemo_runspec.backends.provider import Parts, Prepared, Say, changes, handle_id
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
@@ -76,7 +76,7 @@ class RemoteJob:
                 self._on_its_way()
             raise
         known = changes(self.record.handle, handle)
-        facts = {"id": handle.get("id"), "attempt": 0}
+        facts = {"id": handle_id(handle), "attempt": 0}
         self.record = self.store.transition(self.record, "queued", handle=known, sent=None, facts=facts)
         return self.record
 

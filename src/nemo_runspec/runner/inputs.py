@@ -43,7 +43,7 @@ class ProvidedInputs:
 
     def request(self, request: PlanRequest) -> PlanRequest:
         """The request of the same job, with its inputs."""
-        ids = (str(record.handle["id"]).partition(";")[0] for record in self.needs)
+        ids = (record.id.partition(";")[0] for record in self.needs)
         after = tuple(dict.fromkeys((*request.after, *ids)))
         return replace(request, versions={**request.versions, **self.versions}, after=after)
 

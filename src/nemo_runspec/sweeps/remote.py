@@ -23,7 +23,7 @@ from nemo_runspec.polling import Backoff
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.remote.cancel import stop_all
-from nemo_runspec.remote.group import RemoteGroup, array_provider
+from nemo_runspec.remote.group import RemoteGroup, array_provider, clear_together
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.unconfirmed import id_in, look
@@ -252,17 +252,19 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
         return
     provider = get_backend(open_ones[0].executor).load_provider()
     seen = look(provider, open_ones)
-    there = []
+    there, absent = [], []
     for record, found in zip(open_ones, seen, strict=True):
         if found.gone:
-            store.finish(record, "cancelled", exit_code=143, cause=f"cancelled by {by} before it was submitted")
+            why = f"cancelled by {by} before it was submitted"
+            absent.append(store.finish(record, "cancelled", exit_code=143, cause=why))
             continue
         known: dict[str, Any] = {"handle": {"id": id_in(found)}, "sent": None, "facts": dict(found.facts)}
         there.append(store.transition(record, "queued", **known))
     stop_all(there, by, hard=True)
-    for record, found in zip(open_ones, seen, strict=True):
-        if found.gone and record.handle.get("task", 0) == 0:
-            provider.delete_files({**record.handle, "job_dir": record.handle.get("array") or record.handle["job_dir"]})
+    cleared = clear_together(absent)
+    for record in absent:
+        if record.name not in cleared:
+            provider.delete_files(record.handle)
 
 
 def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:

@@ -165,7 +165,7 @@ def _submission(planned: Planned, group: str, again: Again, argv: Sequence[str])
 def _submit(runs: Sequence[RetriedRun], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:
     for (record, _, _), job in zip(runs, jobs, strict=True):
         job.submit()
-        say(f"{record.name}: run again as {job.plan.name} ({job.record.handle.get('id')})")
+        say(f"{record.name}: run again as {job.plan.name} ({job.record.id or None})")
 
 
 def _discard_end(folder: Path) -> None:

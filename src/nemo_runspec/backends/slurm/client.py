@@ -124,6 +124,10 @@ class SlurmProvider(SubmitsArrays):
         """As `Provider.endpoint`. Jobs of two clusters that one alias has led to may have the same id."""
         return "|".join(str(handle.get(key) or "") for key in (*_CONNECTION, "slurm"))
 
+    def same_endpoint(self, plan: Plan, handle: Handle) -> bool:
+        """As `Provider.same_endpoint`. Which Slurm stands behind a login node is known of submitted jobs alone."""
+        return self.endpoint({**self.make_handle(plan), "slurm": handle.get("slurm")}) == self.endpoint(handle)
+
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. One round trip for all that have an id, one for each that has none."""
         from nemo_runspec.backends.slurm.status import look
@@ -136,8 +140,8 @@ class SlurmProvider(SubmitsArrays):
         from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
         from nemo_runspec.backends.slurm.status import asked
 
-        alone = [handle for handle in handles if not handle.get("array")]
-        tasks = [handle for handle in handles if handle.get("array")]
+        alone = [handle for handle in handles if not self.in_array(handle)]
+        tasks = [handle for handle in handles if self.in_array(handle)]
         if alone:
             (end if hard else ask_to_stop)(host_of(alone[0]), [asked(handle) for handle in alone], by)
         if tasks:
@@ -185,7 +189,7 @@ class SlurmProvider(SubmitsArrays):
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`."""
-        if handle.get("array"):
+        if self.in_array(handle):
             self.delete_all_files([handle])
             return
         folder = str(handle["job_dir"])
@@ -195,6 +199,10 @@ class SlurmProvider(SubmitsArrays):
         done = host.run(f"job={shlex.quote(folder)} home={HOME}\n{program('cluster/remove.sh')}", timeout=600.0)
         if done.code:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
+
+    def in_array(self, handle: Handle) -> bool:
+        """As `SubmitsArrays.in_array`."""
+        return bool(handle.get("array"))
 
     def delete_all_files(self, handles: Sequence[Handle]) -> None:
         """As `SubmitsArrays.delete_all_files`. One round trip."""

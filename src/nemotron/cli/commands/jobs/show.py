@@ -84,7 +84,7 @@ def _id(record: JobRecord) -> str:
     from nemo_runspec.remote.display import place_of
 
     where = place_of(record)
-    found = [str(record.handle.get("id") or "none yet"), f"on {where}", f"in {record.handle.get('job_dir')}"]
+    found = [record.id or "none yet", f"on {where}", f"in {record.job_dir}"]
     if record.facts.get("nodes"):
         found.insert(1, f"on {record.facts['nodes']}")
     if record.facts.get("asked") and not record.over:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -11,6 +11,7 @@ from nemo_runspec.paths import private_dir
 from nemo_runspec.records import JobRecord, JobStore, Launcher, Transition
 from nemo_runspec.records.codec import TYPED, to_json
 from nemo_runspec.records.earlier import beside_handle
+from nemo_runspec.records.facts import from_table
 from nemo_runspec.records.process import this_process
 from nemo_runspec.typed_json import read_any
 
@@ -27,11 +28,14 @@ def record(
 
     Args:
         values: its fields. A `handle` may hold what earlier releases kept in it: `attempt`, `stopped_by`, `deadlines` …
+            `facts` may be a table, as they are stored.
     """
     if values.get("handle"):
         handle, beside = beside_handle(values["handle"])
         typed = {key: read_any(TYPED[key], value, key) if key in TYPED else value for key, value in beside.items()}
         values = {**typed, **values, "handle": handle}
+    if isinstance(values.get("facts"), Mapping):
+        values["facts"] = from_table(values["facts"])
     began = datetime.now(timezone.utc) - timedelta(seconds=age)
     steps = [(step, "") if isinstance(step, str) else step for step in states]
     return JobRecord(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 
 class Code(str, Enum):
@@ -11,8 +13,6 @@ class Code(str, Enum):
     NONE = ""
     PLACEHOLDER = "placeholder"
     """A value that stands for what a site must fill in."""
-    MISSING_SECRET = "missing secret"
-    """A secret that is nowhere; `key` is its name."""
     UNSET_VARIABLE = "unset variable"
     """A value names an environment variable that is not set."""
     HOST_KEY = "host key"
@@ -57,6 +57,26 @@ class UserError(Exception):
     def at(self, where: str | None) -> UserError:
         """The same error with a place, where it has none of its own."""
         return UserError(self.what, where=self.where or where, remedy=self.remedy, code=self.code, key=self.key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain JSON, for another process."""
+        words = {"what": self.what, "where": self.where, "remedy": self.remedy, "code": self.code.value}
+        return {
+            **words,
+            "key": self.key,
+            "exit_code": self.exit_code,
+            "transient": self.transient,
+            "state": self.state,
+        }
+
+    @staticmethod
+    def from_dict(told: Mapping[str, Any]) -> UserError:
+        """The error that another process has raised."""
+        error = UserError(
+            told["what"], where=told["where"], remedy=told["remedy"], code=Code(told["code"]), key=told["key"]
+        )
+        error.exit_code, error.transient, error.state = told["exit_code"], told["transient"], told["state"]
+        return error
 
     def __str__(self) -> str:
         lines = [self.what]

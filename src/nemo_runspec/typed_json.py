@@ -86,7 +86,7 @@ def _read_union(kind: Any, value: Any, at: str, lenient: bool) -> Any:
 
 def _read_dataclass(kind: Any, value: Any, at: str, lenient: bool) -> Any:
     _expect(value, dict, at)
-    hints = _hints(kind)
+    hints = field_types(kind)
     unknown = set(value) - set(hints)
     if unknown and not lenient:
         raise TypeError(f"{at} has unknown keys: {', '.join(sorted(unknown))}")
@@ -95,7 +95,7 @@ def _read_dataclass(kind: Any, value: Any, at: str, lenient: bool) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _hints(kind: Any) -> dict[str, Any]:
+def field_types(kind: Any) -> dict[str, Any]:
     """The declared types of a dataclass's fields, resolved."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}

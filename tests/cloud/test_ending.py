@@ -34,20 +34,20 @@ def ended(state: str, lines: LastLines, code: int | None = None, nodes: int = 2)
 @pytest.mark.parametrize("state", ["succeeded", "failed"])
 def test_a_node_that_says_that_it_failed_is_believed(state):
     found = ended(state, LastLines(ends=ends(0, 7)), code=137)
-    assert (found.state, found.exit_code, found.facts["nodes"]) == ("failed", 7, "machine-1")
+    assert (found.state, found.exit_code, found.facts.nodes) == ("failed", 7, "machine-1")
 
 
 def test_a_success():
     found = ended("succeeded", LastLines(ends=ends(0)))
-    assert (found.state, found.exit_code, "unread" in found.facts) == ("succeeded", 0, False)
+    assert (found.state, found.exit_code, found.facts.unread) == ("succeeded", 0, "")
     found = ended("succeeded", LastLines(unread=NOT_YET))
-    assert (found.state, found.exit_code, found.facts["unread"]) == ("succeeded", 0, NOT_YET)
+    assert (found.state, found.exit_code, found.facts.unread) == ("succeeded", 0, NOT_YET)
 
 
 @pytest.mark.parametrize("unread", ["", NOT_YET])
 def test_what_the_platform_says_of_a_failure(unread):
     found = ended("failed", LastLines(unread=unread), code=137)
-    assert (found.exit_code, found.reason, "unread" in found.facts) == (137, "its words", False)
+    assert (found.exit_code, found.reason, found.facts.unread) == (137, "its words", "")
 
 
 def test_a_failure_of_the_platform_itself():
@@ -59,7 +59,7 @@ def test_a_failure_that_nobody_explains():
     found = ended("failed", LastLines(ends=ends(0)))
     assert (found.exit_code, found.reason) == (1, "its words; no code")
     found = ended("failed", LastLines(ends=ends(0), unread=NOT_YET))
-    assert (found.exit_code, found.facts["unread"]) == (None, NOT_YET)
+    assert (found.exit_code, found.facts.unread) == (None, NOT_YET)
 
 
 @pytest.mark.parametrize("state", ["cancelled", "lost", "unknown"])

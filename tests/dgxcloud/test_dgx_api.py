@@ -120,7 +120,7 @@ def test_a_thousand_jobs_are_few_requests(runai_lab: RunaiLab):
     handles = [handle(runai_lab, item.name, id=item.id) for item in made]
     seen = look(api_of(runai_lab), handles)
     assert {each.state for each in seen} == {"running"}
-    assert [each.facts["id"] for each in seen] == [item.id for item in made]
+    assert [each.facts.id for each in seen] == [item.id for item in made]
     assert len(runai_lab.calls) <= 4
     print(f"requests for 1,000 jobs: {len(runai_lab.calls)}")
 
@@ -140,8 +140,8 @@ def test_phases(runai_lab: RunaiLab, phase: str, state: str, code: int | None, w
     """One job is asked about as itself, several are in a list, and both say the same."""
     made = [workload(runai_lab, f"job-{n}", phase) for n in range(1 + others)]
     for seen in look(api_of(runai_lab), [handle(runai_lab, item.name, id=item.id) for item in made]):
-        assert (seen.state, seen.exit_code, seen.facts["phase"]) == (state, code, waits)
-        assert seen.facts["platform_state"] == phase
+        assert (seen.state, seen.exit_code, seen.facts.phase) == (state, code, waits)
+        assert seen.facts.platform_state == phase
         assert phase != "Napping" or "Napping" in seen.reason
 
 
@@ -171,7 +171,7 @@ def test_a_job_without_an_id_is_found_by_its_whole_name(runai_lab: RunaiLab):
     workload(runai_lab, "job-12", "Running")
     made = workload(runai_lab, "job-1", "Running")
     (seen,) = look(api_of(runai_lab), [handle(runai_lab, "job-1")])
-    assert (seen.state, seen.facts["id"]) == ("running", made.id)
+    assert (seen.state, seen.facts.id) == ("running", made.id)
 
 
 @needs_mounts

@@ -177,16 +177,16 @@ def test_workloads_that_do_not_start(submit: Submit, runai_lab: RunaiLab):
         runai_lab.scenario(name, scenario)
         handle = submit(name)
         once(handle, lambda seen, handle=handle, evidence=evidence: evidence in evidence_of(handle, seen))
-        seen = once(handle, lambda seen, phase=phase: seen.facts["phase"] == phase)
-        assert (seen.state, seen.facts.get("failing")) == (
+        seen = once(handle, lambda seen, phase=phase: seen.facts.phase == phase)
+        assert (seen.state, seen.facts.failing) == (
             "queued" if phase == "queue" else "starting",
-            True if phase == "pull" else None,
+            phase == "pull",
         )
         found = DgxCloudProvider().diagnose(handle, seen)
         assert found is not None, name
         assert found.kind == kind, name
         assert evidence in found.evidence, (name, found)
-        late = replace(seen, facts={**seen.facts, "overdue": f"for longer than {phase}_timeout (1 s)"})
+        late = replace(seen, facts=replace(seen.facts, overdue=f"for longer than {phase}_timeout (1 s)"))
         told = DgxCloudProvider().diagnose(handle, late)
         assert told is not None, name
         assert told.kind == kind, name
@@ -206,11 +206,11 @@ def test_a_pull_that_failed(submit: Submit, runai_lab: RunaiLab, kube: bool, mes
     handle = submit("pull", kube=kube)
     why = message or "401 Unauthorized"
     once(handle, lambda seen: why in evidence_of(handle, seen))
-    seen = once(handle, lambda seen: seen.facts.get("failing"))
+    seen = once(handle, lambda seen: seen.facts.failing)
     found = DgxCloudProvider().diagnose(handle, seen)
     assert found is not None
-    assert (found.kind, seen.facts["phase"]) == (kind, "pull")
-    assert why in str(seen.facts["waiting"])
+    assert (found.kind, seen.facts.phase) == (kind, "pull")
+    assert why in str(seen.facts.waiting)
     [replica] = DgxCloudProvider().replicas(handle)
     assert why in replica.message
 
@@ -220,8 +220,8 @@ def test_one_of_two_nodes_does_not_run(submit: Submit, runai_lab: RunaiLab):
     """Degraded, it has not started; of one that had, it is told what is wrong with it."""
     runai_lab.scenario("half", "degraded", lame=1)
     handle = submit("half", nodes=2)
-    seen = once(handle, lambda seen: seen.facts.get("platform_state") == "Degraded" and seen.facts.get("failing"))
-    assert (seen.state, seen.facts["replicas"], seen.facts["begun"]) == ("starting", "1 of 2 ready", True)
+    seen = once(handle, lambda seen: seen.facts.platform_state == "Degraded" and seen.facts.failing)
+    assert (seen.state, seen.facts.replicas, seen.facts.begun) == ("starting", "1 of 2 ready", True)
     for state in ("starting", "running"):
         found = DgxCloudProvider().diagnose(handle, replace(seen, state=state))
         assert found is not None
@@ -235,7 +235,7 @@ def test_one_of_two_nodes_does_not_run(submit: Submit, runai_lab: RunaiLab):
 def test_one_that_is_degraded_and_whole_runs(submit: Submit, runai_lab: RunaiLab):
     runai_lab.scenario("whole", "degraded")
     handle = submit("whole")
-    seen = once(handle, lambda seen: seen.facts.get("platform_state") == "Degraded" and seen.state == "running")
+    seen = once(handle, lambda seen: seen.facts.platform_state == "Degraded" and seen.state == "running")
     assert "degraded" in seen.reason
     DgxCloudProvider().stop([handle], "user")
 

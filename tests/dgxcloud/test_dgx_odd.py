@@ -28,6 +28,7 @@ from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.listing import ListingRequest
 from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.errors import UserError
+from nemo_runspec.records.facts import JobFacts, to_table
 from nemo_runspec.records.record import STATES
 from nemo_runspec.records.status import JobStatus
 
@@ -81,7 +82,7 @@ def check(seen: JobStatus) -> None:
     assert seen.exit_code is None or type(seen.exit_code) is int
     for when in (seen.started, seen.ended):
         assert when is None or 0 < when < 253_402_300_800
-    json.dumps(dict(seen.facts), allow_nan=False).encode()
+    json.dumps(to_table(seen.facts), allow_nan=False).encode()
     f"{seen.reason}{seen.facts}".encode()
 
 
@@ -95,7 +96,7 @@ def told(lab: RunaiLab, job: dict[str, object]) -> None:
     kube.last_lines(api_of(job), job)
     provider.read_log(job, {}, 1 << 16, platform=True)
     f"{provider.replicas(job)}{provider.events(job)}".encode()
-    provider.diagnose(job, JobStatus("failed", facts={"id": job["id"]}))
+    provider.diagnose(job, JobStatus("failed", facts=JobFacts(id=job["id"])))
     provider.diagnose(job, JobStatus("starting"))
 
 

@@ -58,9 +58,8 @@ def test_a_job_that_starts_is_told_from_one_that_pulls(runai_lab: RunaiLab, othe
     more = of(runai_lab, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
     for phase, item in made.items():
         seen = look(api_of(runai_lab), [*of(runai_lab, item), *more])[0]
-        assert (seen.state, seen.facts.get("phase")) == ("starting", phase.strip()), item.name
-        failing = True if item.name in ("d", "f", "i") else None
-        assert seen.facts.get("failing") == failing, "it has failed, and will again"
+        assert (seen.state, seen.facts.phase) == ("starting", phase.strip()), item.name
+        assert seen.facts.failing == (item.name in ("d", "f", "i")), "it has failed, and will again"
 
 
 @pytest.mark.parametrize("others", [0, 4])
@@ -74,22 +73,22 @@ def test_a_job_that_has_its_nodes_starts_whatever_it_is_called(runai_lab: RunaiL
         time.sleep(0.002)
     asked = of(runai_lab, made, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
     seen = look(api_of(runai_lab), asked)[0]
-    assert (seen.state, seen.facts["phase"], seen.facts["nodes"]) == ("starting", "pull", "gpu-node-1")
-    assert "failing" not in seen.facts
+    assert (seen.state, seen.facts.phase, seen.facts.nodes) == ("starting", "pull", "gpu-node-1")
+    assert not seen.facts.failing
     made.tell("FailedMount", "mount point not found", pod, kind="Warning")
     seen = look(api_of(runai_lab), asked)[0]
-    assert (seen.state, seen.facts["phase"]) == ("starting", "start")
-    assert "mount point not found" in seen.facts["waiting"]
+    assert (seen.state, seen.facts.phase) == ("starting", "start")
+    assert "mount point not found" in seen.facts.waiting
     pod.node = None
     seen = look(api_of(runai_lab), asked)[0]
-    assert (seen.state, seen.facts["phase"]) == ("queued", "queue")
+    assert (seen.state, seen.facts.phase) == ("queued", "queue")
 
 
 def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_phase(runai_lab: RunaiLab):
     made = [starting(runai_lab, f"job-{n}", [PULLED]) for n in range(40)]
     found = look(api_of(runai_lab), of(runai_lab, *made))
     assert {seen.state for seen in found} == {"starting"}
-    phases = [seen.facts.get("phase") for seen in found]
+    phases = [seen.facts.phase for seen in found]
     assert (phases.count("start"), phases.count(None)) == (SAMPLE, 40 - SAMPLE)
     assert len(runai_lab.calls_of("GET /workloads/*/events")) == SAMPLE
 
@@ -97,7 +96,7 @@ def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_
 def test_events_that_are_not_answered_leave_the_phase_open(runai_lab: RunaiLab):
     runai_lab.fault("GET /workloads/*/events", "403", times=None)
     (seen,) = look(api_of(runai_lab), of(runai_lab, starting(runai_lab, "job-1", [PULLING])))
-    assert (seen.state, "phase" in seen.facts) == ("starting", False)
+    assert (seen.state, seen.facts.phase) == ("starting", None)
 
 
 @pytest.mark.parametrize(("ago", "slept"), [(3600.0, 0.0), (1.0, 3.5)])

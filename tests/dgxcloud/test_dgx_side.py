@@ -62,12 +62,12 @@ def test_the_state_is_the_jobs_own(runai_lab: RunaiLab, kind: str, phase: str):
     for match in SIDES:
         runai_lab.fault(match, kind, times=None)
     [seen] = look(api_of(runai_lab), [job])
-    assert (seen.state, seen.facts["platform_state"]) == (before.state, phase)
+    assert (seen.state, seen.facts.platform_state) == (before.state, phase)
     if kind not in ("404",):
-        assert str(seen.facts.get("unanswered") or "run:ai did not tell its ").startswith("run:ai did not tell its ")
+        assert str(seen.facts.unanswered or "run:ai did not tell its ").startswith("run:ai did not tell its ")
     if phase in ("Completed", "Failed") and kind != "404":
-        assert "history" in str(seen.facts["unanswered"])
-        assert "pods" in str(seen.facts["unanswered"])
+        assert "history" in str(seen.facts.unanswered)
+        assert "pods" in str(seen.facts.unanswered)
 
 
 @needs_mounts
@@ -82,11 +82,11 @@ def test_an_exit_code_that_cannot_be_read_yet_is_not_known_yet(runai_lab: RunaiL
     faults.append(runai_lab.fault("GET /workloads/*/events", kind, times=None))
     [seen] = provider.status([job])
     assert (seen.state, seen.exit_code) == (("failed", None) if fails else ("succeeded", 0))
-    assert seen.facts["unread"]
+    assert seen.facts.unread
     for fault in faults:
         fault.times = 0
     [seen] = provider.status([job])
-    assert (seen.exit_code, seen.facts.get("unread")) == (7 if fails else 0, None)
+    assert (seen.exit_code, seen.facts.unread) == (7 if fails else 0, "")
 
 
 @needs_mounts
@@ -119,11 +119,11 @@ def test_a_job_whose_end_is_long_ago_by_its_own_clock_is_not_waited_for(
         made = workload(runai_lab, f"job-{ago:g}", "Failed", completed=time.time() - ago)
         job = handle(runai_lab, made.name, id=made.id, here=str(tmp_path / "jobs" / made.name))
         [seen] = look(api_of(runai_lab), [job])
-        seen = replace(seen, facts={**seen.facts, "nodes": "gpu-node-1"})  # where its pod, which is gone, has run
+        seen = replace(seen, facts=replace(seen.facts, nodes="gpu-node-1"))  # where its pod, which is gone, has run
         slept.clear()
         [found] = with_ends(api_of(runai_lab), [job], [seen], sleep=slept.append)
         assert (len(slept) > 1) == waits, slept
-        assert bool(found.facts.get("unread")) == waits
+        assert bool(found.facts.unread) == waits
 
 
 @pytest.mark.parametrize("kind", ["garbage", "halved", "says"])

@@ -18,6 +18,7 @@ from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.worker import WorkerStatus
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobStore, Launcher, refresh
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.process import Life, is_alive, life_of, machine, process_of, this_process
 from nemo_runspec.records.settle import settled
 
@@ -177,7 +178,7 @@ def test_an_engine_that_does_not_have_it_is_believed_after_three_looks_over_a_mi
     away = WorkerStatus("lost", "its container is gone", absent=True)
     assert [look(away, seconds).state for seconds in (0, 1, 31)] == ["unknown"] * 3
     found = look(WorkerStatus("running", "its container runs"), 31)
-    assert (found.state, dict(found.facts)) == ("running", {})
+    assert (found.state, found.facts) == ("running", JobFacts())
     assert [look(away, seconds).state for seconds in (0, 31, 31)] == ["unknown", "unknown", "lost"]
     assert "its container is gone" in settled(store, "job").reason
 

@@ -142,7 +142,7 @@ def test_two_of_a_doubtful_submission(lepton_lab, provider):
     first, second = (api_of(lepton_lab).create(body_of(name))["metadata"]["id"] for _ in range(2))
     lepton_lab.jobs[0].created -= 5  # Lepton tells milliseconds, in one of which both may have been made
     [seen] = provider.status([handle_of(lepton_lab, name)])
-    assert seen.facts["id"] == first
+    assert seen.facts.id == first
     assert [job.id for job in lepton_lab.jobs if job.wish == "delete"] == [second]
 
 
@@ -178,7 +178,7 @@ def test_a_request_that_is_served_when_the_job_is_submitted_already(lepton_lab, 
     first, second = lepton_lab.jobs
     second.created = first.created - 5  # Lepton says when the request came, not when it was served
     [seen] = provider.status([handle])
-    assert (seen.state, seen.facts["id"], handle["id"]) == ("queued", first.id, first.id)
+    assert (seen.state, seen.facts.id, handle["id"]) == ("queued", first.id, first.id)
     assert (first.wish, second.wish) == ("", "delete")
 
 

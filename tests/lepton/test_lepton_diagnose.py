@@ -158,12 +158,12 @@ def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
         _, kind, evidence = WAITS[name]
         phase = {"no-room": "queue", "pulling": "pull"}.get(name)
         seen = seen_as(api, handle, lambda seen, phase=phase: _stuck(seen, phase))
-        assert bool(seen.facts.get("failing")) == (kind == "image"), name
+        assert bool(seen.facts.failing) == (kind == "image"), name
         found = verdict(api, handle, seen)
         assert (found.kind if found else "") == kind, name
         assert found is None or evidence in found.evidence, name
         late = verdict(
-            api, handle, replace(seen, facts={**seen.facts, "overdue": f"for longer than {_key(seen)} (1 s)"})
+            api, handle, replace(seen, facts=replace(seen.facts, overdue=f"for longer than {_key(seen)} (1 s)"))
         )
         assert late is not None, name
         assert late.kind == (kind or {"pulling": "image"}.get(name, "")), name
@@ -174,14 +174,14 @@ def test_jobs_that_do_not_start(api: LeptonApi, lepton_lab: LeptonLab):
 
 
 def _stuck(seen: JobStatus, phase: str | None) -> bool:
-    waits = seen.state in ("queued", "starting") and bool(seen.facts.get("waiting"))
+    waits = seen.state in ("queued", "starting") and bool(seen.facts.waiting)
     if phase is None:
-        return waits and seen.state == "starting" and "pulling" not in str(seen.facts["waiting"])
-    return waits and seen.facts.get("phase") == phase
+        return waits and seen.state == "starting" and "pulling" not in str(seen.facts.waiting)
+    return waits and seen.facts.phase == phase
 
 
 def _key(seen: JobStatus) -> str:
-    return f"{seen.facts['phase']}_timeout"
+    return f"{seen.facts.phase}_timeout"
 
 
 @needs_mounts

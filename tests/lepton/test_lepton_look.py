@@ -34,7 +34,7 @@ def test_a_thousand_jobs_are_few_requests(lepton_lab):
     planted(lepton_lab, 300, "Running")  # other people's
     seen = look(api_of(lepton_lab), handles)
     assert [each.state for each in seen] == ["running"] * 600 + ["queued"] * 400
-    assert [each.facts["id"] for each in seen] == [handle["id"] for handle in handles]
+    assert [each.facts.id for each in seen] == [handle["id"] for handle in handles]
     assert len(lepton_lab.calls) <= 3
 
 
@@ -57,7 +57,7 @@ def test_a_job_without_an_id_is_adopted(lepton_lab):
     [handle] = planted(lepton_lab, 1, "Running")
     id = handle.pop("id")
     [seen] = look(api_of(lepton_lab), [handle])
-    assert (seen.state, seen.facts["id"]) == ("running", id)
+    assert (seen.state, seen.facts.id) == ("running", id)
 
 
 @needs_mounts
@@ -78,11 +78,11 @@ def test_how_a_job_ended(lepton_lab, kind, script, state, code):
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (state, code)
     assert bool(seen.reason) == (state != "succeeded")
-    assert bool(seen.facts.get("unread")) == (state == "failed" and code is None), "its last lines may come yet"
+    assert bool(seen.facts.unread) == (state == "failed" and code is None), "its last lines may come yet"
     job.ended -= 600  # it is over for ten minutes: nothing comes any more
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (state, 1 if (state, code) == ("failed", None) else code)
-    assert "unread" not in seen.facts
+    assert not seen.facts.unread
 
 
 @needs_mounts
@@ -94,7 +94,7 @@ def test_the_node_that_failed_by_itself_says_why(lepton_lab):
     job.wait_for("Failed")
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.exit_code, seen.reason) == (3, "rank 9 ended with exit code 3")
-    assert len(seen.facts["nodes"].split(",")) == 2
+    assert len(seen.facts.nodes.split(",")) == 2
 
 
 @needs_mounts
@@ -151,11 +151,11 @@ def test_why_a_job_waits(lepton_lab, kind, state, phase, waiting):
     job.wait_for("Queueing" if state == "queued" else "Starting")
     api = api_of(lepton_lab)
     [seen] = until(lambda: look(api, [handle]), "why", lambda seen: _waits(seen[0]).startswith(waiting))
-    assert (seen.state, seen.facts["phase"]) == (state, phase)
+    assert (seen.state, seen.facts.phase) == (state, phase)
 
 
 def _waits(seen):
-    return seen.facts.get("waiting", "")
+    return seen.facts.waiting
 
 
 def test_a_state_that_nobody_knows_is_shown(lepton_lab):
@@ -192,4 +192,4 @@ def test_a_status_that_is_empty_is_that_of_no_queue(lepton_lab, status):
     [handle] = planted(lepton_lab, 1, "Running")
     lepton_lab.fault("GET /jobs/*", "changed", change=lambda answer: {**answer, "status": status})
     [seen] = look(api_of(lepton_lab), [handle])
-    assert (seen.state, seen.facts.get("phase") or "") == ("unknown", "")
+    assert (seen.state, seen.facts.phase or "") == ("unknown", "")

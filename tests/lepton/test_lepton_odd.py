@@ -28,6 +28,7 @@ from nemo_runspec.backends.lepton.status import look
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.backends.listing import ListingRequest
 from nemo_runspec.errors import UserError
+from nemo_runspec.records.facts import JobFacts, to_table
 from nemo_runspec.records.record import STATES
 from nemo_runspec.records.status import JobStatus
 
@@ -98,7 +99,7 @@ def check(seen: JobStatus) -> None:
     assert seen.exit_code is None or type(seen.exit_code) is int
     for when in (seen.started, seen.ended):
         assert when is None or 0 < when < 253_402_300_800
-    json.dumps(dict(seen.facts), allow_nan=False).encode()
+    json.dumps(to_table(seen.facts), allow_nan=False).encode()
     f"{seen.reason}{seen.facts}".encode()
 
 
@@ -113,7 +114,7 @@ def told(lab: LeptonLab, handle: dict[str, object]) -> None:
         json.dumps(offsets)
     provider.read_log(handle, {}, 1 << 16, platform=True)
     f"{provider.replicas(handle)}{provider.events(handle)}".encode()
-    provider.diagnose(handle, JobStatus("failed", facts={"id": handle["id"]}))
+    provider.diagnose(handle, JobStatus("failed", facts=JobFacts(id=handle["id"])))
     provider.diagnose(handle, JobStatus("starting"))
 
 

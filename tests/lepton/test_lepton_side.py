@@ -40,11 +40,11 @@ def test_the_state_is_the_jobs_own(lepton_lab: LeptonLab, kind: str, state: str)
         lepton_lab.fault(match, kind, times=None)
     [seen] = look(api_of(lepton_lab), [handle])
     assert seen.state == before.state
-    told = str(seen.facts.get("unanswered") or "")
+    told = str(seen.facts.unanswered or "")
     if kind != "404":  # that one says that there is none
         assert told.startswith("Lepton did not tell its ")
         assert ("replicas" in told) == (state not in ("Stopped",) or "replicas" in told)
-    assert seen.facts["platform_state"] == state
+    assert seen.facts.platform_state == state
 
 
 @needs_mounts
@@ -57,10 +57,10 @@ def test_an_exit_code_that_cannot_be_read_yet_is_not_known_yet(lepton_lab: Lepto
     fault = lepton_lab.fault("GET /logs", kind, times=None)
     [seen] = look(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (("failed", None) if code else ("succeeded", 0))
-    assert seen.facts["unread"]
+    assert seen.facts.unread
     fault.times = 0
     [seen] = look(api_of(lepton_lab), [handle])
-    assert (seen.exit_code, seen.facts.get("unread")) == (code, None)
+    assert (seen.exit_code, seen.facts.unread) == (code, "")
 
 
 @needs_mounts
@@ -107,11 +107,11 @@ def test_a_job_whose_end_is_long_ago_by_its_own_clock_is_not_waited_for(
     job, handle = run(lepton_lab, "exit 9")
     job.wait_for("Failed")
     [seen] = look(api_of(lepton_lab), [handle])
-    assert (seen.exit_code, bool(seen.facts.get("unread"))) == (None, True), "it has ended just now"
+    assert (seen.exit_code, bool(seen.facts.unread)) == (None, True), "it has ended just now"
     job.ended = (job.ended or 0.0) - 600
     asked = len(lepton_lab.calls_of("GET /logs"))
     [seen] = look(api_of(lepton_lab), [handle])
-    assert (seen.exit_code, seen.facts.get("unread")) == (1, None)
+    assert (seen.exit_code, seen.facts.unread) == (1, "")
     assert len(lepton_lab.calls_of("GET /logs")) == asked + 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from support import ENV_TOML
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.codec import plan_to_json
+from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 from nemo_runspec.planning.missing_values import refuse_unfilled
 
 SECRET = "s3cr3t-Value-0815"
@@ -60,6 +61,19 @@ def test_secrets_a_profile_lists(plan, monkeypatch):
     assert "fix: export OTHER=" in str(refused.value)
     assert "env.toml" not in str(refused.value)
     assert SECRET not in plan_to_json(made)
+
+
+def test_a_saved_plan_knows_which_secret_is_missing(plan):
+    """Whatever the line says; a plan that release 0.1.0 has saved has the line alone."""
+    made = plan(env_toml=ENV_TOML.replace('partition = "batch"', 'partition = "batch"\nsecrets = ["OTHER"]'))
+    data = json.loads(plan_to_json(made).replace("was not found", "is nowhere"))
+    earlier = json.loads(plan_to_json(made))
+    del earlier["missing_secrets"]
+    for saved in (data, earlier):
+        read = plan_from_json(json.dumps(saved), "plan.json")
+        (line,) = [line for line in read.unfilled if "OTHER" in line]
+        with pytest.raises(UserError, match=r"fix: export OTHER="):
+            refuse_unfilled(replace(read, unfilled=(line,)))
 
 
 def test_env_vars_with_a_secrets_name_are_taken_out(plan):

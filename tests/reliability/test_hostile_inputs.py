@@ -16,6 +16,7 @@ from support import PROFILES, REPOSITORY, Outcome, Project, call, contents
 
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.codec import to_json
+from nemo_runspec.records.facts import JobFacts
 from reliability.tally import Tally, size
 
 CODES = (0, 1, 2, 3)
@@ -115,7 +116,7 @@ def record_json(tree: Project, dice: random.Random) -> list[str]:
                 running,
                 executor="slurm",
                 handle={"id": "1", "name": "odd", "job_dir": "/x"},
-                facts={"nodes": "n1", "attempt": 1},
+                facts=JobFacts(nodes="n1", attempt=1),
             ),
         ]
     )

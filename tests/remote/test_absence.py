@@ -12,14 +12,15 @@ from job_records import record
 
 from nemo_runspec.records import JobRecord
 from nemo_runspec.records.absence import judged
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 
-AWAY = JobStatus("unknown", "there is no such job", facts={"id": "1"}, absent=True)
+AWAY = JobStatus("unknown", "there is no such job", facts=JobFacts(id="1"), absent=True)
 NEVER = JobStatus("failed", "it was never submitted", exit_code=1, gone=True)
 BEGAN = 1_700_000_000.0
 
 
-def job(*states: str, facts: Mapping[str, Any] | None = None, **handle: Any) -> JobRecord:
+def job(*states: str, facts: JobFacts | Mapping[str, Any] | None = None, **handle: Any) -> JobRecord:
     steps = ("planned", "submitting", "queued", *(states or ("running",)))
     return record("job", steps, handle={"name": "job", "id": "1", **handle}, facts=facts or {})
 
@@ -56,7 +57,7 @@ def test_three_looks_over_a_minute(times, believed):
 def test_what_others_wrote_in_its_place_is_no_evidence():
     for odd in (3, "3", [], {"looks": 9}, {"looks": 9, "first": "long ago", "last": True}, None):
         [seen] = looked(job(facts={"absent": odd}), [100])
-        assert (seen.state, seen.facts["absent"]["looks"]) == ("unknown", 1)
+        assert (seen.state, seen.facts.absent.looks) == ("unknown", 1)
 
 
 @pytest.mark.parametrize(

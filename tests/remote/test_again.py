@@ -17,6 +17,7 @@ from nemo_runspec.backends.provider import Handle, LogChunk, Replica, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.lifecycle import Cancellation
 from nemo_runspec.records.lock import locked
 from nemo_runspec.records.status import JobStatus
@@ -25,7 +26,7 @@ from nemo_runspec.remote import resubmit, unconfirmed
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.transport.base import Unreachable
 
-FAILED = JobStatus("failed", "exit code 137", exit_code=137, facts={"id": "j-0", "nodes": "node-1,node-10"})
+FAILED = JobStatus("failed", "exit code 137", exit_code=137, facts=JobFacts(id="j-0", nodes="node-1,node-10"))
 EVICTED = Diagnosis("eviction", "it was evicted")
 
 
@@ -54,7 +55,7 @@ class Platform:
 
     def found(self, handle: Handle) -> JobStatus:
         id = self.there.get(int(handle["attempt"]))
-        return JobStatus("running", facts={"id": id}) if id else JobStatus("failed", gone=True)
+        return JobStatus("running", facts=JobFacts(id=id)) if id else JobStatus("failed", gone=True)
 
     def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
         return self.diagnosis
@@ -124,7 +125,7 @@ def test_until_the_attempts_are_over(store, platform):
         assert (now.state, now.handle["id"], now.attempt.number) == ("queued", f"j-{attempt}", attempt)
         assert now.reason == f"attempt {attempt + 1} of 3 after eviction"
         assert seen is not None
-        assert seen.facts["attempt"] == attempt
+        assert seen.facts.attempt == attempt
     assert platform.rests == 0, "its secrets are still needed"
     ((now, _),) = refresh(store, [now])
     assert (now.state, now.exit_code, now.diagnosis["kind"], platform.rests) == ("failed", 137, "eviction", 1)

@@ -16,13 +16,14 @@ from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.lifecycle import Cancellation, Deadlines
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import TIMED_OUT, enforce, timed, told_by
 from nemo_runspec.transport.base import Unreachable
 
 LIMITS = {"queue": 60, "pull": 120, "start": 30, "action": "warn"}
-WAITS = JobStatus("queued", facts={"id": "j-1", "phase": "queue", "waiting": "no capacity"})
+WAITS = JobStatus("queued", facts=JobFacts(id="j-1", phase="queue", waiting="no capacity"))
 
 
 @pytest.fixture
@@ -44,19 +45,19 @@ def test_a_job_that_nobody_asked_about_was_queued_all_the_time(store, age, overd
     waiting = job(store)
     began = datetime.fromisoformat(waiting.states[-1].time).timestamp()
     seen = timed(waiting, WAITS, began + age)
-    assert seen.facts.get("overdue", "") == overdue
-    assert seen.facts["phase_since"] == pytest.approx(began)
+    assert seen.facts.overdue == overdue
+    assert seen.facts.phase_since == pytest.approx(began)
 
 
 def test_each_phase_has_its_own_time(store):
     began = 1000.0
-    pulls = replace(WAITS, state="starting", facts={"phase": "pull"})
+    pulls = replace(WAITS, state="starting", facts=JobFacts(phase="pull"))
     first = timed(job(store, age=900, phase="queue", phase_since=100.0), pulls, began)
-    assert (first.facts["phase_since"], "overdue" in first.facts) == (began, False), "what it was before is over"
+    assert (first.facts.phase_since, first.facts.overdue) == (began, ""), "what it was before is over"
     told = job(store, phase="pull", phase_since=began)
-    assert "overdue" not in timed(told, pulls, began + 119).facts
-    assert timed(told, pulls, began + 121).facts["overdue"] == "for longer than pull_timeout (2 min)"
-    runs = JobStatus("running", facts={"phase": ""})
+    assert not timed(told, pulls, began + 119).facts.overdue
+    assert timed(told, pulls, began + 121).facts.overdue == "for longer than pull_timeout (2 min)"
+    runs = JobStatus("running", facts=JobFacts(phase=""))
     assert timed(told, runs, began + 900) == runs
 
 
@@ -65,15 +66,16 @@ def test_a_pull_that_has_failed_has_less_time(store):
     limits = {**LIMITS, "pull": 3600, "action": ""}
     began = job(store, phase="pull", phase_since=1000.0)
     began = replace(began, deadlines=Deadlines(**limits))
-    fails = replace(WAITS, state="starting", facts={"id": "j-1", "phase": "pull", "failing": True})
+    fails = replace(WAITS, state="starting", facts=JobFacts(id="j-1", phase="pull", failing=True))
     first = timed(began, fails, 2000.0)
-    assert (first.facts["failing_since"], "overdue" in first.facts) == (2000.0, False), "it only fails since then"
+    assert (first.facts.failing_since, first.facts.overdue) == (2000.0, ""), "it only fails since then"
     later = replace(began, facts=first.facts)
-    assert "overdue" not in timed(later, fails, 2299.0).facts
-    assert timed(later, fails, 2301.0).facts["overdue"] == "with a failed pull for longer than 5 min (pull_timeout)"
-    pulls = replace(fails, facts={**fails.facts, "failing": False})
-    assert {"overdue", "failing_since"}.isdisjoint(timed(later, pulls, 2301.0).facts), "it goes on after all"
-    long_ago = store.note(later, facts={**first.facts, "phase_since": time.time(), "failing_since": 2000.0})
+    assert not timed(later, fails, 2299.0).facts.overdue
+    assert timed(later, fails, 2301.0).facts.overdue == "with a failed pull for longer than 5 min (pull_timeout)"
+    pulls = replace(fails, facts=replace(fails.facts, failing=False))
+    goes_on = timed(later, pulls, 2301.0).facts
+    assert (goes_on.overdue, goes_on.failing_since) == ("", None), "it goes on after all"
+    long_ago = store.note(later, facts=replace(first.facts, phase_since=time.time(), failing_since=2000.0))
     long_ago = store.note(long_ago, deadlines=later.deadlines)
     _, seen = enforced(store, Platform(), long_ago, fails)
     assert (seen.state, seen.exit_code) == ("failed", TIMED_OUT)
@@ -87,15 +89,15 @@ def test_a_job_that_is_back_in_the_queue_waits_since_now(store, facts):
     states = ("planned", "submitting", "queued", "running")
     preempted = stored(store, record("job", states, age=9000, executor="cloud", handle=handle, facts=facts))
     seen = timed(preempted, WAITS, 5e9)
-    assert (seen.facts["phase_since"], "overdue" in seen.facts) == (5e9, False)
+    assert (seen.facts.phase_since, seen.facts.overdue) == (5e9, "")
 
 
 def test_what_nobody_asked_is_as_it_was(store):
     """Of many jobs a platform is asked less: a phase that is not told does not begin anew."""
     told = job(store, age=900, phase="queue", phase_since=1000.0)
-    untold = replace(WAITS, facts={"id": "j-1"})
-    assert timed(told, untold, 9000.0).facts == {"id": "j-1", "phase": "queue", "phase_since": 1000.0}
-    assert timed(told, replace(untold, state="starting"), 9000.0).facts == {"id": "j-1"}
+    untold = replace(WAITS, facts=JobFacts(id="j-1"))
+    assert timed(told, untold, 9000.0).facts == JobFacts(id="j-1", phase="queue", phase_since=1000.0)
+    assert timed(told, replace(untold, state="starting"), 9000.0).facts == JobFacts(id="j-1")
 
 
 def test_a_job_without_deadlines_is_as_it_was(store):
@@ -174,7 +176,7 @@ def test_one_that_cannot_be_stopped_keeps_nobody_from_the_others(store):
         store, platform, [(of, timed(of, WAITS, time.time())) for of in late], sleep=lambda seconds: None
     )  # type: ignore[arg-type]
     assert (first.state, second.state, second.exit_code) == ("queued", "failed", TIMED_OUT)
-    assert "cannot be stopped: no permission" in first.facts["overdue"]
+    assert "cannot be stopped: no permission" in first.facts.overdue
     assert [(store.by_name(name).deadlines.timed_out is not None) for name in ("one", "two")] == [False, True]
 
 
@@ -193,13 +195,13 @@ def test_whoever_asks_next_goes_on_where_the_first_one_was_cut_off(store):
     platform = Platform()
     platform.away = True
     _, seen = enforced(store, platform, job(store, age=90, action="stop"))
-    assert (seen.state, seen.facts["overdue"]) == (
+    assert (seen.state, seen.facts.overdue) == (
         "queued", "for longer than queue_timeout (1 min), and cannot be stopped: no answer"
     )  # fmt: skip
     platform.away = False
     left = store.by_name("job")
     platform.diagnose = lambda handle, seen: pytest.fail("it was diagnosed before")  # type: ignore[method-assign]
-    _, seen = enforced(store, platform, left, replace(WAITS, facts={"phase": ""}))
+    _, seen = enforced(store, platform, left, replace(WAITS, facts=JobFacts(phase="")))
     assert (seen.state, seen.reason) == ("failed", left.deadlines.timed_out.cause)
 
 

@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from job_records import record
 
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.display import Display, clock, closing_lines, span
 
@@ -42,9 +44,9 @@ class Screen:
     def write(self, text: str) -> None:
         self.text += text
 
-    def sees(self, state: str, after: float = 0.0, *, reason: str = "", **facts: object) -> None:
+    def sees(self, state: str, after: float = 0.0, *, reason: str = "", **facts: Any) -> None:
         self.time += after
-        self.display.seen(self.job, JobStatus(state, reason, facts={"id": "12", **facts}))
+        self.display.seen(self.job, JobStatus(state, reason, facts=JobFacts("12", **facts)))
 
     @property
     def lines(self) -> list[str]:
@@ -176,7 +178,7 @@ def test_how_it_ended():
         ("queued", "running", ("failed", "rank 3 ended with exit code 1")),
         elapsed=7384.2,
         exit_code=1,
-        facts={"nodes": "n[1-4]", "attempt": 1},
+        facts=JobFacts(nodes="n[1-4]", attempt=1),
         diagnosis=diagnosis,
         outputs={"model": "/out/model"},
     )

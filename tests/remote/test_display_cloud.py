@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from job_records import record
 
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.display import Display
 
@@ -24,7 +25,7 @@ class Screen:
 
     def see(self, state: str, *, handle: dict[str, Any] | None = None, **facts: Any) -> None:
         job = record("job", ("planned", "queued"), executor="cloud", handle={"id": "j-1", **(handle or {})})
-        self.display.seen(job, JobStatus(state, str(facts.get("waiting") or ""), facts={"id": "j-1", **facts}))
+        self.display.seen(job, JobStatus(state, str(facts.get("waiting") or ""), facts=JobFacts("j-1", **facts)))
 
     @property
     def lines(self) -> list[str]:

@@ -12,6 +12,7 @@ from job_records import record, stored
 
 from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import input_jobs
 from nemo_runspec.remote.deadlines import timed
@@ -23,7 +24,7 @@ from nemo_runspec.remote.wait import exit_code_of
 from nemo_runspec.transport.base import Unreachable
 from nemotron.cli import main
 
-HALF = JobStatus("starting", facts={"begun": True, "phase": "start", "waiting": "1 of 2 ready"})
+HALF = JobStatus("starting", facts=JobFacts(begun=True, phase="start", waiting="1 of 2 ready"))
 
 
 @pytest.fixture
@@ -39,14 +40,14 @@ def job(store: JobStore, *states: str, name: str = "job", **values: Any) -> JobR
 @pytest.mark.parametrize("doubt", [(), ("unknown",), ("lost",), ("unknown", "lost")])
 def test_a_job_that_ran_does_not_start_again_after_a_doubt(store, doubt):
     seen = _as_begun(job(store, "queued", "running", *doubt), HALF)
-    assert (seen.state, "phase" in seen.facts) == ("running", False)
+    assert (seen.state, seen.facts.phase) == ("running", None)
     assert _as_begun(job(store, "queued", *doubt, name="young"), HALF).state == "starting"
 
 
 def test_a_deadline_goes_on_over_a_doubt(store):
-    waiting = job(store, "queued", "starting", "unknown", facts={"phase": "pull", "phase_since": 100.0})
-    seen = timed(waiting, JobStatus("starting", facts={}), 130.0)
-    assert (seen.facts["phase"], seen.facts["phase_since"]) == ("pull", 100.0)
+    waiting = job(store, "queued", "starting", "unknown", facts=JobFacts(phase="pull", phase_since=100.0))
+    seen = timed(waiting, JobStatus("starting", facts=JobFacts()), 130.0)
+    assert (seen.facts.phase, seen.facts.phase_since) == ("pull", 100.0)
 
 
 class Platform:
@@ -72,7 +73,7 @@ def reread(store: JobStore, ended: JobRecord, seen: JobStatus) -> JobRecord:
 
 
 def test_a_success_may_turn_out_as_the_failure_that_its_nodes_tell_of(store):
-    ended = job(store, "running", "succeeded", exit_code=0, facts={"unread": "its log could not be read"})
+    ended = job(store, "running", "succeeded", exit_code=0, facts=JobFacts(unread="its log could not be read"))
     now = reread(store, ended, JobStatus("failed", "rank 1 ended with exit code 3", exit_code=3))
     assert (now.state, now.exit_code, exit_code_of(now), now.unread) == ("failed", 3, 3, "")
     assert store.by_name("job").state == "failed"
@@ -80,13 +81,13 @@ def test_a_success_may_turn_out_as_the_failure_that_its_nodes_tell_of(store):
 
 
 def test_a_failure_stays_one(store):
-    ended = job(store, "running", "failed", exit_code=None, facts={"unread": "its log could not be read"})
+    ended = job(store, "running", "failed", exit_code=None, facts=JobFacts(unread="its log could not be read"))
     assert reread(store, ended, JobStatus("succeeded", exit_code=0)).state == "failed"
 
 
 def test_the_verdict_of_a_deadline_stays(store):
     told_why = {"cause": "pull_timeout: too long", "diagnosis": {"kind": "image", "what": "it was pulled for ever"}}
-    ended = job(store, "starting", "failed", exit_code=124, facts={"unread": "no"}, handle={"timed_out": told_why})
+    ended = job(store, "starting", "failed", exit_code=124, facts=JobFacts(unread="no"), handle={"timed_out": told_why})
     now = reread(store, ended, JobStatus("failed", "exit code 143", exit_code=143))
     assert (now.exit_code, now.diagnosis["kind"], now.unread) == (124, "image", "")
 
@@ -98,7 +99,7 @@ def test_no_failure_ends_as_a_success_for_want_of_bits(monkeypatch, code, ends):
 
 
 def test_an_answer_without_an_id_is_no_crash():
-    assert id_in(JobStatus("queued", facts={"id": 7})) == "7"
+    assert id_in(JobStatus("queued", facts=JobFacts(id="7"))) == "7"
     with pytest.raises(Unreachable, match="an HTML page"):
         id_in(JobStatus("unknown", "an HTML page"))
 

@@ -15,6 +15,7 @@ from job_records import gone, record, stored
 from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.last_poll import known_since
 from nemo_runspec.records.lifecycle import Cancellation
 from nemo_runspec.records.process import this_process
@@ -148,15 +149,15 @@ def test_not_there_yet(store, platform, values, asked):
 def test_adopted(store, platform):
     """A job that is found by its name has an id from then on."""
     found = job(store, "found", id="", launcher=gone())
-    platform.says["found"] = JobStatus("running", facts={"id": "77", "nodes": "n1"})
+    platform.says["found"] = JobStatus("running", facts=JobFacts(id="77", nodes="n1"))
     ((now, _),) = refresh(store, [found])
-    assert (now.state, now.handle["id"], now.facts["nodes"]) == ("running", "77", "n1")
+    assert (now.state, now.handle["id"], now.facts.nodes) == ("running", "77", "n1")
     assert store.by_name("found").submitted
 
 
 def test_an_empty_id_is_none(store, platform):
     found = job(store, "found", id="", handle={"id": ""}, launcher=gone())
-    platform.says["found"] = JobStatus("queued", facts={"id": "77"})
+    platform.says["found"] = JobStatus("queued", facts=JobFacts(id="77"))
     ((now, _),) = refresh(store, [found])
     assert now.handle["id"] == "77"
 
@@ -167,7 +168,7 @@ def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatc
     handle = {"attempt": 0, "sent": time.time()}
     cut_off = job(store, "late", id="", launcher=gone(), handle=handle)
     platform.says["late"] = GONE
-    platform.later = {"late": JobStatus("queued", facts={"id": "77"})} if comes else {}
+    platform.later = {"late": JobStatus("queued", facts=JobFacts(id="77"))} if comes else {}
     ((now, _),) = refresh(store, [cut_off])
     assert (now.state, now.handle.get("id"), platform.removed) == (
         ("queued", "77", []) if comes else ("unknown", None, [])
@@ -176,7 +177,7 @@ def test_a_request_that_was_cut_off_may_still_arrive(store, platform, monkeypatc
 
 @pytest.mark.parametrize("handle", [{}, {"attempt": 0}], ids=["slurm", "cloud"])
 @pytest.mark.parametrize(
-    "seen", [JobStatus("running"), JobStatus("queued", facts={"nodes": "n1"}), JobStatus("failed", exit_code=1)]
+    "seen", [JobStatus("running"), JobStatus("queued", facts=JobFacts(nodes="n1")), JobStatus("failed", exit_code=1)]
 )
 def test_what_others_wrote_while_the_platform_was_asked_stays(store, platform, handle, seen):
     asked = job(store, "job", "queued", handle=handle)
@@ -199,7 +200,7 @@ def test_of_a_handle_what_changes_is_written_alone(store):
 
 def test_how_it_ended(store, platform):
     platform.says["job"] = JobStatus(
-        "failed", "exit code 3", exit_code=3, started=100.0, ended=160.0, facts={"nodes": "n2"}
+        "failed", "exit code 3", exit_code=3, started=100.0, ended=160.0, facts=JobFacts(nodes="n2")
     )
     refresh(store, [job(store, "job", "queued", "running")])
     now = store.by_name("job")
@@ -250,14 +251,14 @@ def test_a_late_answer_does_not_wake_the_dead(store, platform):
 def test_what_was_known_of_a_job_that_cannot_be_seen_is_kept(store, platform):
     known = {"id": "1", "nodes": "n1", "phase": "queue", "phase_since": 7.0, "asked": "2026-11-22T08:00:00.000+00:00"}
     away = job(store, "job", "running", facts=known)
-    platform.says["job"] = JobStatus("unknown", "gone", facts={"id": "1"}, absent=True)
+    platform.says["job"] = JobStatus("unknown", "gone", facts=JobFacts(id="1"), absent=True)
     ((now, _),) = refresh(store, [away])
-    assert (now.state, now.facts["nodes"], now.facts["phase_since"]) == ("unknown", "n1", 7.0)
-    assert now.facts["absent"]["looks"] == 1
+    assert (now.state, now.facts.nodes, now.facts.phase_since) == ("unknown", "n1", 7.0)
+    assert now.facts.absent.looks == 1
     platform.says["job"] = JobStatus("unknown", "an odd answer")
     ((now, _),) = refresh(store, [now])
-    assert now.facts["absent"]["looks"] == 1, "what says nothing neither adds to it nor undoes it"
-    platform.says["job"] = JobStatus("running", facts={"id": "1"})
+    assert now.facts.absent.looks == 1, "what says nothing neither adds to it nor undoes it"
+    platform.says["job"] = JobStatus("running", facts=JobFacts(id="1"))
     ((now, _),) = refresh(store, [now])
-    assert "absent" not in now.facts
+    assert now.facts.absent is None
     assert now.running_since == away.running_since

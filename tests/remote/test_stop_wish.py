@@ -13,6 +13,7 @@ from job_records import record, stored
 from nemo_runspec.backends.provider import Handle, Results
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import cancel, unconfirmed
 from nemo_runspec.remote import refresh as refreshing
@@ -47,7 +48,9 @@ class Platform:
         if self.stopped:
             return [JobStatus("cancelled", exit_code=143) for _ in handles]
         there = self.there is not None and self.looks > self.there
-        return [JobStatus("running", facts={"id": "j-7"}) if there else JobStatus("failed", gone=True) for _ in handles]
+        return [
+            JobStatus("running", facts=JobFacts(id="j-7")) if there else JobStatus("failed", gone=True) for _ in handles
+        ]
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> list[Results]:
         return [Results() for _ in handles]

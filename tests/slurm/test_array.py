@@ -17,13 +17,14 @@ from slurm_jobs import command, slurm_plan, talking
 from support import HEADER, Outcome, Project, contents
 from waiting import until
 
+from nemo_runspec.backends.slurm.array_job import SlurmArray
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobStore
 from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.group import clear_together
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.sweeps.model import Options
-from nemo_runspec.sweeps.remote import RemoteSweep
+from nemo_runspec.sweeps.remote import RemoteSweep, end_now
 from nemo_runspec.transport.connect import connect
 
 pytestmark = needs_slurm
@@ -271,6 +272,28 @@ def test_two_hundred_runs_take_few_round_trips(project, slurm_lab_plain, tmp_pat
     assert host.calls - calls == 2  # how they are, and what is left of them
     assert {(record.state, record.cause) for record in records} == {("cancelled", "cancelled by a test")}
     assert clear_together(records) == {record.name for record in records}
+    assert list((tmp_path / "run" / "jobs").iterdir()) == []
+
+
+def test_runs_that_were_cut_off_before_they_were_submitted_leave_nothing_there(
+    project, slurm_lab_plain, tmp_path, monkeypatch
+):
+    for name, value in slurm_lab_plain.environment().items():
+        monkeypatch.setenv(name, value)
+
+    def interrupted(array, say):
+        raise KeyboardInterrupt
+
+    planned = [Planned(_renamed(slurm_plan(tmp_path, "", {}, cmd="true"), number), {}) for number in range(3)]
+    runs = RemoteSweep("sweep-test-1122-abcdefgh", planned, ["nemotron"], Options(), lambda line: None)
+    runs.record_jobs()
+    monkeypatch.setattr(SlurmArray, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        runs.submit()
+    assert len(list((tmp_path / "run" / "jobs").glob("*/members/*"))) == 3
+    end_now(JobStore(), runs.names, "Ctrl-C")
+    why = "cancelled by Ctrl-C before it was submitted"
+    assert {(each.state, each.cause) for each in map(JobStore().by_name, runs.names)} == {("cancelled", why)}
     assert list((tmp_path / "run" / "jobs").iterdir()) == []
 
 

@@ -36,6 +36,7 @@ from nemo_runspec.backends.slurm.status import look as see
 from nemo_runspec.check import Question
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.records.facts import to_table
 from nemo_runspec.records.record import STATES
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.markers import parse_marker
@@ -132,7 +133,7 @@ def test_states(text: str):
         allowed(lambda job=job: diagnose(job, b"", b""))
     seen = allowed(lambda: see(Answering(text), HANDLES, places=True)) or []
     for each in seen:
-        json.dumps(each.facts, allow_nan=False)
+        json.dumps(to_table(each.facts), allow_nan=False)
 
 
 @pytest.mark.slow

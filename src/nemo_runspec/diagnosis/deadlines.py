@@ -9,12 +9,10 @@ from nemo_runspec.records.status import JobStatus
 
 def passed(seen: JobStatus) -> PassedDeadline | None:
     """The limit on waiting that has passed, as `remote.deadlines` has noted it; None for none."""
-    return (
-        PassedDeadline(phase_of(seen), str(seen.facts.get("failed_for") or "")) if seen.facts.get("overdue") else None
-    )
+    return PassedDeadline(phase_of(seen), seen.facts.failed_for) if seen.facts.overdue else None
 
 
 def phase_of(seen: JobStatus) -> str:
     """What a job waits for: `queue`, `pull` or `start`."""
-    phase = str(seen.facts.get("phase") or "")
-    return phase if phase in DEADLINES else "start"
+    phase = seen.facts.phase
+    return phase if phase and phase in DEADLINES else "start"

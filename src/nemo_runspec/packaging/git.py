@@ -89,8 +89,16 @@ def _settings_of(repository: Repository) -> Iterator[tuple[Repository, tuple[str
             yield from _settings_of(Repository(repository.folder / path))
 
 
+_DUBIOUS = b"dubious ownership"
+"""Of what git says there, in its own words: it has no code for it."""
+
+
 class GitError(Exception):
     """git could not be started or failed; the text is the first line of what it said."""
+
+
+class ForeignOwner(GitError):
+    """git refuses to read a repository that belongs to somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,8 @@ class Repository:
         except OSError as error:
             raise GitError(f"git cannot be run: {error.strerror}") from None
         if done.returncode:
-            raise GitError(said(done.stderr) or f"git {arguments[0]} failed")
+            kind = ForeignOwner if _DUBIOUS in done.stderr else GitError
+            raise kind(said(done.stderr) or f"git {arguments[0]} failed")
         return done.stdout
 
     def line(self, *arguments: str) -> str:

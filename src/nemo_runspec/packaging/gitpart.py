@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.attributes import special_paths
-from nemo_runspec.packaging.git import GitError, Repository
+from nemo_runspec.packaging.git import ForeignOwner, GitError, Repository
 from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
 from nemo_runspec.packaging.options import PackagePart
@@ -123,12 +123,12 @@ def repository_around(folder: Path) -> Path | None:
     """
     try:
         return Path(os.fsdecode(Repository(folder).run("rev-parse", "--show-toplevel"))[:-1])
-    except GitError as error:
-        if "dubious ownership" in str(error):
-            raise UserError(
-                f"git refuses to read the repository around {folder}: {error}",
-                remedy=f"git config --global --add safe.directory {folder}",
-            ) from None
+    except ForeignOwner as error:
+        raise UserError(
+            f"git refuses to read the repository around {folder}: {error}",
+            remedy=f"git config --global --add safe.directory {folder}",
+        ) from None
+    except GitError:
         return None
 
 

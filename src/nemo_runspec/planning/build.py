@@ -205,6 +205,7 @@ class _Builder:
         target = self._target(env, launch.kind, artifacts)
         launch = with_build_words(launch, spec, config, target.build_cache_dir)
         gpus = env.get("gpus_per_node") or 0
+        missing = {name: missing_secret(name) for name in environment.missing}
         return Plan(
             name=self.name,
             recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
@@ -236,7 +237,8 @@ class _Builder:
                 *left_behind(package),
                 *without_effect(env, package),
             ),
-            unfilled=(*self._unfilled(run, sources, target), *map(missing_secret, environment.missing)),
+            unfilled=(*self._unfilled(run, sources, target), *missing.values()),
+            missing_secrets=missing,
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:

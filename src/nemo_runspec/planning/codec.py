@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from nemo_runspec.plans.target import Target
 from nemo_runspec.regular import MOST
 from nemo_runspec.source import Source, display_path
 from nemo_runspec.typed_json import plain, read_any, read_value
+
+_MISSING_IN_0_1_0 = re.compile(r"secret (\S+) was not found in the environment or a login file")
 
 
 def plan_to_json(plan: Plan) -> str:
@@ -49,7 +53,8 @@ def plan_from_json(text: str, shown: str) -> Plan:
             remedy="make the plan again with this version",
         )
     try:
-        plan = read_value(Plan, {**data, "target": Target()}, "plan")  # its executor tells its type
+        known = {"missing_secrets": _named_in(data.get("unfilled") or ()), **data}
+        plan = read_value(Plan, {**known, "target": Target()}, "plan")  # its executor tells its type
         module, _, name = get_backend(plan.executor).target_type.partition(":")
         target = read_any(getattr(import_module(module), name), data.get("target"), "target")
     except (TypeError, KeyError, ValueError) as error:
@@ -57,6 +62,12 @@ def plan_from_json(text: str, shown: str) -> Plan:
     except UserError as error:
         raise UserError(f"the saved plan is damaged: {error.what}", where=shown) from None
     return dataclasses.replace(plan, target=target)
+
+
+def _named_in(lines: Sequence[object]) -> dict[str, str]:
+    """The missing secrets of a plan that release 0.1.0 saved: its lines alone name them."""
+    found = ((_MISSING_IN_0_1_0.fullmatch(str(line)), line) for line in lines)
+    return {match[1]: str(line) for match, line in found if match}
 
 
 def save_plan(plan: Plan, path: str | Path) -> Path:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from nemo_runspec.errors import Code, Problems, Unfilled, UserError, as_unfilled
+from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.planning import kept
 from nemo_runspec.plans.model import Plan
 
 
-def missing_secret(name: str) -> Unfilled:
+def missing_secret(name: str) -> str:
     """A plan's line about a secret that the profile lists and nobody has given."""
-    line = f"secret {name} was not found in the environment or a login file"
-    return Unfilled(line, key=name, code=Code.MISSING_SECRET)
+    return f"secret {name} was not found in the environment or a login file"
 
 
 def refuse_unfilled(plan: Plan) -> None:
@@ -33,18 +32,11 @@ def refuse_unfilled(plan: Plan) -> None:
 
 
 def _of_secret(line: str, plan: Plan) -> str | None:
-    """The mend of a line of `missing_secret`, None for other lines: a secret never stands in a profile."""
-    name = _missing(line, plan)
+    """The mend of a line about a missing secret, None for other lines: a secret never stands in a profile."""
+    name = next((name for name, about in plan.missing_secrets.items() if about == line), None)
     if name is None:
         return None
     return f"export {name}=… where nemotron is started, or take it out of secrets if the job does not need it"
-
-
-def _missing(line: str, plan: Plan) -> str | None:
-    """Which secret a line is about, None for other lines. A saved plan has the lines as text, and the names listed."""
-    if as_unfilled(line).code is Code.MISSING_SECRET:
-        return as_unfilled(line).key
-    return next((name for name in plan.run["env"].get("secrets") or () if line == missing_secret(name)), None)
 
 
 def _remedy(plan: Plan) -> str:

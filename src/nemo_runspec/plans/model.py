@@ -213,6 +213,8 @@ class Plan:
         job_dir: the job's directory as the submitting side names it.
         run: the merged `run` section, without secrets. `config`: what the script reads.
         sources: dotted path of every leaf of `run` (prefixed `run.`) and `config` → where it came from.
+        unfilled: what must be mended before a submission, a line each. `missing_secrets`: secrets that the profile
+            lists and nobody has given → their lines among these.
     """
 
     name: str
@@ -239,6 +241,7 @@ class Plan:
     overrides: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
+    missing_secrets: dict[str, str] = field(default_factory=dict)
     auto_mounts: tuple[AutoMount, ...] = ()
     schema: int = PLAN_SCHEMA
 

@@ -7,13 +7,11 @@ single look that finds the job undoes all of it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from nemo_runspec.records import JobRecord
 from nemo_runspec.records.lifecycle import Absence
-from nemo_runspec.records.record import ABSENT
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.typed_json import read_value
 
 LOOKS = 3
 """Looks that must agree."""
@@ -40,20 +38,12 @@ def judged(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     if not (seen.absent or _may_have_been_sent(record, seen)):
         return seen
     if record.state == "lost" or _deleted(record):
-        return _believed(record, seen, looks_of(record))
-    looks = counted(looks_of(record), now, stop=bool(record.stopped_by))
+        return _believed(record, seen, record.facts.absent)
+    looks = counted(record.facts.absent, now, stop=bool(record.stopped_by))
     if is_believed(looks):
         return _believed(record, seen, looks)
-    facts = {**seen.facts, ABSENT: asdict(looks)}
+    facts = replace(seen.facts, absent=looks)
     return replace(seen, state="unknown", reason=f"{seen.reason}; {BELIEVED}", gone=False, exit_code=None, facts=facts)
-
-
-def looks_of(record: JobRecord) -> Absence | None:
-    """The looks so far that did not find a job; a record may have been written by anybody."""
-    try:
-        return read_value(Absence, record.facts[ABSENT], ABSENT, lenient=True) if ABSENT in record.facts else None
-    except TypeError:
-        return None
 
 
 def counted(before: Absence | None, now: float, *, stop: bool) -> Absence:
@@ -80,7 +70,7 @@ def _may_have_been_sent(record: JobRecord, seen: JobStatus) -> bool:
 
 
 def _believed(record: JobRecord, seen: JobStatus, looks: Absence | None) -> JobStatus:
-    facts = {**seen.facts, ABSENT: asdict(looks)} if looks else seen.facts
+    facts = replace(seen.facts, absent=looks or seen.facts.absent)
     if seen.gone:
         return replace(seen, facts=facts)
     by = record.stopped_by

@@ -6,10 +6,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from datetime import datetime
 from typing import Any
 
 from nemo_runspec.records.earlier import as_now
+from nemo_runspec.records.facts import JobFacts, from_table, is_moment, to_table
 from nemo_runspec.records.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
 from nemo_runspec.records.record import RECORD_SCHEMA, STATES, JobRecord, Transition
 from nemo_runspec.typed_json import plain, read_any
@@ -19,7 +19,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
-    **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "facts", "diagnosis"), (dict,)),
+    **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis"), (dict,)),
     **dict.fromkeys(("argv", "overrides", "states"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
     **dict.fromkeys(("elapsed", "sent"), (int, float, _NONE)),
@@ -27,16 +27,12 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "deadlines": (Deadlines, _NONE),
     "cancellation": (Cancellation, _NONE),
     "relations": (Relations,),
+    "facts": (JobFacts,),
     "schema": (int,),
 }
 """What a record's fields may be, so that whoever shows them need not ask."""
 
 _INSIDE: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    "facts": {
-        **dict.fromkeys(("attempt", "attempts", "position", "queued"), (int, _NONE)),
-        **dict.fromkeys(("elapsed", "estimated"), (int, float, _NONE)),
-        "asked": (str, _NONE),
-    },
     "handle": dict.fromkeys(("name", "job_dir"), (str,)),
 }
 """The same of what stands in its tables, where somebody counts with it or asks a platform by it."""
@@ -75,7 +71,8 @@ def to_dict(record: JobRecord) -> dict[str, Any]:
     for name in ("launcher", "process"):
         data[name] = data[name] and _table(data[name])
     data["states"] = [_table(step) for step in record.states]
-    data |= {name: dict(data[name]) for name in ("handle", "facts", "diagnosis")}
+    data |= {name: dict(data[name]) for name in ("handle", "diagnosis")}
+    data["facts"] = to_table(record.facts)
     data |= {name: plain(data[name]) for name in TYPED}
     data["metrics"] = {name: v if math.isfinite(v) else str(v) for name, v in record.metrics.items()}
     return data
@@ -131,6 +128,7 @@ def _record(data: Mapping[str, Any]) -> JobRecord:
     values["metrics"] = {name: _number(value) for name, value in (data.get("metrics") or {}).items()}
     for key in ("launcher", "process"):
         values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
+    values["facts"] = from_table(data.get("facts") or {})
     for key, kind in TYPED.items():
         if key in data:
             values[key] = read_any(kind, data[key], key, lenient=True)
@@ -149,7 +147,7 @@ def _transition(data: Mapping[str, Any]) -> Transition:
         raise ValueError(f"it names a state there is not: {step.state!r}")
     if not isinstance(step.reason, str):
         raise ValueError("it holds something else where a text should be")
-    if not _is_moment(step.time):
+    if not is_moment(step.time):
         raise ValueError(f"it holds a time without its offset from UTC: {step.time!r}")
     return step
 
@@ -183,19 +181,9 @@ def _check_inside(record: JobRecord) -> None:
             value = getattr(record, table).get(name)
             if name in getattr(record, table) and (not isinstance(value, kinds) or isinstance(value, bool)):
                 raise ValueError(f"its {table} hold {value!r} as {name}")
-    asked = record.facts.get("asked")
-    if asked and not _is_moment(asked):
-        raise ValueError(f"it holds a time without its offset from UTC: {asked!r}")
     for process in (record.launcher, record.process):
         if process and [type(getattr(process, key)) for key in _FIELDS[Launcher]] != [int, str, str]:
             raise ValueError("it names a process that is none")
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except (TypeError, ValueError):
-        return False
 
 
 def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:

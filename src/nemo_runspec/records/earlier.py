@@ -1,7 +1,7 @@
 """Records of earlier releases, translated as they are read; nothing else knows what those looked like.
 
 Until schema 2 what is now `attempt`, `deadlines`, `cancellation`, `relations`, `sent` and `staged` of a record stood in
-its handle.
+its handle, and Slurm's word for a state was the fact `slurm_state`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def as_now(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if not data.get("handle"):
         return {**data, "schema": 2}
     handle, beside = beside_handle(data["handle"])
-    return {**data, "handle": handle, **beside, "schema": 2}
+    return {**data, "handle": handle, "facts": _facts(data.get("facts")), **beside, "schema": 2}
 
 
 def beside_handle(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -36,6 +36,14 @@ def beside_handle(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
         "relations": _relations(handle),
     }
     return handle, beside
+
+
+def _facts(facts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """An id may have been a number."""
+    known = {**(facts or {})}
+    renamed = {"platform_state": known.pop("slurm_state")} if "slurm_state" in known else {}
+    named = {"id": str(known["id"])} if known.get("id") is not None else {}
+    return {**known, **renamed, **named}
 
 
 def _attempt(handle: dict[str, Any]) -> dict[str, Any] | None:

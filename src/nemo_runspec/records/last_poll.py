@@ -27,7 +27,7 @@ def note_asked(folder: Path) -> None:
 
 def known_since(record: JobRecord, folder: Path) -> str | None:
     """When what is written of a job elsewhere was last known to be so, UTC, ISO 8601; None where it never was."""
-    told = str(record.facts.get("asked") or "")
+    told = record.facts.asked
     try:
         noted = moment((folder / _FILE).stat().st_mtime) or ""
     except OSError:

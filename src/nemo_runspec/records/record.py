@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
 
 RECORD_SCHEMA = 2
@@ -38,10 +39,6 @@ STATES: Mapping[str, State] = {
 }
 """`lost`: what watched over it is gone and it left no exit marker. `unknown`: it cannot be known from here."""
 
-
-ABSENT = "absent"
-"""Of a job's facts: `looks` that did not find it, when the `first` and the `last` of them was (seconds since 1970), and
-whether somebody had wanted the job to `stop` by then."""
 
 BEFORE_A_RUN = frozenset({"planned", "submitting", "queued", "starting"})
 """States after which `running` is a run that begins. After `unknown` and `lost` it is the one that was there before."""
@@ -93,7 +90,7 @@ class JobRecord:
             may still come to be. Where a submission is made under a lock, as Slurm's is, there is no such doubt.
         staged: its files are there, and a person submits it.
         relations: how it stands to jobs that make what others read.
-        facts: what that platform said of it when it was last asked: `id`, `nodes`, `attempt`, `asked` (when).
+        facts: what that platform said of it when it was last asked.
         diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
 
@@ -123,7 +120,7 @@ class JobRecord:
     retry_of: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     handle: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JobFacts = field(default_factory=JobFacts)
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     attempt: Attempt | None = None
@@ -186,7 +183,7 @@ class JobRecord:
     @property
     def unread(self) -> str:
         """Of a job that has ended: why its exit code, or what it has made, is not known yet; '' where all is."""
-        return str(self.facts.get("unread") or "") if self.ended else ""
+        return self.facts.unread if self.ended else ""
 
     @property
     def changed(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.process import Life, is_alive, life_of
-from nemo_runspec.records.record import ABSENT, STATES, JobRecord, Transition, moment, now
+from nemo_runspec.records.record import STATES, JobRecord, Transition, moment, now
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Backend
@@ -58,7 +58,7 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
     if absent:
         return _absent(record, reason)
     why = reason if STATES[state].final else ""
-    facts = record.facts if state == "unknown" else {k: v for k, v in record.facts.items() if k != ABSENT}
+    facts = record.facts if state == "unknown" else dataclasses.replace(record.facts, absent=None)
     return _with(dataclasses.replace(record, exit_code=exit_code, cause=why, facts=facts), state, reason)
 
 
@@ -70,10 +70,10 @@ def _marker_in(folder: Path) -> NodeMarker | None:
 
 def _absent(record: JobRecord, reason: str) -> JobRecord:
     """A job whose engine says that it is not there: believed as of any platform (`remote.absence`)."""
-    from nemo_runspec.records.absence import BELIEVED, counted, is_believed, looks_of
+    from nemo_runspec.records.absence import BELIEVED, counted, is_believed
 
-    looks = counted(looks_of(record), time.time(), stop=False)
-    seen = dataclasses.replace(record, facts={**record.facts, ABSENT: dataclasses.asdict(looks)})
+    looks = counted(record.facts.absent, time.time(), stop=False)
+    seen = dataclasses.replace(record, facts=dataclasses.replace(record.facts, absent=looks))
     return _with(seen, "lost", reason) if is_believed(looks) else _with(seen, "unknown", f"{reason}; {BELIEVED}")
 
 

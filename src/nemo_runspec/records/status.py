@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from nemo_runspec.records.facts import JobFacts
+
+__all__ = ["JobFacts", "JobStatus"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +16,7 @@ class JobStatus:
     Args:
         state: one of `records.record.STATES`. `reason`: why, in words.
         exit_code, signal: of a job that is over.
-        facts: what else is worth showing, plain JSON: `id`, `nodes`, `attempt`, `position`, `estimated`, `partition`.
-            `begun`: some of its nodes run and others do not; not shown, see `refresh`.
+        facts: what else is worth showing.
         started, ended: seconds since 1970.
         by: who has stopped it, where the platform knows that and `reason` says it.
         gone: True where the platform never had such a job: it was not submitted.
@@ -28,7 +29,7 @@ class JobStatus:
     reason: str = ""
     exit_code: int | None = None
     signal: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JobFacts = field(default_factory=JobFacts)
     started: float | None = None
     ended: float | None = None
     by: str = ""

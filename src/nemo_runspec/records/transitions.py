@@ -57,10 +57,9 @@ def replaced(record: JobRecord, values: Mapping[str, Any]) -> JobRecord:
 
 
 def corrected(record: JobRecord, state: str, values: Mapping[str, Any]) -> JobRecord:
-    """The record of a job that has ended, with what was read of it since. Facts that are None are gone."""
+    """The record of a job that has ended, with what was read of it since."""
     last = record.states[-1]
     known = {**values, "metrics": numbers(values.get("metrics") or {})}
-    known["facts"] = {key: value for key, value in (values.get("facts") or {}).items() if value is not None}
     step = Transition(state, last.time, str(values.get("cause") or last.reason))
     return dataclasses.replace(record, states=(*record.states[:-1], step), **known)
 

@@ -74,7 +74,7 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         provider.delete_files(record.handle)
         return ended
     known: dict[str, Any] = {"handle": {"id": id_in(seen)}, "sent": None, "cancellation": Cancellation(by)}
-    found = store.transition(record, "queued", facts=dict(seen.facts), **known)
+    found = store.transition(record, "queued", facts=seen.facts, **known)
     provider.stop([found.handle], by, hard=True)
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
 

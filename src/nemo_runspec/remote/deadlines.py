@@ -18,6 +18,7 @@ from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.lifecycle import TimedOut
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
@@ -73,25 +74,30 @@ def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     `failing_since` is noted too.
     A platform that was not asked what a job waits for says no phase: then it is in the one it was in, and not overdue.
     """
-    phase = seen.facts.get("phase")
+    phase = seen.facts.phase
     if is_over(seen.state) or record.deadlines is None:
         return seen
     same = record.state in (seen.state, "unknown", "lost")
     if phase is None and same and seen.state in _WAITING:
-        return replace(seen, facts={**seen.facts, **_phase_before(record)})
-    if phase not in PHASES:
+        return replace(seen, facts=_with_phase_of(seen.facts, record.facts))
+    if phase is None or phase not in PHASES:
         return seen
-    since = _since(record, str(phase), now)
-    facts = {**seen.facts, "phase_since": since}
-    limit = record.deadlines.limit(str(phase))
+    since = _since(record, phase, now)
+    facts = replace(seen.facts, phase_since=since)
+    limit = record.deadlines.limit(phase)
     if limit and now - since > limit:
-        facts["overdue"] = f"for longer than {PHASES[str(phase)].key} ({span(limit)})"
+        facts = replace(facts, overdue=f"for longer than {PHASES[phase].key} ({span(limit)})")
     elif limit and _is_failing(seen):
-        facts["failing_since"] = failing = _moment(record.facts.get("failing_since"), now)
-        if now - failing > min(limit, FAILED_PULL):
-            facts["failed_for"] = span(min(limit, FAILED_PULL))
-            facts["overdue"] = f"with a failed pull for longer than {facts['failed_for']} (pull_timeout)"
+        facts = _failing(facts, _moment(record.facts.failing_since, now), now, min(limit, FAILED_PULL))
     return replace(seen, facts=facts)
+
+
+def _failing(facts: JobFacts, since: float, now: float, limit: float) -> JobFacts:
+    """The facts of a job whose pull fails. `limit`: seconds that it may."""
+    if now - since <= limit:
+        return replace(facts, failing_since=since)
+    late = f"with a failed pull for longer than {span(limit)} (pull_timeout)"
+    return replace(facts, failing_since=since, failed_for=span(limit), overdue=late)
 
 
 def enforce(
@@ -143,8 +149,8 @@ def _not_stopped(store: JobStore, record: JobRecord, seen: JobStatus, problem: U
     """A job that goes on although its time is up. What was refused surely was not done: it may end by itself."""
     if not problem.transient:
         record = store.note(record, deadlines=lambda now: now.deadlines and replace(now.deadlines, timed_out=None))
-    late = str(seen.facts.get("overdue") or "for too long")
-    return record, replace(seen, facts={**seen.facts, "overdue": f"{late}, and cannot be stopped: {problem.what}"})
+    late = f"{seen.facts.overdue or 'for too long'}, and cannot be stopped: {problem.what}"
+    return record, replace(seen, facts=replace(seen.facts, overdue=late))
 
 
 def _timed_out(record: JobRecord) -> TimedOut | None:
@@ -168,31 +174,32 @@ def _since(record: JobRecord, phase: str, now: float) -> float:
 
     One that has left the queue, and is there once more, waits since now.
     """
-    known, since = record.facts.get("phase"), record.facts.get("phase_since")
-    if known == phase and isinstance(since, (int, float)):
+    known, since = record.facts.phase, record.facts.phase_since
+    if known == phase and since is not None:
         return _moment(since, now)
     queued = record.when("queued") if {step.state for step in record.states} <= _BEFORE else None
     return queued.timestamp() if phase == "queue" and not known and queued is not None else now
 
 
-def _moment(noted: object, now: float) -> float:
+def _moment(noted: float | None, now: float) -> float:
     """A time that was noted, now where none was."""
-    return min(float(noted), now) if isinstance(noted, (int, float)) else now
+    return now if noted is None else min(noted, now)
 
 
 def _is_failing(seen: JobStatus) -> bool:
-    return seen.facts.get("phase") == "pull" and bool(seen.facts.get("failing"))
+    return seen.facts.phase == "pull" and seen.facts.failing
 
 
-def _phase_before(record: JobRecord) -> dict[str, Any]:
-    kept = ("phase", "phase_since", "failing", "failing_since")
-    return {key: record.facts[key] for key in kept if key in record.facts}
+def _with_phase_of(facts: JobFacts, known: JobFacts) -> JobFacts:
+    """The facts of a job that is in the phase it was in."""
+    failing, since = facts.failing or known.failing, known.failing_since or facts.failing_since
+    return replace(facts, phase=known.phase, phase_since=known.phase_since, failing=failing, failing_since=since)
 
 
 def _is_to_stop(record: JobRecord, seen: JobStatus) -> bool:
     if record.ended or is_over(seen.state) or seen.gone or record.stopped_by:
         return False
-    overdue = "overdue" in seen.facts and _action(record, phase_of(seen)) == "stop"
+    overdue = bool(seen.facts.overdue) and _action(record, phase_of(seen)) == "stop"
     return overdue or _timed_out(record) is not None
 
 
@@ -211,9 +218,7 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: JobSta
     if _is_failing(seen):
         limit, doing = min(limit, FAILED_PULL), "could not pull the image"
     cause = f"{phase.key}: it {doing} for longer than {span(limit)}"
-    found = _diagnosed(provider, record, seen) or Diagnosis(
-        phase.kind, cause, str(seen.facts.get("waiting") or ""), phase.remedy
-    )
+    found = _diagnosed(provider, record, seen) or Diagnosis(phase.kind, cause, seen.facts.waiting, phase.remedy)
     deadlines = replace(record.deadlines, timed_out=TimedOut(cause, asdict(found)))
     return store.note(record, handle=changes(record.handle, _with_id(record, seen)), deadlines=deadlines)
 
@@ -230,5 +235,5 @@ def _diagnosed(provider: Provider, record: JobRecord, seen: JobStatus) -> Diagno
 
 def _with_id(record: JobRecord, seen: JobStatus) -> Handle:
     """The handle; that of a job which was only found by its name gets its id."""
-    id = record.id or seen.facts.get("id")
+    id = record.id or seen.facts.id
     return {**record.handle, "id": id} if id else record.handle

@@ -19,6 +19,7 @@ from nemo_runspec.backends import find_backend
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.duration import span
 from nemo_runspec.records import JobRecord
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.record import code_and_why, is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.text import one_line, shorten
@@ -75,7 +76,7 @@ class Display:
             self.clear()
             return
         self._remarkable(record, seen)
-        if seen.state in ("queued", "submitting") or (seen.state == "starting" and seen.facts.get("waiting")):
+        if seen.state in ("queued", "submitting") or (seen.state == "starting" and seen.facts.waiting):
             self._waits(_Waiting.of(seen, self._now()))
         else:
             self._goes_on(_line_of(seen))
@@ -108,15 +109,15 @@ class Display:
 
     def _remarkable(self, record: JobRecord, seen: JobStatus) -> None:
         """What is said once, in a line that stays: another attempt, and that it waits for too long."""
-        attempt = seen.facts.get("attempt")
-        before, self._attempt = self._attempt, attempt if isinstance(attempt, int) else self._attempt
+        attempt = seen.facts.attempt
+        before, self._attempt = self._attempt, self._attempt if attempt is None else attempt
         if record.attempt and record.attempt.tried and self._attempt != before and self._attempt:
             self._say(f"{record.name}: {again_of(record)}")
-        overdue = str(seen.facts.get("overdue") or "")
+        overdue = seen.facts.overdue
         if overdue and overdue != self._overdue:
             self._say(f"{record.name} is {seen.state} {overdue}; why: nemotron jobs diagnose {record.name}")
         self._overdue = overdue
-        unanswered = str(seen.facts.get("unanswered") or "")
+        unanswered = seen.facts.unanswered
         if unanswered and unanswered not in self._unanswered:
             self._say(one_line(unanswered))
         self._unanswered.add(unanswered)
@@ -149,14 +150,14 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
         columns: of the terminal. The line of a log that is shown is cut to them; what else is long is left to it.
     """
     took = "" if record.elapsed is None else f" after {span(record.elapsed)}"
-    nodes = f" on {record.facts['nodes']}" if record.facts.get("nodes") else ""
-    attempt = f", attempt {_attempt(record.facts)}" if record.facts.get("attempt") else ""
+    nodes = f" on {record.facts.nodes}" if record.facts.nodes else ""
+    attempt = f", attempt {attempt_words(record.facts)}" if record.facts.attempt else ""
     why = one_line("" if record.diagnosis.get("what") else record.reason or record.cause)
     ended = code_and_why(record.exit_code, why)
     if record.unread and record.exit_code is None:
         ended = f", exit code not known yet ({one_line(record.unread)}){ended}"
     lines = [f"{record.name}: {record.state}{took}{nodes}{attempt}{ended}"]
-    lines += [f"  {one_line(str(record.facts['unanswered']))}"] if record.facts.get("unanswered") else []
+    lines += [f"  {one_line(record.facts.unanswered)}"] if record.facts.unanswered else []
     lines += _why(record.diagnosis, columns)
     return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]
 
@@ -166,7 +167,7 @@ def again_of(record: JobRecord) -> str:
     assert record.attempt is not None, "told of jobs that are tried again"
     last = record.attempt.tried[-1]
     why = one_line(last.what or last.kind)
-    attempt = f"attempt {_attempt({'attempt': record.attempt.number, 'attempts': record.attempt.limit})}"
+    attempt = f"attempt {attempt_words(JobFacts(attempt=record.attempt.number, attempts=record.attempt.limit))}"
     return f"{attempt}{f' after: {why}' if why else ''}"
 
 
@@ -206,17 +207,17 @@ class _Waiting:
     @classmethod
     def of(cls, seen: JobStatus, now: float) -> _Waiting:
         facts = seen.facts
-        id = f" ({facts['id']})" if facts.get("id") else ""
+        id = f" ({facts.id})" if facts.id else ""
         starting = seen.state == "starting"
-        state = "starting" if starting else "requeued" if facts.get("attempt") else "queued"
-        estimated = facts.get("estimated") or 0.0
+        state = "starting" if starting else "requeued" if facts.attempt else "queued"
+        estimated = facts.estimated or 0.0
         to_come = estimated > now
         return cls(
-            f"{state}{id}{f', attempt {_attempt(facts)}' if facts.get('attempt') else ''}",
-            str(facts.get("replicas") or "") if starting else "",
-            f"{facts['position']}{_of(facts.get('queued'))}" if facts.get("position") else "",
-            str(facts.get("partition") or ""),
-            one_line(str(facts.get("waiting") or seen.reason)),
+            f"{state}{id}{f', attempt {attempt_words(facts)}' if facts.attempt else ''}",
+            facts.replicas if starting else "",
+            f"{facts.position}{_of(facts.queued)}" if facts.position else "",
+            facts.partition,
+            one_line(facts.waiting or seen.reason),
             clock(estimated, now) if to_come else "",
             _roughly(estimated - now) if to_come else "",
         )
@@ -262,19 +263,19 @@ class _Waiting:
 
 def _line_of(seen: JobStatus) -> str:
     """A job that no longer waits: where it is and, where there is more to be known, why."""
-    where = f" on {seen.facts['nodes']}" if seen.facts.get("nodes") else ""
-    attempt = f", attempt {_attempt(seen.facts)}" if seen.facts.get("attempt") else ""
+    where = f" on {seen.facts.nodes}" if seen.facts.nodes else ""
+    attempt = f", attempt {attempt_words(seen.facts)}" if seen.facts.attempt else ""
     why = f": {one_line(seen.reason)}" if seen.reason else ""
     state = "its state is not known" if seen.state == "unknown" else f"{seen.state}{where}{attempt}"
     return f"{state}{why}"
 
 
-def _attempt(facts: Mapping[str, Any]) -> str:
-    """Counted from 1, and how many there may be where that is known."""
-    return f"{int(facts['attempt']) + 1}{_of(facts.get('attempts'))}"
+def attempt_words(facts: JobFacts) -> str:
+    """Which attempt, counted from 1, and how many there may be where that is known."""
+    return f"{(facts.attempt or 0) + 1}{_of(facts.attempts)}"
 
 
-def _of(total: object) -> str:
+def _of(total: int | None) -> str:
     return f" of {total}" if total else ""
 
 

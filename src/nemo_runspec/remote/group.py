@@ -18,6 +18,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import BundleFile
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script.layout import JobLayout
@@ -162,7 +163,7 @@ def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
 def _queued(store: JobStore, record: JobRecord, handle: Handle) -> JobRecord:
     try:
         known = changes(record.handle, handle)
-        return store.transition(record, "queued", handle=known, facts={"id": handle_id(handle), "attempt": 0})
+        return store.transition(record, "queued", handle=known, facts=JobFacts(id=handle_id(handle), attempt=0))
     except JobEnded as error:
         return error.record
 

@@ -13,6 +13,7 @@ from nemo_runspec.backends.provider import Parts, Prepared, Say, changes, handle
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.remote.unconfirmed import is_in_doubt
@@ -76,7 +77,7 @@ class RemoteJob:
                 self._on_its_way()
             raise
         known = changes(self.record.handle, handle)
-        facts = {"id": handle_id(handle), "attempt": 0}
+        facts = JobFacts(id=handle_id(handle), attempt=0)
         self.record = self.store.transition(self.record, "queued", handle=known, sent=None, facts=facts)
         return self.record
 

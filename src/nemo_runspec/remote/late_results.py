@@ -7,6 +7,7 @@ its own nodes tell of; the rest is written once the platform tells it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nemo_runspec.backends.provider import Provider, Results
 from nemo_runspec.errors import UserError
@@ -45,7 +46,7 @@ def _is_end(seen: JobStatus) -> bool:
 def _corrected(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) -> JobRecord:
     record, seen = as_timed_out(record, seen)
     unlike = seen.state != record.state and (record.state, seen.state) != ("succeeded", "failed")
-    if unlike or seen.facts.get("unread"):
+    if unlike or seen.facts.unread:
         return record
-    facts = {**record.facts, "unread": None, "unanswered": None, **seen.facts, "asked": now()}
+    facts = replace(replace(record.facts, unread="", unanswered="").updated(seen.facts), asked=now())
     return store.correct(record, seen.state, facts=facts, **collected(store, record, seen, rest))

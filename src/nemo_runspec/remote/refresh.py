@@ -13,9 +13,10 @@ from nemo_runspec.backends.provider import Provider, Results
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.records.absence import judged
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.last_poll import note_asked
 from nemo_runspec.records.process import Life, life_of
-from nemo_runspec.records.record import ABSENT, STATES, now
+from nemo_runspec.records.record import STATES, now
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.late_results import read_again
@@ -24,14 +25,8 @@ from nemo_runspec.remote.results import collected
 from nemo_runspec.remote.unconfirmed import look
 
 NEVER = "it was never submitted: nemotron ended before it did"
-_VOLATILE = ("asked", "position", "estimated", "waiting", "elapsed")
-"""Facts that alone are no reason to write a record anew."""
-
 _LOST_FOR_GOOD = 600.0
 """Seconds after which what a lost job has left is fetched, and its secrets are removed."""
-
-_OF_DOUBT = (ABSENT, "nodes", "attempt", "attempts", "phase", "phase_since", "failing", "failing_since")
-"""Facts of a job that stay true, as far as anybody knows, while it is not known how it is."""
 
 Trouble = Callable[[str, Sequence[JobRecord]], object]
 """Takes what keeps jobs from being asked about, and which jobs those are."""
@@ -99,27 +94,42 @@ def conclude(
 
 def apply(store: JobStore, record: JobRecord, seen: JobStatus) -> JobRecord:
     """Writes down the state of a job that goes on."""
-    facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
+    facts = _facts_now(record, seen)
     found = _new_id(record, seen)
     try:
         if seen.state != record.state or (seen.state != "queued" and seen.reason != record.reason):
             return store.saw(record, seen.state, seen.reason, facts=facts, **found)
-        if _lasting(facts) != _lasting(record.facts) or found:
+        if facts.lasting() != record.facts.lasting() or found:
             return store.note(record, facts=facts, **found)
     except JobEnded as error:
         return error.record
     return record
 
 
-def _still_known(record: JobRecord, seen: JobStatus) -> dict[str, object]:
+def _facts_now(record: JobRecord, seen: JobStatus) -> JobFacts:
+    """What is known of a job once its platform has said this."""
+    return replace(_still_known(record, seen).updated(seen.facts), asked=now())
+
+
+def _still_known(record: JobRecord, seen: JobStatus) -> JobFacts:
     """Where a job runs does not change while it runs; a platform that is asked about many may not say it again.
 
     What was known of a job that cannot be seen now is true again once it can.
     """
+    known = record.facts
     if seen.state in ("unknown", "lost"):
-        return {key: record.facts[key] for key in _OF_DOUBT if key in record.facts}
-    same = seen.state == record.state == "running" and seen.facts.get("id") == record.facts.get("id")
-    return {"nodes": record.facts["nodes"]} if same and "nodes" in record.facts else {}
+        return JobFacts(
+            nodes=known.nodes,
+            attempt=known.attempt,
+            attempts=known.attempts,
+            phase=known.phase,
+            phase_since=known.phase_since,
+            failing=known.failing,
+            failing_since=known.failing_since,
+            absent=known.absent,
+        )
+    same = seen.state == record.state == "running" and seen.facts.id == known.id
+    return JobFacts(nodes=known.nodes if same else "")
 
 
 def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
@@ -158,10 +168,10 @@ def _seen(provider: Provider, records: Sequence[JobRecord], places: bool) -> Seq
 
 def _counted(record: JobRecord, seen: JobStatus) -> JobStatus:
     """What is seen, with which attempt that is, where nemotron counts them."""
-    if record.attempt is None or not seen.facts:
+    if record.attempt is None or seen.facts == JobFacts():
         return seen
-    most = {"attempts": record.attempt.limit} if record.attempt.limit > 1 else {}
-    return replace(seen, facts={**seen.facts, "attempt": record.attempt.number, **most})
+    most = record.attempt.limit if record.attempt.limit > 1 else seen.facts.attempts
+    return replace(seen, facts=replace(seen.facts, attempt=record.attempt.number, attempts=most))
 
 
 def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[str, Found]]:
@@ -180,13 +190,14 @@ def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[s
 
 def _as_begun(record: JobRecord, seen: JobStatus) -> JobStatus:
     """A job all of whose nodes have run does not start again where one of them is not ready for a while."""
-    if not seen.facts.get("begun"):
+    if not seen.facts.begun:
         return seen
     doubted = record.state in ("unknown", "lost") and record.running_since is not None
     ran = record.state == "running" or doubted
-    hidden = ("begun", "phase", "failing", "waiting") if ran else ("begun",)
-    facts = {name: value for name, value in seen.facts.items() if name not in hidden}
-    return replace(seen, state="running" if ran else seen.state, facts=facts)
+    facts = replace(seen.facts, begun=False)
+    if not ran:
+        return replace(seen, facts=facts)
+    return replace(seen, state="running", facts=replace(facts, phase=None, failing=False, waiting=""))
 
 
 def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, JobStatus]]) -> dict[str, Found]:
@@ -253,12 +264,11 @@ def _finish(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results) 
         elapsed = {"elapsed": max(0.0, seen.ended - seen.started)}
     try:
         if seen.state == "lost":
-            facts = {**_still_known(record, seen), **seen.facts, "asked": now()}
-            return store.saw(record, "lost", seen.reason, facts=facts)
+            return store.saw(record, "lost", seen.reason, facts=_facts_now(record, seen))
         return store.finish(
             record,
             seen.state,
-            facts={**seen.facts, "asked": now()},
+            facts=replace(seen.facts, asked=now()),
             **_new_id(record, seen),
             **collected(store, record, seen, rest),
             **elapsed,
@@ -314,9 +324,5 @@ def _on_its_way(record: JobRecord) -> bool:
 
 def _new_id(record: JobRecord, seen: JobStatus) -> dict[str, Any]:
     """What the record of an adopted job gets: its id; it is no longer on its way. Nothing for a job that has one."""
-    id = seen.facts.get("id")
+    id = seen.facts.id
     return {"handle": {"id": id}, "sent": None} if id and not record.submitted else {}
-
-
-def _lasting(facts: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in facts.items() if name not in _VOLATILE}

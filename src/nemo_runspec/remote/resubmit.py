@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec import paths
 from nemo_runspec.backends.capabilities import ListsReplicas, Resubmits
-from nemo_runspec.backends.provider import Handle, Provider, Replica, changes
+from nemo_runspec.backends.provider import Handle, Provider, Replica, changes, handle_id
 from nemo_runspec.diagnosis.kinds import Fault, kind_of
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import Busy
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.records.absence import BELIEVED, counted, is_believed
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.lifecycle import FailedAttempt, PendingAttempt
 from nemo_runspec.records.lock import locked
 from nemo_runspec.records.status import JobStatus
@@ -163,12 +164,12 @@ def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handl
     tried, avoid = (*before.tried, pending.failed), pending.avoid or before.avoid
     attempt = replace(before, number=before.number + 1, tried=tried, avoid=avoid, pending=None)
     left = {key: found.get(key) for key in record.handle if key not in provider.next_attempt(record.handle)}
-    facts = {"id": found.get("id"), "attempt": attempt.number, "attempts": attempt.limit}
+    waits = JobFacts(id=handle_id(found), phase="queue", phase_since=time.time())
     known = {
         "handle": {**left, **changes(record.handle, found)},
         "attempt": attempt,
         "deadlines": record.deadlines and replace(record.deadlines, timed_out=None),
-        "facts": {**facts, "phase": "queue", "phase_since": time.time()},
+        "facts": replace(waits, attempt=attempt.number, attempts=attempt.limit),
     }
     reason = f"attempt {attempt.number + 1} of {attempt.limit} after {pending.after}"
     try:
@@ -196,7 +197,7 @@ def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, dia
     if isinstance(provider, ListsReplicas):
         with suppress(UserError):
             replicas = provider.replicas(record.handle)
-    known = str(seen.facts.get("nodes") or record.facts.get("nodes") or "")
+    known = seen.facts.nodes or record.facts.nodes
     nodes = [node.strip() for node in known.split(",") if node.strip()]
     nodes = list(dict.fromkeys([*nodes, *(replica.node for replica in replicas if replica.node)]))
     text = f"{diagnosis.what} {diagnosis.evidence}"
@@ -208,7 +209,7 @@ def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, dia
 
 def _failed(record: JobRecord, seen: JobStatus, diagnosis: Diagnosis) -> FailedAttempt:
     """What is kept of an attempt that failed."""
-    nodes = str(seen.facts.get("nodes") or record.facts.get("nodes") or "")
+    nodes = seen.facts.nodes or record.facts.nodes
     return FailedAttempt(dict(record.handle), record.id, nodes, diagnosis.kind, diagnosis.what)
 
 

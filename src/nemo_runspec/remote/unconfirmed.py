@@ -36,10 +36,9 @@ def id_in(seen: JobStatus) -> str:
     Raises:
         Unreachable: its platform's answer does not say whether there is such a job.
     """
-    id = seen.facts.get("id")
-    if not id:
+    if not seen.facts.id:
         raise Unreachable(seen.reason or "whether the job is there is not known", remedy="try again")
-    return str(id)
+    return seen.facts.id
 
 
 def look(

@@ -74,10 +74,10 @@ def _run(work: Callable[[Ready], None], writing: int) -> None:
         if told:
             print(f"error: {error}", file=sys.stderr)
         else:
-            _tell(writing, {"what": error.what, "where": error.where, "remedy": error.remedy})
+            _tell(writing, {"error": error.to_dict()})
     except BaseException:
         if not told:
-            _tell(writing, {"what": f"the supervisor failed: {traceback.format_exc()}", "where": None, "remedy": None})
+            _tell(writing, {"error": UserError(f"the supervisor failed: {traceback.format_exc()}").to_dict()})
         traceback.print_exc()
         raise
     finally:
@@ -115,6 +115,6 @@ def _name_in(said: bytes) -> str:
     if not said:
         raise UserError("the supervisor ended before anything was recorded", remedy="run it attached: --run")
     message = json.loads(said)
-    if "what" in message:
-        raise UserError(str(message["what"]), where=message["where"], remedy=message["remedy"])
+    if "error" in message:
+        raise UserError.from_dict(message["error"])
     return str(message["ready"])

@@ -57,9 +57,7 @@ def start_in_new_process(start: Start, *arguments: Any, say: Callable[[str], Non
         say(line)
     name, told = pickle.loads(answer)
     if told is not None:
-        error = UserError("")
-        vars(error).update(told)
-        raise error
+        raise UserError.from_dict(told)
     return str(name)
 
 
@@ -70,9 +68,7 @@ def serve(answer: Any) -> None:
     try:
         told = (start(*arguments), None)
     except UserError as error:  # not every kind of it can be pickled
-        words = {"what": error.what, "where": error.where, "remedy": error.remedy}
-        kind = {"code": error.code, "key": error.key, "exit_code": error.exit_code, "transient": error.transient}
-        told = ("", {**words, **kind})
+        told = ("", error.to_dict())
     with suppress(OSError):  # whoever asked may be gone
         answer.write(pickle.dumps(told))
         answer.flush()

@@ -258,7 +258,7 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
             why = f"cancelled by {by} before it was submitted"
             absent.append(store.finish(record, "cancelled", exit_code=143, cause=why))
             continue
-        known: dict[str, Any] = {"handle": {"id": id_in(found)}, "sent": None, "facts": dict(found.facts)}
+        known: dict[str, Any] = {"handle": {"id": id_in(found)}, "sent": None, "facts": found.facts}
         there.append(store.transition(record, "queued", **known))
     stop_all(there, by, hard=True)
     cleared = clear_together(absent)

@@ -81,7 +81,7 @@ def conclude(
         says: adds to a failure what the platform itself says of it: the reason, the exit code where it names one.
         unexplained: adds to a failure of which nobody names one.
 
-    Returns: the status; `exit_code` is None where a later look may find it, and the fact `unread` says why.
+    Returns: the status; `exit_code` is None where a later look may find it, and `facts.unread` says why.
     """
     if status.state not in ("succeeded", "failed"):
         return status
@@ -89,9 +89,8 @@ def conclude(
     if end is not None and end.exit_code:
         return _as_the_node_says(status, end)
     if status.state == "succeeded":
-        named = {"nodes": end.node_name} if end is not None and end.node_name else {}
-        unread = {"unread": lines.unread} if lines.unread else {}
-        return replace(status, exit_code=0, facts={**named, **status.facts, **unread})
+        nodes = status.facts.nodes or (end.node_name if end is not None else "")
+        return replace(status, exit_code=0, facts=replace(status.facts, nodes=nodes, unread=lines.unread))
     told = says(replace(status, exit_code=None))
     if told.exit_code is not None:
         return told
@@ -102,7 +101,7 @@ def conclude(
             exit_code=1,
         )
     if lines.unread:
-        return replace(told, facts={**told.facts, "unread": lines.unread})
+        return replace(told, facts=replace(told.facts, unread=lines.unread))
     return replace(unexplained(told), exit_code=1)
 
 
@@ -113,14 +112,13 @@ def missing_nodes(handle: Handle, ends: Mapping[int, End]) -> set[int]:
 
 def _as_the_node_says(status: JobStatus, end: End) -> JobStatus:
     marker = to_marker(end)
-    named = {"nodes": end.node_name} if end.node_name else {}
     return replace(
         status,
         state="failed",
         reason=cause(marker),
         exit_code=marker.exit_code,
         signal=marker.signal,
-        facts={**named, **status.facts},
+        facts=replace(status.facts, nodes=status.facts.nodes or end.node_name),
     )
 
 

@@ -81,4 +81,4 @@ class PodObserver(CloudProvider):
 
 def with_id(handle: Handle, seen: JobStatus) -> Handle:
     """The handle of a job that was found by its name."""
-    return {**handle, "id": seen.facts["id"]} if not handle.get("id") and seen.facts.get("id") else handle
+    return {**handle, "id": seen.facts.id} if not handle.get("id") and seen.facts.id else handle

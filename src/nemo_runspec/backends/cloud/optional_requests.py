@@ -5,7 +5,7 @@ A platform answers each of them from another service, which may be broken, or cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -57,12 +57,12 @@ class Aside:
         """Why one of these was not answered, '' where all were, or none was asked for."""
         return next((self.unanswered[name] for name in names if name in self.unanswered), "")
 
-    def facts(self) -> Mapping[str, str]:
-        """What was not answered as a fact of a job: `unanswered`; none where all was."""
+    def summary(self) -> str:
+        """What was not answered, and why, for a person; '' where all was."""
         if not self.unanswered:
-            return {}
+            return ""
         names, why = ", ".join(sorted(self.unanswered)), next(iter(self.unanswered.values()))
-        return {"unanswered": f"{self.platform} did not tell its {names}: {why}"}
+        return f"{self.platform} did not tell its {names}: {why}"
 
 
 def _first_line(error: UserError) -> str:

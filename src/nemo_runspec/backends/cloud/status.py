@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.backends.provider import Handle
+from nemo_runspec.backends.provider import Handle, handle_id
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.web import Malformed
 
@@ -133,16 +134,6 @@ def missing(handle: Handle, absent: str, odd: str) -> JobStatus:
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
 
 
-def facts_of(handle: Handle, word: str = "", **more: Any) -> dict[str, Any]:
-    """The facts that every cloud's jobs have; what is None or '' is left out.
-
-    Args:
-        word: the platform's own for the state. `more`: `nodes`, `waiting`, `replicas` and the like.
-    """
-    facts = {
-        "id": handle.get("id"),
-        "attempt": int(handle.get("attempt") or 0),
-        "platform_state": word,
-        **more,
-    }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+def facts_of(handle: Handle, word: str = "") -> JobFacts:
+    """The facts that every cloud's jobs have. `word`: the platform's own for the state."""
+    return JobFacts(id=handle_id(handle), attempt=int(handle.get("attempt") or 0), platform_state=word)

@@ -64,7 +64,7 @@ def _expected(api: RunaiApi, handle: Handle, seen: JobStatus) -> bool:
     """Whether last lines may still come: there is a way to them, a pod that ran, and it has ended just now."""
     if seen.ended is None or api.web.time() - seen.ended > LATE:
         return False
-    ran = bool(seen.facts.get("nodes")) or seen.state == "succeeded"
+    ran = bool(seen.facts.nodes) or seen.state == "succeeded"
     return ran and (pvc.seen_from_here(handle) or (api.kube is not None and not api.kube_refuses))
 
 

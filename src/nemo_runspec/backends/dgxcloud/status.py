@@ -18,6 +18,7 @@ from nemo_runspec.backends.dgxcloud.pending import PODS, Wait, unasked, wait_of
 from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.dgxcloud.timeline import began, never_ran
 from nemo_runspec.backends.provider import Handle, JobRef
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
@@ -63,10 +64,10 @@ def look(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
         else missing(handle, _ABSENT, odd.get(n, ""))
         for n, handle in enumerate(handles)
     ]
-    found = [replace(seen, facts={**seen.facts, **aside.facts()}) for seen in found]
+    found = [replace(seen, facts=replace(seen.facts, unanswered=aside.summary())) for seen in found]
     for seen in found:
-        if seen.facts.get("id"):
-            _remember(str(seen.facts["id"]), seen.state)
+        if seen.facts.id:
+            _remember(seen.facts.id, seen.state)
     return found
 
 
@@ -153,12 +154,14 @@ def seen_of(
         found.state,
         "" if found.state == "succeeded" else wait.why or said,
         exit_code=EXIT_CODES.get(found.state),
-        facts={
-            **_facts(handle, row, wait.why or said if found.phase else "", nodes or wait.nodes),
-            **({} if wait.phase is None else {"phase": wait.phase or found.phase}),
-            **({"failing": True} if wait.failing else {}),
-            **({"begun": True} if is_begun(row) else {}),
-        },
+        facts=replace(
+            _facts(handle, row),
+            waiting=wait.why or said if found.phase else "",
+            nodes=nodes or wait.nodes,
+            phase=None if wait.phase is None else wait.phase or found.phase,
+            failing=wait.failing,
+            begun=is_begun(row),
+        ),
         started=started,
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if over else None,
         detail=WorkloadDetail(row),
@@ -241,11 +244,10 @@ def _after_deletion(handle: Handle, row: Row, found: StateMapping) -> StateMappi
     return StateMapping("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
 
 
-def _facts(handle: Handle, row: Row, waiting: str, nodes: str) -> dict[str, object]:
+def _facts(handle: Handle, row: Row) -> JobFacts:
     word = phase_of(row)
     replicas = _replicas(row) if word in PHASES and not PHASES[word].over else ""
-    known = {**handle, "id": workload_id(row)}
-    return facts_of(known, word, nodes=nodes, waiting=waiting, replicas=replicas)
+    return replace(facts_of({**handle, "id": workload_id(row)}, word), replicas=replicas)
 
 
 def _replicas(row: Row) -> str:

@@ -69,7 +69,7 @@ def _found(api: RunaiApi, handle: Handle) -> Mapping[str, Any] | None:
 
 
 def _is_taken(error: Refused) -> bool:
-    return error.status == 409 or (error.status in _MAYBE_THERE and "already exist" in error.what.casefold())
+    return error.status == 409 or (error.status in _MAYBE_THERE and "already exist" in str(error.body).casefold())
 
 
 def _explained(error: Refused) -> Refused:

@@ -11,17 +11,27 @@ from nemo_runspec.backends.provider import Event, Replica
 from nemo_runspec.diagnosis.pulls import may_pass
 from nemo_runspec.transport.reading import count, moment, number, text
 
+_PULLING = "pulling the image"
+_PULL_FAILED = "the image cannot be pulled"
+_NO_CAPACITY = "no capacity"
+_QUEUED = "waiting for nodes"
+_STARTING = "starting"
+_PLATFORM_ENDED = "the platform has ended it"
+_DELETING = "being deleted"
+_DELETED = "deleted"
+"""What keeps a pod from running, as `Replica.problem` says it."""
+
 _READY = frozenset({"", "Ready"})
 
 _REASONS: Mapping[str, str] = {
-    "InProgress": "starting",
-    "NoCapacity": "no capacity",
-    "Queueing": "waiting for nodes",
+    "InProgress": _STARTING,
+    "NoCapacity": _NO_CAPACITY,
+    "Queueing": _QUEUED,
     "ConfigError": "its node cannot run it",
-    "SystemError": "the platform has ended it",
+    "SystemError": _PLATFORM_ENDED,
     "RequireReadinessApproval": "waits for somebody's approval",
-    "Deleting": "being deleted",
-    "Deleted": "deleted",
+    "Deleting": _DELETING,
+    "Deleted": _DELETED,
     "Failed": "it cannot be started",
 }
 """Reasons of Lepton's `readiness_issue`, in our words; one that is not here is shown as it is."""
@@ -29,23 +39,23 @@ _REASONS: Mapping[str, str] = {
 _MESSAGES = (
     (re.compile(r"fail\w* to pull|pull.*(fail|denied|back ?-?off|error|unauthorized|40[134])|"
                 r"ImagePullBackOff|ErrImagePull", re.I),
-     "the image cannot be pulled"),
-    (re.compile(r"\bpulling\b|image pull", re.I), "pulling the image"),
+     _PULL_FAILED),
+    (re.compile(r"\bpulling\b|image pull", re.I), _PULLING),
     (re.compile(r"mount point|FailedMount|mount.*fail", re.I), "its storage cannot be mounted"),
-    (re.compile(r"\binsufficient\b|\bno (?:available |free |idle )?nodes?\b|\bunschedulable\b", re.I), "no capacity"),
+    (re.compile(r"\binsufficient\b|\bno (?:available |free |idle )?nodes?\b|\bunschedulable\b", re.I), _NO_CAPACITY),
 )  # fmt: skip
 """What is more exact than the reason, where the message says it; the first that fits."""
 
-_ON_THE_WAY = ("pulling the image", "starting", "waiting for nodes")
+_ON_THE_WAY = (_PULLING, _STARTING, _QUEUED)
 
-_ENDED = ("the platform has ended it", "being deleted", "deleted")
+_ENDED = (_PLATFORM_ENDED, _DELETING, _DELETED)
 
 _DIGITS = 10
 """Of a rank: no job has so many pods."""
 
 _INDEX = re.compile(r"-(\d+)-[a-z0-9]+$")
-_PULL_PROBLEMS = ("pulling the image", "the image cannot be pulled")
-_QUEUE_PROBLEMS = ("no capacity", "waiting for nodes")
+_PULL_PROBLEMS = (_PULLING, _PULL_FAILED)
+_QUEUE_PROBLEMS = (_NO_CAPACITY, _QUEUED)
 
 
 def replicas_of(api: LeptonApi, id: str) -> list[Replica]:
@@ -104,7 +114,7 @@ def is_to_start(replicas: Sequence[Replica]) -> bool:
 
 def is_failing(replicas: Sequence[Replica]) -> bool:
     """Whether the platform says of a pod that its image was asked for and refused, as it will be again."""
-    refused = (each for each in replicas if each.problem == "the image cannot be pulled")
+    refused = (each for each in replicas if each.problem == _PULL_FAILED)
     return any(not may_pass(each.message) for each in refused)
 
 
@@ -145,8 +155,8 @@ def _problem(reason: str, message: str) -> str:
     if reason in _READY:
         return ""
     exact = next((words for pattern, words in _MESSAGES if pattern.search(f"{reason} {message}")), None)
-    if exact == "pulling the image" and reason == "Failed":
-        return "the image cannot be pulled"
+    if exact == _PULLING and reason == "Failed":
+        return _PULL_FAILED
     return exact or _REASONS.get(reason, reason)
 
 

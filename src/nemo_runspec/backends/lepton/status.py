@@ -35,6 +35,7 @@ from nemo_runspec.backends.lepton.replicas import (
 from nemo_runspec.backends.lepton.states import is_begun, is_over, mapping_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.backends.provider import Handle, Replica
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
 
@@ -126,17 +127,19 @@ def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any],
     begun, waiting = is_begun(job), waiting_of(replicas)
     if begun and closely and not is_to_start(replicas):
         mapping, begun = StateMapping("running", reason=waiting), False  # all have run, and one does not any more
-    facts = {**facts_of(handle, word_of(job), nodes=_nodes(replicas)), **aside.facts()}
+    facts = _facts(handle, job, replicas, aside)
     if mapping.state != "running":
-        facts |= {"failing": True} if is_failing(replicas) else {}
-        facts |= {"begun": True} if begun else {}
-        if closely or mapping.phase != "start":
-            facts["phase"] = phase_of(replicas, mapping.phase) if mapping.phase == "start" else mapping.phase
-        facts |= {"waiting": waiting} if waiting else {}
+        phase = phase_of(replicas, mapping.phase) if mapping.phase == "start" else mapping.phase
+        known = phase if closely or mapping.phase != "start" else None
+        facts = replace(facts, failing=is_failing(replicas), begun=begun, phase=known, waiting=waiting)
     ready = section(job, "status").get("ready")
     if isinstance(ready, int) and not isinstance(ready, bool):
-        facts["replicas"] = f"{ready} of {int(handle.get('nodes') or 1)} ready"
-    return JobStatus(mapping.state, facts.get("waiting") or mapping.reason, facts=facts)
+        facts = replace(facts, replicas=f"{ready} of {int(handle.get('nodes') or 1)} ready")
+    return JobStatus(mapping.state, facts.waiting or mapping.reason, facts=facts)
+
+
+def _facts(handle: Handle, job: Mapping[str, Any], replicas: Sequence[Replica], aside: Aside) -> JobFacts:
+    return replace(facts_of(handle, word_of(job)), nodes=_nodes(replicas), unanswered=aside.summary())
 
 
 def _last_lines(
@@ -193,7 +196,7 @@ def _over(api: LeptonApi, aside: Aside, handle: Handle, job: Row, lines: LastLin
     status = JobStatus(
         mapping.state,
         mapping.reason,
-        facts={**facts_of(handle, word_of(job), nodes=_nodes(replicas)), **aside.facts()},
+        facts=_facts(handle, job, replicas, aside),
         started=aside.of(_EVENTS, _began, api, str(handle["id"])) if few else None,
         ended=times_of(job)[1],
         detail=JobDetail(job, lines.log),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.backends.slurm.cluster.answer import read_sections
@@ -15,6 +14,7 @@ from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
+from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Host
 
@@ -133,21 +133,20 @@ def _seen(job: ClusterJob, handle: Handle) -> JobStatus:
     )
 
 
-def _facts(job: ClusterJob, id: str, most: int) -> dict[str, Any]:
+def _facts(job: ClusterJob, id: str, most: int) -> JobFacts:
     """`most`: how often it may be started."""
-    facts = {
-        "id": id,
-        "nodes": job.nodes if job.nodes not in ("(null)", "None assigned") else "",
-        "attempt": job.restarts,
-        "partition": job.partition,
-        "slurm_state": job.slurm_state,
-        "position": job.position,
-        "estimated": job.estimated,
-        "waiting": job.reason if job.state == "queued" else "",
-        "elapsed": job.elapsed,
-        "attempts": most if most > 1 else None,
-    }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+    return JobFacts(
+        id=id,
+        nodes=job.nodes if job.nodes not in ("(null)", "None assigned") else "",
+        attempt=job.restarts,
+        attempts=most if most > 1 else None,
+        platform_state=job.slurm_state,
+        partition=job.partition,
+        position=job.position,
+        estimated=job.estimated,
+        waiting=job.reason if job.state == "queued" else "",
+        elapsed=job.elapsed,
+    )
 
 
 def _last_marker(job: ClusterJob) -> float | None:

@@ -15,7 +15,7 @@ from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Provider, Results, Say
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import started
-from nemo_runspec.records.status import JobStatus
+from nemo_runspec.records.status import JobFacts, JobStatus
 from nemo_runspec.remote import shared
 from nemo_runspec.submission.request import Submission
 
@@ -66,7 +66,7 @@ class SpoolProvider(Provider):
         stopped = (root / ".stopped").exists()
         found = shared.ended(root, nodes, stopped=stopped)
         if found or running:
-            return found or JobStatus("running", facts={"id": root.name, "nodes": f"{len(running)} of {nodes}"})
+            return found or JobStatus("running", facts=JobFacts(id=root.name, nodes=f"{len(running)} of {nodes}"))
         return JobStatus("cancelled" if stopped else "failed", "its processes are gone without a word", exit_code=137)
 
     def _process(self, root: Path, node: int) -> int | None:

@@ -128,10 +128,11 @@ def _incapable(record: JobRecord, errand: str) -> UserError:
 
 
 def _as_json(record: JobRecord, verdict: Mapping[str, Any], seen: JobStatus | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
+    facts = record.facts.updated(seen.facts) if seen else record.facts
     told = {key: str(verdict.get(key) or "") for key in _VERDICT}
     theirs = {key: value for key, value in platform_of(verdict).items() if key != "name"}
-    known = {key: facts.get(key) for key in ("waiting", "overdue", "replicas", "nodes") if facts.get(key)}
+    waits = {"waiting": facts.waiting, "overdue": facts.overdue, "replicas": facts.replicas, "nodes": facts.nodes}
+    known = {key: text for key, text in waits.items() if text}
     why = record.reason or record.cause
     return {
         "name": record.name,
@@ -150,10 +151,10 @@ def _headline(record: JobRecord) -> str:
 
 
 def _nothing(record: JobRecord, seen: JobStatus | None) -> str:
-    facts = {**record.facts, **(seen.facts if seen else {})}
+    facts = record.facts.updated(seen.facts) if seen else record.facts
     if record.over and record.state != "succeeded":
         return f"nothing more is known; the end of its log: nemotron jobs logs --tail 50 {record.name}"
-    waiting = "; ".join(str(facts[key]) for key in ("overdue", "replicas", "waiting") if facts.get(key))
+    waiting = "; ".join(filter(None, (facts.overdue, facts.replicas, facts.waiting)))
     return f"nothing is wrong{f': {waiting}' if waiting and not record.over else ''}"
 
 

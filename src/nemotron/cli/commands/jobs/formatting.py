@@ -138,10 +138,10 @@ def took(record: JobRecord, fresh: float | None = None) -> str:
         return seconds(record.elapsed)
     if fresh is not None:
         return seconds(fresh)
-    told, asked = record.facts.get("elapsed"), record.facts.get("asked")
+    told, asked = record.facts.elapsed, record.facts.asked
     since, before = record.running_since, 0.0
-    if isinstance(told, (int, float)) and asked:
-        since, before = datetime.fromisoformat(str(asked)), float(told)
+    if told is not None and asked:
+        since, before = datetime.fromisoformat(asked), told
     return "" if since is None else seconds(before + max(0.0, (datetime.now(timezone.utc) - since).total_seconds()))
 
 

@@ -33,7 +33,7 @@ def ssh(job: str, node: str | None) -> int:
             remedy=f"nemotron jobs wait {record.name}" if not record.over else f"nemotron jobs show {record.name}",
         )
     if node is not None:
-        require_node(record.name, str(record.facts.get("nodes") or ""), node)
+        require_node(record.name, record.facts.nodes, node)
     command = get_backend(record.executor).load_provider().shell(record.handle, node)
     try:
         os.execvp(command[0], list(command))
@@ -81,7 +81,7 @@ class _Quiet:
         """A job that waits has no log; one that waits for too long may never have one."""
         if record.state != self._state and record.state in ("queued", "starting"):
             say(f"{record.name} is {record.state}; its log will be shown once there is one")
-        overdue = str(seen.facts.get("overdue") or "")
+        overdue = seen.facts.overdue
         if overdue and overdue != self._overdue:
             say(f"{record.name} is {record.state} {overdue}; why: nemotron jobs diagnose {record.name}")
         self._state, self._overdue = record.state, overdue

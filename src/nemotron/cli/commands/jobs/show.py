@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nemo_runspec.records import JobRecord
+    from nemo_runspec.records.facts import JobFacts
 
 
 _REASON = {"queued": "waits for"}
@@ -85,10 +86,10 @@ def _id(record: JobRecord) -> str:
 
     where = place_of(record)
     found = [record.id or "none yet", f"on {where}", f"in {record.job_dir}"]
-    if record.facts.get("nodes"):
-        found.insert(1, f"on {record.facts['nodes']}")
-    if record.facts.get("asked") and not record.over:
-        found.append(f"(asked {local_time(str(record.facts['asked']))}; nemotron jobs status asks again)")
+    if record.facts.nodes:
+        found.insert(1, f"on {record.facts.nodes}")
+    if record.facts.asked and not record.over:
+        found.append(f"(asked {local_time(record.facts.asked)}; nemotron jobs status asks again)")
     return " ".join(found)
 
 
@@ -134,10 +135,10 @@ def _attempts(record: JobRecord) -> list[tuple[str, str]]:
     return rows
 
 
-def _attempt(facts: Mapping[str, Any]) -> str:
+def _attempt(facts: JobFacts) -> str:
     """How often it has been started, where that was more than once, and how often it may be where that is known."""
-    most = f" of {facts['attempts']}" if facts.get("attempts") else ""
-    return f"{int(facts['attempt']) + 1}{most}; time is this attempt's" if facts.get("attempt") else ""
+    most = f" of {facts.attempts}" if facts.attempts else ""
+    return f"{facts.attempt + 1}{most}; time is this attempt's" if facts.attempt else ""
 
 
 def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:

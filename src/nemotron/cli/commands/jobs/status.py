@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
@@ -15,6 +15,7 @@ from nemotron.cli.commands.jobs.messages import said_when_slow, say
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records.facts import JobFacts
     from nemo_runspec.records.index import Entry
     from nemo_runspec.records.status import JobStatus
     from nemo_runspec.remote.refresh import Trouble
@@ -109,40 +110,39 @@ def _is_in_doubt(entry: Entry) -> bool:
 
 
 def _row(record: JobRecord, seen: JobStatus | None, stale: Stale | None) -> tuple[str, ...]:
-    facts: dict[str, Any] = {**record.facts, **(seen.facts if seen else {})}
+    facts = record.facts.updated(seen.facts) if seen else record.facts
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
     told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts), _unknown(record, facts))
     return (
         record.name,
         f"{record.state}{code}{' (stale)' if stale else ''}",
-        str(facts.get("id", "")),
-        took(record, seen.facts.get("elapsed") if seen else None),
-        str(facts.get("nodes", "")),
+        facts.id,
+        took(record, seen.facts.elapsed if seen else None),
+        facts.nodes,
         one_line("; ".join(filter(None, told))),
     )
 
 
-def _why(record: JobRecord, facts: dict[str, Any]) -> str:
+def _why(record: JobRecord, facts: JobFacts) -> str:
     """Why it failed, or waits: whether for too long, how many of its replicas do not any more, what for."""
     why = str(record.diagnosis.get("what") or record.reason or record.cause)
     if record.over or record.state == "running":
         return why
-    waiting = (facts.get("overdue"), facts.get("replicas"), facts.get("waiting") or why)
-    return "; ".join(str(text) for text in waiting if text)
+    waiting = (facts.overdue, facts.replicas, facts.waiting or why)
+    return "; ".join(filter(None, waiting))
 
 
-def _unknown(record: JobRecord, facts: dict[str, Any]) -> str:
+def _unknown(record: JobRecord, facts: JobFacts) -> str:
     """What its platform did not tell of it, and whether its exit code is still to come."""
     code = "exit code not known yet" if record.unread and record.exit_code is None else ""
-    return "; ".join(filter(None, (code, str(facts.get("unanswered") or ""))))
+    return "; ".join(filter(None, (code, facts.unanswered)))
 
 
-def _place(facts: dict[str, Any], state: str) -> str:
+def _place(facts: JobFacts, state: str) -> str:
     if state != "queued":
-        attempt = facts.get("attempt") or 0
-        return f"attempt {attempt + 1}" if attempt else ""
-    place = f"position {facts['position']}" if facts.get("position") else ""
-    where = f"in {facts['partition']}" if place and facts.get("partition") else ""
-    start = facts.get("estimated")
+        return f"attempt {facts.attempt + 1}" if facts.attempt else ""
+    place = f"position {facts.position}" if facts.position else ""
+    where = f"in {facts.partition}" if place and facts.partition else ""
+    start = facts.estimated
     when = f"estimated start {datetime.fromtimestamp(start).astimezone():%b %d %H:%M}" if start else ""
     return ", ".join(filter(None, (" ".join(filter(None, (place, where))), when)))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from dataclasses import field as attribute
 from typing import Any
 
+from nemo_runspec.duration import whole_seconds
 from nemo_runspec.visible import hidden_in
 
 
@@ -35,6 +36,7 @@ class Field:
         one_line: True where its text, in lists and tables too, has to stand on one line.
         of_builds: False where it says how training jobs look, which container builds do not take over. The recipe and
             the command line of a build can still set it.
+        seconds: True where its text is a length of time, of which a target has the seconds.
         never_sent: why it is no part of what a job is sent with; '' where it is.
     """
 
@@ -50,6 +52,7 @@ class Field:
     secret: bool = False
     one_line: bool = False
     of_builds: bool = True
+    seconds: bool = False
     never_sent: str = ""
 
 
@@ -227,6 +230,8 @@ def _value(declared: Field, unset: Any, value: Any) -> Any:
 def _carried(declared: Field, value: Any) -> Any:
     """A value as a target has it: nothing that can be changed but tables, whole numbers of text keys as text."""
     given = declared.default if value is None else value
+    if declared.seconds:
+        return whole_seconds(str(given))
     if declared.type.startswith("list["):
         return tuple(given or ())
     if declared.type in OPEN_TYPES:

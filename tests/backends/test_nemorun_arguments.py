@@ -196,7 +196,7 @@ def test_legacy_and_other_spellings():
 def test_no_plan_holds_the_client_secret(make_plan):
     plan = make_plan("dgxcloud", {**REQUIRED["dgxcloud"], "client_secret": "hidden"})
     assert "hidden" not in repr(plan.target)
-    module = import_module("nemo_runspec.backends.dgxcloud.executor")
+    module = import_module("nemo_runspec.backends.cloud.executor")
     with pytest.raises(UserError, match="needs client_secret"):
         module.make_executor(plan)
 

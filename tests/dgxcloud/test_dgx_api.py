@@ -15,8 +15,8 @@ from nemo_runspec.backends.cloud import connections
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud.api import connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
+from nemo_runspec.backends.dgxcloud.prepare import secret_facts
 from nemo_runspec.backends.dgxcloud.resubmit import resubmit
-from nemo_runspec.backends.dgxcloud.secret_names import secret_facts
 from nemo_runspec.backends.dgxcloud.status import look
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.dgxcloud.token import Token

@@ -17,8 +17,8 @@ from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
 from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
+from nemo_runspec.backends.dgxcloud.payload import base_spec, claim_entry
 from nemo_runspec.backends.dgxcloud.resubmit import without
-from nemo_runspec.backends.dgxcloud.spec import base_spec, claim_entry, merge
 from nemo_runspec.backends.provider import Policy
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
@@ -70,7 +70,7 @@ def test_a_custom_spec_is_merged_and_every_replaced_key_named():
         "compute": {"b": 3, "c": 4}, "image": "i", "nodePools": ["p"],
         "environmentVariables": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}],
     }  # fmt: skip
-    merged = merge(spec, more)
+    merged = target(custom_spec=more).merged(spec)
     assert merged.spec == {
         "compute": {"a": 1, "b": 3, "c": 4}, "image": "i", "nodePools": ["p"],
         "environmentVariables": [{"name": "X", "value": "3"}, CARGO, {"name": "Y", "value": "2"}],

@@ -10,7 +10,7 @@ import pytest
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.lepton.fields import mounting_point
-from nemo_runspec.backends.lepton.spec import make_spec, merged
+from nemo_runspec.backends.lepton.payload import make_spec
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
 
@@ -143,7 +143,7 @@ def test_mounts_of_a_custom_spec_hold_the_directory_for_jobs_too():
     assert (target.shared, target.mounted_at, target.warnings) == (True, "", ())
     target = target_of(nemo_run_dir="/nemo_run", custom_spec=custom)
     assert (target.shared, target.mounted_at) == (True, "/nemo_run")
-    spec, replaced = merged(make_spec(target, 1, (), ()), custom)
+    spec, replaced = target.merged(make_spec(target, 1, (), ()))
     assert spec["mounts"] == ["MOUNT", *custom["mounts"]] and not replaced
 
 

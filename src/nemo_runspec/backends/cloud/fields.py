@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from nemo_runspec.backends.checks import VARIABLE, control_characters
+from nemo_runspec.backends.checks import VARIABLE, control_characters, raise_problems
+from nemo_runspec.backends.cloud.custom_spec import Merged, merge
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import SAME_NAME, Field, carried_values, key, keys_of
+from nemo_runspec.plans.storage import Storage, StorageMount, tables
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
+
+if TYPE_CHECKING:
+    from nemo_runspec.backends.cloud.placeholders import CreateRequest
+    from nemo_runspec.plans.model import Plan
+
+CloudTargetT = TypeVar("CloudTargetT", bound="CloudTarget")
 
 _S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
 """Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
@@ -44,12 +52,20 @@ def argument(type: str, help: str, **facts: Any) -> Any:
 
 def duration(help: str, default: str, **facts: Any) -> Any:
     """A key whose value is a length of time; the target has its seconds."""
-    return key(Field("", "str", help, default=default, **facts), unset=whole_seconds(default))
+    return key(Field("", "str", help, default=default, seconds=True, **facts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudTarget(Target):
     """What a cloud job is beyond what every plan says; each backend's target adds its own keys.
+
+    Attributes:
+        spec_variables: where the platform's spec has a job's variables.
+        spec_lists: lists of tables in it that `custom_spec` adds to, and the key that tells their tables apart.
+        secret_example: a value of `secret_vars`, where `{name}` is the variable's own.
+        mounts_key, mount_example: as in `Storage`.
+        nemo_run_executor: the class of NeMo-Run's for the platform.
+        nemo_run_exports: it writes `export NAME=value` for each variable, and quotes nothing.
 
     Args:
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
@@ -61,13 +77,25 @@ class CloudTarget(Target):
         warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
     """
 
+    spec_variables: ClassVar[str]
+    spec_lists: ClassVar[Mapping[str, str]]
+    secret_example: ClassVar[str]
+    mounts_key: ClassVar[str] = "mounts"
+    mount_example: ClassVar[str]
+    nemo_run_executor: ClassVar[str]
+    nemo_run_exports: ClassVar[bool] = False
+
     container_image: str = key(adopt("container_image", required=True, nemo_run=SAME_NAME, one_line=True), unset="")
     nodes: ClassVar[Field] = adopt("nodes", nemo_run="nodes")
     gpus_per_node: ClassVar[Field] = adopt("gpus_per_node", nemo_run="gpus_per_node")
     nproc_per_node: ClassVar[Field] = adopt("nproc_per_node", nemo_run="nprocs_per_node")
     packager: ClassVar[Field] = adopt("packager", nemo_run="packager")
-    pre_launch_commands: tuple[str, ...] = plain("list[str]", "Shell commands before the job.", default=[])
-    custom_spec: dict[str, Any] = argument("table", "Further keys of the job's spec.")  # noqa: RUF009 (a field)
+    pre_launch_commands: tuple[str, ...] = plain(
+        "list[str]", "Shell commands that every pod runs before the job; one that fails ends it.", default=[]
+    )
+    custom_spec: dict[str, Any] = argument(  # noqa: RUF009 (a field)
+        "table", "Further keys of the job's spec; they win over all others, and a warning names what they replace."
+    )
 
     code_transport: str = plain(
         "str",
@@ -141,8 +169,31 @@ class CloudTarget(Target):
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
+    def request(self, plan: Plan) -> CreateRequest:
+        """The request that makes a plan's job. Each platform has its own."""
+        raise NotImplementedError
 
-_TIMEOUTS = ("queue_timeout", "pull_timeout", "start_timeout")
+    def spec_mounts(self) -> tuple[StorageMount, ...]:
+        """What the job's spec mounts, `custom_spec` included. Each platform has its own."""
+        raise NotImplementedError
+
+    def merged(self, spec: Mapping[str, Any]) -> Merged:
+        """A spec with `custom_spec` in it."""
+        return merge(spec, self.custom_spec, self.spec_lists)
+
+    def storage(self, job_dir: str) -> Storage:
+        """As `Target.storage`."""
+        return Storage(
+            self.spec_mounts(),
+            key=self.mounts_key,
+            example=self.mount_example,
+            uploaded=self.outputs,
+            fetched=tuple(self.inputs),
+        )
+
+    def why_lost(self, folder: str) -> str:
+        """Why a folder ends with its pod, as the end of a sentence; '' where it lies on a mount that stays."""
+        return replace(self.storage(""), uploaded=()).why_lost(folder)
 
 
 def cloud_keys(target: type[CloudTarget]) -> tuple[Field, ...]:
@@ -151,21 +202,24 @@ def cloud_keys(target: type[CloudTarget]) -> tuple[Field, ...]:
     return tuple(sorted(keys_of(target), key=lambda declared: own.get(declared.name, len(own))))
 
 
-def cloud_values(target: type[CloudTarget], env: Mapping[str, Any], *durations: str) -> dict[str, Any]:
-    """Arguments of a platform's target from a merged profile, but for those that the platform finds out.
+def make_cloud_target(
+    executor: str, target: type[CloudTargetT], env: Mapping[str, Any], problems: Iterable[UserError]
+) -> CloudTargetT:
+    """A platform's target as its declarations have it.
 
     Args:
-        durations: its own keys that are lengths of time.
+        env: the merged profile. `problems`: what is wrong with the platform's own keys.
+
+    Raises:
+        UserError: these, and what is wrong with the keys of all clouds, at once.
     """
+    raise_problems(executor, [*problems, *_problems(target, env)])
     found = carried_values(target, env)
-    return {
-        **found,
-        **{name: whole_seconds(found[name]) for name in (*_TIMEOUTS, *durations)},
-        "stall_timeout": stall_seconds(env.get("stall_timeout")),
-        **{name: found[name] or _variable(env, variable) or usual for name, (variable, usual) in _S3_VARIABLES.items()},
-        "output_url": _output_url(env),
-        "cloud_metadata": _buckets(env) if env.get("cloud_metadata") else (),
-    }
+    found |= {name: found[name] or _variable(env, var) or usual for name, (var, usual) in _S3_VARIABLES.items()}
+    found["stall_timeout"] = stall_seconds(env.get("stall_timeout"))
+    found["output_url"] = _output_url(env)
+    found["cloud_metadata"] = _buckets(env) if env.get("cloud_metadata") else ()
+    return target(**found)
 
 
 def _output_url(env: Mapping[str, Any]) -> str:
@@ -186,97 +240,62 @@ def _variable(env: Mapping[str, Any], name: str) -> str:
     return str((env.get("env_vars") or {}).get(name) or os.environ.get(name, ""))
 
 
-def cloud_problems(target: type[CloudTarget], env: Mapping[str, Any]) -> list[UserError]:
-    """What is wrong with texts that must stand on one line, and with the shared keys; each begins with a key's name."""
-    one_line = [declared.name for declared in keys_of(target) if declared.one_line]
-    found = [
-        *control_characters(env, one_line),
-        *_timeouts(env),
-        *stall_problem(env.get("stall_timeout")),
-        *_urls(env),
-        *_data(env),
-        *_secret_vars(env),
-    ]
+def _problems(target: type[CloudTarget], env: Mapping[str, Any]) -> Iterator[UserError]:
+    """What is wrong with texts that must stand on one line, and with the keys of all clouds."""
+    keys = keys_of(target)
+    yield from control_characters(env, [declared.name for declared in keys if declared.one_line])
+    yield from _lengths_of_time(env, [declared.name for declared in keys if declared.seconds])
+    yield from stall_problem(env.get("stall_timeout"))
+    yield from _urls(env)
+    yield from _data(env)
+    for name in env.get("secret_vars") or {}:
+        if not VARIABLE.fullmatch(name):
+            what = f"secret_vars: {name!r} is not the name of a variable"
+            yield UserError(what, remedy='such as { HF_TOKEN = "my-secret" }', key="secret_vars")
     if env.get("cloud_metadata") and not _buckets(env):
         remedy = "set inputs or outputs, or export S3_BUCKET_NAME=bucket"
-        found.append(
-            UserError("cloud_metadata: no bucket is named that it could tell of", remedy=remedy, key="cloud_metadata")
-        )
-    return found
+        what = "cloud_metadata: no bucket is named that it could tell of"
+        yield UserError(what, remedy=remedy, key="cloud_metadata")
+    yield from _plain_secrets(target, env)
 
 
-def _timeouts(env: Mapping[str, Any]) -> list[UserError]:
-    found = []
-    for name in _TIMEOUTS:
+def _lengths_of_time(env: Mapping[str, Any], names: Iterable[str]) -> Iterator[UserError]:
+    for name in names:
         try:
             whole_seconds(str(env.get(name) or "1m"))
         except ValueError:
-            found.append(UserError(f"{name}: {env[name]!r} is no length of time", remedy=f"such as {FORMS}", key=name))
-    return found
+            yield UserError(f"{name}: {env[name]!r} is no length of time", remedy=f"such as {FORMS}", key=name)
 
 
-def _urls(env: Mapping[str, Any]) -> list[UserError]:
-    urls = {"code_url": str(env.get("code_url") or ""), "output_url": _output_url(env)}
-    urls = {key: url for key, url in urls.items() if url}
-    urls |= {f"inputs: {path}": str(url) for path, url in (env.get("inputs") or {}).items()}
-    return [problem for name, url in urls.items() if (problem := _url(name, url))]
+def _urls(env: Mapping[str, Any]) -> Iterator[UserError]:
+    """Addresses that are none on S3; where a key has none, it is not looked at."""
+    urls = {key: url for key, url in (("code_url", env.get("code_url")), ("output_url", _output_url(env))) if url}
+    urls |= {f"inputs: {path}": url for path, url in (env.get("inputs") or {}).items()}
+    for name, url in urls.items():
+        address = str(url).partition("://")[2]
+        if not str(url).startswith("s3://") or not address.partition("/")[0]:
+            remedy = f"write s3://{address or str(url).lstrip('/') or 'bucket/path'}"
+            yield UserError(f"{name}: {str(url)!r} is no S3 path", remedy=remedy, key=name.partition(":")[0])
 
 
-def _url(name: str, url: str) -> UserError | None:
-    bucket = url.partition("://")[2].partition("/")[0]
-    if url.startswith("s3://") and bucket:
-        return None
-    rest = url.partition("://")[2] or url.lstrip("/")
-    mend = f"write s3://{rest or 'bucket/path'}"
-    return UserError(f"{name}: {url!r} is no S3 path", remedy=mend, key=name.partition(":")[0])
-
-
-def _data(env: Mapping[str, Any]) -> list[UserError]:
-    paths = [("inputs", path) for path in env.get("inputs") or {}]
-    paths += [("outputs", path) for path in env.get("outputs") or ()]
-    found = [
-        UserError(
-            f"{key}: {path!r} is not an absolute path", remedy="as the job sees it, such as /data/train.json", key=key
-        )
-        for key, path in paths
-        if not path.startswith("/")
-    ]
+def _data(env: Mapping[str, Any]) -> Iterator[UserError]:
+    for name in ("inputs", "outputs"):
+        for path in env.get(name) or ():
+            if not path.startswith("/"):
+                remedy = "as the job sees it, such as /data/train.json"
+                yield UserError(f"{name}: {path!r} is not an absolute path", remedy=remedy, key=name)
     if env.get("outputs") and not _output_url(env):
         remedy = "such as s3://bucket/results; or export S3_BUCKET_NAME=bucket"
-        found.append(UserError("outputs: output_url does not say where they go", remedy=remedy, key="outputs"))
-    return found
+        yield UserError("outputs: output_url does not say where they go", remedy=remedy, key="outputs")
 
 
-def _secret_vars(env: Mapping[str, Any]) -> list[UserError]:
-    return [
-        UserError(
-            f"secret_vars: {name!r} is not the name of a variable",
-            remedy='such as { HF_TOKEN = "my-secret" }',
-            key="secret_vars",
-        )
-        for name in env.get("secret_vars") or {}
-        if not VARIABLE.fullmatch(name)
-    ]
-
-
-def spec_variables(given: Any) -> list[Mapping[str, Any]]:
-    """The variables of a list in a platform's spec, or in a `custom_spec`; what is none is left out."""
-    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, (list, tuple)) else []
-
-
-def plain_secrets(custom: Mapping[str, Any], key: str, reference: str) -> list[UserError]:
-    """Variables of a `custom_spec` that would show a secret to everyone who sees the job.
-
-    Args:
-        key: where that platform's spec has its variables.
-        reference: what `secret_vars` would name; `{name}` is the variable's own.
-    """
-    return [
-        UserError(
-            f"custom_spec.{key}: {name} holds a secret, which everyone who sees the job would see",
-            remedy=f'keep it on the platform, and set secret_vars = {{ {name} = "{reference.format(name=name)}" }}',
-            key="custom_spec",
-        )
-        for each in spec_variables(custom.get(key))
-        if is_secret_variable(name := str(each.get("name")), each.get("value"))
-    ]
+def _plain_secrets(target: type[CloudTarget], env: Mapping[str, Any]) -> Iterator[UserError]:
+    """Variables of a `custom_spec` that would show a secret to everyone who sees the job."""
+    place = target.spec_variables
+    for each in tables((env.get("custom_spec") or {}).get(place)):
+        name = str(each.get("name"))
+        if is_secret_variable(name, each.get("value")):
+            what = f"custom_spec.{place}: {name} holds a secret, which everyone who sees the job would see"
+            example = target.secret_example.format(name=name)
+            remedy = f'keep it on the platform, and set secret_vars = {{ {name} = "{example}" }}'
+            yield UserError(what, remedy=remedy, key="custom_spec")

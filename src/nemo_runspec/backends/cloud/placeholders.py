@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Placeholder(str):
@@ -24,6 +24,14 @@ class Placeholder(str):
         return made
 
     meaning: str
+
+
+class CreateRequest(NamedTuple):
+    """The request that makes a job: `POST <url><path>`. `url`: of the platform; `body`: JSON with placeholders."""
+
+    url: str
+    path: str
+    body: dict[str, Any]
 
 
 CARGO = Placeholder("CARGO", "the job's files, or where its pods fetch them, packed when it is submitted")

@@ -11,7 +11,7 @@ from typing import Any
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import PodObserver
 from nemo_runspec.backends.cloud.placeholders import CARGO
-from nemo_runspec.backends.cloud.render import PAYLOAD
+from nemo_runspec.backends.cloud.render import PAYLOAD, render
 from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared, Say
 from nemo_runspec.check import Check
 from nemo_runspec.errors import UserError
@@ -44,10 +44,6 @@ class PodProvider(PodObserver):
         Raises:
             UserError: the platform has not what the plan asks for. Unreachable: it does not say.
         """
-
-    @abstractmethod
-    def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
-        """The texts with these values of the placeholders."""
 
     @abstractmethod
     def create(self, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
@@ -88,7 +84,7 @@ class PodProvider(PodObserver):
         answers = self.ask(submission, say)
         cargo = self.carried(self._load(answers.plan, submission, parts, say))
         self.provide_secrets(answers, submission, say)
-        rendering = self.render(answers.plan, {**answers.values, CARGO: cargo})
+        rendering = render(answers.plan, {**answers.values, CARGO: cargo})
         if rendering.holes:
             what = f"not all of the job is known: {'; '.join(rendering.holes)}"
             raise UserError(what, remedy="nemotron doctor shows why")
@@ -98,7 +94,7 @@ class PodProvider(PodObserver):
     def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
         """As `CloudProvider.resolve`. The cargo stays open: making it may mean to send it."""
         answers = self.ask(submission, say)
-        return self.render(answers.plan, answers.values)
+        return render(answers.plan, answers.values)
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
         """As `Provider.submit`: what was shown is read again, and sent."""
@@ -121,7 +117,7 @@ class PodProvider(PodObserver):
         from nemo_runspec.backends.cloud.code.upload import load, words
         from nemo_runspec.submission.layout import job_files
 
-        texts = {name: text for name, text in job_files(plan, self.render(plan, {})).items() if name != PAYLOAD}
+        texts = {name: text for name, text in job_files(plan, render(plan, {})).items() if name != PAYLOAD}
         offer = offer_of(plan, submission.secrets, inline_word=self.longest_word(plan))
         return words(load(plan, texts, parts, offer, say))
 

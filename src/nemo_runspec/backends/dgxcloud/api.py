@@ -15,7 +15,7 @@ from nemo_runspec.backends.cloud.api import CloudApi, rows_of
 from nemo_runspec.backends.cloud.api import Json as Row
 from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.dgxcloud.fields import require_encryption
-from nemo_runspec.backends.dgxcloud.spec import DISTRIBUTED, TRAININGS
+from nemo_runspec.backends.dgxcloud.payload import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable

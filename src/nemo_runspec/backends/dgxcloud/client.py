@@ -34,7 +34,7 @@ class DgxCloudProvider(PodProvider):
     explained = frozenset({"failed", "lost"})
 
     def check(self, plan: Plan) -> None:
-        from nemo_runspec.backends.dgxcloud.refusals import check
+        from nemo_runspec.backends.dgxcloud.prepare import check
 
         check(plan)
 
@@ -53,11 +53,6 @@ class DgxCloudProvider(PodProvider):
 
         return cargo_variables(words)
 
-    def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
-        from nemo_runspec.backends.dgxcloud.payload import render
-
-        return render(plan, values)
-
     def ask(self, submission: Submission, say: Say) -> Answers:
         from nemo_runspec.backends.dgxcloud.preflight import fast_checks
         from nemo_runspec.backends.dgxcloud.prepare import asked
@@ -69,7 +64,7 @@ class DgxCloudProvider(PodProvider):
 
     def provide_secrets(self, answers: Answers, submission: Submission, say: Say) -> None:
         """As `PodProvider.provide_secrets`: run:ai's users make credentials themselves; what has none is warned of."""
-        from nemo_runspec.backends.dgxcloud.refusals import travels_not
+        from nemo_runspec.backends.dgxcloud.prepare import travels_not
 
         for line in travels_not(answers.plan):
             say(f"warning: {line}")

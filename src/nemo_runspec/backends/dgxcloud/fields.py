@@ -6,36 +6,32 @@ The arguments of NeMo-Run's `DGXCloudExecutor` named here are those of 0.11.1.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import raise_problems
 from nemo_runspec.backends.cloud.fields import (
     NEMO_RUN_ALONE,
     CloudTarget,
     argument,
     cloud_keys,
-    cloud_problems,
-    cloud_values,
+    make_cloud_target,
     plain,
-    plain_secrets,
     text,
 )
-from nemo_runspec.backends.dgxcloud.spec import OWN_VARIABLES, VARIABLES, base_spec, merge, mounts_of
+from nemo_runspec.backends.cloud.placeholders import CreateRequest
+from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, make_request, mounts_of, target_spec
 from nemo_runspec.errors import Unfilled, UserError
 from nemo_runspec.field import SAME_NAME, Field
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.plans.storage import READ_ONLY, Storage
+from nemo_runspec.plans.storage import READ_ONLY, StorageMount
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
 from nemo_runspec.transport.loopback import require_tls
-
-_ADDRESSES = ("base_url", "kube_apiserver_url")
 
 _ODD: Mapping[str, str] = {
     "schedulerName": "run:ai's API (2.24) has no such key and may refuse the workload",
@@ -54,11 +50,18 @@ _CLAIM = '{ claimName = "my-pvc", path = "/pvc", readOnly = false }'
 class DgxCloudTarget(CloudTarget):
     """A run:ai workload beyond what every plan says. Required keys a profile lacks are empty. Holds no secret.
 
+    NeMo-Run's executor writes the client secret into its job files unless the experiment is made with
+    `serialize_metadata_for_scripts=False`.
+
     Args:
         pvcs: as written, each with `path` and a name of the claim.
         secret_vars: variable → `credential/key`.
         max_args_chars: characters of a command, or of a variable's value.
     """
+
+    spec_variables, spec_lists, secret_example = VARIABLES, LISTS, "my-credential/{name}"
+    nemo_run_executor, nemo_run_exports = "DGXCloudExecutor", True
+    mounts_key, mount_example = "pvcs", '{ claimName = "my-pvc", path = "{path}", readOnly = false }'
 
     base_url: str = text("run:ai API, such as https://example.com/api/v1.", required=True, nemo_run=SAME_NAME)
     kube_apiserver_url: str = text(
@@ -94,18 +97,11 @@ class DgxCloudTarget(CloudTarget):
         default=[],
     )
     distributed_framework: str = argument("str", "Framework of workloads with several nodes.", default="PyTorch")
-    custom_spec: dict[str, Any] = argument(  # noqa: RUF009 (a field)
-        "table",
-        "Further keys of the workload's spec; they win over all others, and a warning names what they replace.",
-    )
     launched_from_cluster: bool = argument(
         "bool",
         "nemotron itself runs in the cluster and sees the volume at pvc_nemo_run_dir.",
         default=False,
         never_sent=NEMO_RUN_ALONE,
-    )
-    pre_launch_commands: tuple[str, ...] = plain(
-        "list[str]", "Shell commands that every pod runs before the job; one that fails ends it.", default=[]
     )
     max_args_chars: int = argument(
         "positive",
@@ -126,16 +122,13 @@ class DgxCloudTarget(CloudTarget):
         "table[str]", "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN."
     )
 
-    def storage(self, job_dir: str) -> Storage:
-        """As `Target.storage`: the storage of the workload's spec, that of `custom_spec` among it."""
-        spec = base_spec(image="", nodes=1, gpus=0, pvcs=self.pvcs, framework="", variables=[])
-        return Storage(
-            mounts_of(merge(spec, self.custom_spec).spec),
-            key="pvcs",
-            example='{ claimName = "my-pvc", path = "{path}", readOnly = false }',
-            uploaded=self.outputs,
-            fetched=tuple(self.inputs),
-        )
+    def request(self, plan: Plan) -> CreateRequest:
+        """As `CloudTarget.request`."""
+        return make_request(self, plan)
+
+    def spec_mounts(self) -> tuple[StorageMount, ...]:
+        """As `CloudTarget.spec_mounts`."""
+        return mounts_of(self.merged(target_spec(self)).spec)
 
 
 FIELDS: tuple[Field, ...] = cloud_keys(DgxCloudTarget)
@@ -148,13 +141,11 @@ def make_target(request: TargetRequest) -> DgxCloudTarget:
         UserError: values run:ai or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    problems = [*_volume_problems(env), *cloud_problems(DgxCloudTarget, env)]
-    problems += [*_references(env), *_argument_problems(env)]
-    problems += plain_secrets(env.get("custom_spec") or {}, VARIABLES, "my-credential/{name}")
-    raise_problems("dgxcloud", problems)
-    target = DgxCloudTarget(**{**cloud_values(DgxCloudTarget, env), "run_dir_here": _run_dir_here(env)})
-    astray = _astray(target)
-    return replace(target, shared=not astray, unfilled=_unfilled(env, astray), warnings=_warnings(env, target))
+    target = make_cloud_target("dgxcloud", DgxCloudTarget, env, _problems(env))
+    if target.launched_from_cluster:  # the claim is seen there at the path that pods see
+        target = replace(target, run_dir_here=target.run_dir_here or target.pvc_nemo_run_dir)
+    lost = _why_lost(target)
+    return replace(target, shared=not lost, unfilled=(*_unfilled(env, lost),), warnings=(*_warnings(env, target),))
 
 
 def claim_name(claim: Mapping[str, Any]) -> str:
@@ -169,81 +160,44 @@ def claim_of(pvcs: Any, folder: str) -> Mapping[str, Any] | None:
     return max(found, key=lambda claim: len(posixpath.normpath(str(claim["path"]))), default=None)
 
 
-def _run_dir_here(env: Mapping[str, Any]) -> str:
-    """In the cluster the claim is seen at the path that pods see."""
-    inside = env.get("pvc_nemo_run_dir") if env.get("launched_from_cluster") else ""
-    return str(env.get("run_dir_here") or inside or "")
-
-
-def _volume_problems(env: Mapping[str, Any]) -> list[UserError]:
-    problems = []
+def _problems(env: Mapping[str, Any]) -> Iterator[UserError]:
     for number, claim in enumerate(env.get("pvcs") or ()):
         if not str(claim.get("path") or "").startswith("/") or not claim_name(claim):
-            problems.append(
-                UserError(
-                    f"pvcs[{number}] needs claimName and an absolute path: {as_toml(claim)}",
-                    remedy=f"such as {_CLAIM}",
-                    key="pvcs",
-                )
-            )
-    return problems
-
-
-def _argument_problems(env: Mapping[str, Any]) -> list[UserError]:
+            what = f"pvcs[{number}] needs claimName and an absolute path: {as_toml(claim)}"
+            yield UserError(what, remedy=f"such as {_CLAIM}", key="pvcs")
+    for name, reference in (env.get("secret_vars") or {}).items():
+        if str(reference).count("/") != 1 or not all(str(reference).split("/")):
+            what = f"secret_vars: {name} = {str(reference)!r} does not say which key of which credential is meant"
+            yield UserError(what, remedy=f'such as {{ {name} = "my-credential/{name}" }}', key="secret_vars")
     length = env.get("max_args_chars") or 0
-    if not 0 < length < _SHORTEST_ARGS:
-        return []
-    what = f"max_args_chars: {length} characters do not hold what a pod begins with"
-    return [UserError(what, remedy=f"{_SHORTEST_ARGS} or more, as far as run:ai takes them", key="max_args_chars")]
+    if 0 < length < _SHORTEST_ARGS:
+        what = f"max_args_chars: {length} characters do not hold what a pod begins with"
+        yield UserError(what, remedy=f"{_SHORTEST_ARGS} or more, as far as run:ai takes them", key="max_args_chars")
 
 
-def _references(env: Mapping[str, Any]) -> list[UserError]:
-    """run:ai keeps credentials of several keys: a variable needs both names."""
-    return [
-        UserError(
-            f"secret_vars: {name} = {str(reference)!r} does not say which key of which credential is meant",
-            remedy=f'such as {{ {name} = "my-credential/{name}" }}',
-            key="secret_vars",
+def _warnings(env: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[str]:
+    if env.get("mounts"):
+        yield "mounts are not used: DGX Cloud mounts volume claims only, see pvcs"
+    spec = target_spec(target, env.get("nodes") or 1, env.get("gpus_per_node") or 0)
+    yield from (f"custom_spec.{key} takes the place of what nemotron sets" for key in target.merged(spec).replaced)
+    yield from (f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in target.custom_spec)
+
+
+def _unfilled(env: Mapping[str, Any], lost: str) -> Iterator[Unfilled]:
+    if lost and env.get("pvc_nemo_run_dir"):
+        yield Unfilled(lost, key="pvc_nemo_run_dir")
+    for key in ("base_url", "kube_apiserver_url"):
+        url = str(env.get(key) or "")
+        if url[:1].islower() or url[:1].isdecimal():  # not what is still to be filled in, such as YOUR-URL or <url>
+            try:
+                require_encryption(key, url)
+            except UserError as error:
+                yield Unfilled(f"{error.what}; fix: {error.remedy}", key=key)
+    for name in _without_reference(env):
+        yield Unfilled(
+            f"secret {name} cannot travel to run:ai, which would show it: make a credential there (Credentials, "
+            f'generic secret) with the key {name}, and set secret_vars = {{ {name} = "my-credential/{name}" }}'
         )
-        for name, reference in (env.get("secret_vars") or {}).items()
-        if str(reference).count("/") != 1 or not all(str(reference).split("/"))
-    ]
-
-
-def _warnings(env: Mapping[str, Any], target: DgxCloudTarget) -> tuple[str, ...]:
-    found = ["mounts are not used: DGX Cloud mounts volume claims only, see pvcs"] if env.get("mounts") else []
-    found += [f"custom_spec.{key} takes the place of what nemotron sets" for key in _replaced(env, target)]
-    found += [f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in target.custom_spec]
-    return tuple(found)
-
-
-def _replaced(env: Mapping[str, Any], target: DgxCloudTarget) -> tuple[str, ...]:
-    spec = base_spec(
-        image=target.container_image,
-        nodes=env.get("nodes") or 1,
-        gpus=env.get("gpus_per_node") or 0,
-        pvcs=target.pvcs,
-        framework=target.distributed_framework,
-        variables=[{"name": name} for name in (*OWN_VARIABLES, *target.secret_vars)],
-    )
-    return merge(spec, target.custom_spec).replaced
-
-
-def _unfilled(env: Mapping[str, Any], astray: str) -> tuple[Unfilled, ...]:
-    lines = [Unfilled(astray, key="pvc_nemo_run_dir")] if astray and env.get("pvc_nemo_run_dir") else []
-    lines += [Unfilled(line, key=key) for key in _ADDRESSES if (line := _no_address(key, str(env.get(key) or "")))]
-    return (*lines, *(Unfilled(_not_kept(name)) for name in _without_reference(env)))
-
-
-def _no_address(key: str, url: str) -> str:
-    """Why nothing would be sent to an address, as one line; '' for a good one, or one that is still to be filled in."""
-    if not url[:1].islower() and not url[:1].isdecimal():  # such as YOUR-URL or <url>, which is said as what it is
-        return ""
-    try:
-        require_encryption(key, url)
-    except UserError as error:
-        return f"{error.what}; fix: {error.remedy}"
-    return ""
 
 
 def require_encryption(key: str, url: str) -> None:
@@ -270,24 +224,16 @@ def without_a_way(plan: Plan) -> list[str]:
     return [*transports.lacking(plan), *([astray + mend] if plan.launch.secret_args else [])]
 
 
-def _not_kept(name: str) -> str:
-    return (
-        f"secret {name} cannot travel to run:ai, which would show it: make a credential there (Credentials, generic "
-        f'secret) with the key {name}, and set secret_vars = {{ {name} = "my-credential/{name}" }}'
-    )
-
-
-def _astray(target: DgxCloudTarget) -> str:
+def _why_lost(target: DgxCloudTarget) -> str:
     """Why the directory for jobs does not outlive a job's pods, '' where it does."""
     folder = posixpath.normpath(target.pvc_nemo_run_dir or "/")
-    storage = replace(target, outputs=()).storage("")
-    why, mount = storage.why_lost(folder), storage.mount_of(folder)
-    if not why:
+    if not (why := target.why_lost(folder)):
         return ""
+    storage = target.storage("")
+    mount, claim = storage.mount_of(folder), claim_of(target.pvcs, folder)
     if mount is None:
         roots = ", ".join(posixpath.normpath(each.target) for each in storage.mounts)
         return f"pvc_nemo_run_dir {folder!r} {why} ({roots or 'there are none'}): add {_CLAIM}"
-    claim = claim_of(target.pvcs, folder)
     if mount.lost == READ_ONLY and claim is not None:
         return f"pvc_nemo_run_dir {folder!r} is on claim {claim_name(claim)}, which is readOnly: use one to be written"
     return f"pvc_nemo_run_dir {folder!r} {why}: use a claim to be written"

@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_attempt
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.spec import VARIABLES, Spec
+from nemo_runspec.backends.dgxcloud.payload import VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.provider import Handle
 

@@ -54,11 +54,6 @@ class LeptonProvider(PodProvider):
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
 
-    def render(self, plan: Plan, values: Mapping[str, Any]) -> Rendering:
-        from nemo_runspec.backends.lepton.payload import render
-
-        return render(plan, values)
-
     def ask(self, submission: Submission, say: Say) -> Answers:
         from nemo_runspec.backends.lepton.preflight import fast_checks
         from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled

@@ -5,28 +5,27 @@ The arguments of NeMo-Run's `LeptonExecutor` named here are those of 0.11.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import raise_problems
 from nemo_runspec.backends.cloud.fields import (
     NEMO_RUN_ALONE,
     CloudTarget,
     argument,
     cloud_keys,
-    cloud_problems,
-    cloud_values,
     duration,
-    plain_secrets,
+    make_cloud_target,
     text,
 )
+from nemo_runspec.backends.cloud.placeholders import CreateRequest
 from nemo_runspec.backends.lepton import rules
-from nemo_runspec.backends.lepton.spec import make_spec, merged
+from nemo_runspec.backends.lepton.payload import LISTS, VARIABLES, make_request, make_spec
 from nemo_runspec.errors import Unfilled
 from nemo_runspec.field import SAME_NAME, Field, key
-from nemo_runspec.plans.storage import READ_ONLY, Storage, StorageMount, tables
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 from nemo_runspec.profiles.common import adopt
 
 
@@ -34,12 +33,18 @@ from nemo_runspec.profiles.common import adopt
 class LeptonTarget(CloudTarget):
     """A Lepton job beyond what every cloud job says. Required keys a profile lacks are empty.
 
+    NeMo-Run's executor takes a node group by its name only, wants `from` in every mount, and sends no `custom_spec`.
+
     Args:
         shared_memory_size: MiB. ttl: seconds.
         mounts: tables with `path`, `mount_path` and mostly `from`; as the profile gives them.
         mounted_at: where the node group's volume is mounted besides, as nemo_run_dir is on none of them; else ''.
         node_group: an id or a name.
     """
+
+    spec_variables, spec_lists, secret_example = VARIABLES, LISTS, "my-secret"
+    nemo_run_executor = "LeptonExecutor"
+    mount_example = '{ path = "/…", mount_path = "{path}", from = "node-nfs:VOLUME" }'
 
     nemo_run_dir: str = text(
         "Directory for jobs, outputs and caches, on one of mounts.", required=True, nemo_run=SAME_NAME
@@ -84,30 +89,23 @@ class LeptonTarget(CloudTarget):
     ray_version: str | None = argument(
         "str", "Ray version of a Ray cluster; by default Lepton's.", never_sent=NEMO_RUN_ALONE
     )
-    custom_spec: dict[str, Any] = argument(  # noqa: RUF009 (a field)
-        "table", "Further keys of the job's spec, merged into it last; what they replace is said."
-    )
     launched_from_cluster: bool = argument(
         "bool",
         "nemotron itself runs in the cluster. NeMo-Run 0.11.1 takes this and does not use it.",
         default=False,
         never_sent=NEMO_RUN_ALONE,
     )
-    secret_vars: dict[str, str] = argument(  # noqa: RUF009 (a field)
-        "table[str]", "Variable of the job = name of a secret that the platform keeps."
-    )
     mounted_at: str = ""
 
-    def storage(self, job_dir: str) -> Storage:
-        """As `Target.storage`: the mounts of the job's spec, those of `custom_spec` among them."""
-        spec, _ = merged(make_spec(self, 1, (), ()), self.custom_spec)
+    def request(self, plan: Plan) -> CreateRequest:
+        """As `CloudTarget.request`."""
+        return make_request(self, plan)
+
+    def spec_mounts(self) -> tuple[StorageMount, ...]:
+        """As `CloudTarget.spec_mounts`, with the node group's volume where it is mounted besides."""
         ours = (StorageMount(self.mounted_at),) if self.mounted_at else ()
-        return Storage(
-            (*ours, *(_storage_mount(mount) for mount in tables(spec.get("mounts")))),
-            example='{ path = "/…", mount_path = "{path}", from = "node-nfs:VOLUME" }',
-            uploaded=self.outputs,
-            fetched=tuple(self.inputs),
-        )
+        spec = self.merged(make_spec(self, 1, (), ())).spec
+        return (*ours, *(_storage_mount(mount) for mount in tables(spec.get("mounts"))))
 
 
 FIELDS: tuple[Field, ...] = cloud_keys(LeptonTarget)
@@ -120,23 +118,14 @@ def make_target(request: TargetRequest) -> LeptonTarget:
         UserError: values Lepton or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    problems = [*rules.problems(env, request.name), *cloud_problems(LeptonTarget, env)]
-    problems += plain_secrets(env.get("custom_spec") or {}, "envs", "my-secret")
-    raise_problems("lepton", problems)
-    target = LeptonTarget(**cloud_values(LeptonTarget, env, "ttl"))
-    folder = target.nemo_run_dir
+    target = make_cloud_target("lepton", LeptonTarget, env, rules.problems(env, request.name))
+    folder, nodes = target.nemo_run_dir, env.get("nodes") or 1
     at = "" if target.storage("").mount_of(folder) else mounting_point(folder)
-    target = replace(target, mounted_at=at, shared=bool(at) or _holds(target, folder))
-    return replace(
-        target,
-        unfilled=_apart(target, env.get("nodes") or 1),
-        warnings=(
-            *_mount_warnings(target),
-            *_ray_warnings(env),
-            *_group_warnings(env),
-            *_custom_warnings(env, target),
-        ),
-    )
+    target = replace(target, mounted_at=at, shared=bool(at) or not target.why_lost(folder))
+    why = no_meeting(target, nodes)
+    apart = Unfilled(f"nemo_run_dir {folder!r} {target.why_lost(folder)}: {why}", key="nemo_run_dir")
+    warnings = (*_mount_warnings(target), *_key_warnings(env), *_custom_warnings(target, env))
+    return replace(target, unfilled=(apart,) if why else (), warnings=warnings)
 
 
 _KERNEL = ("/sys/", "/dev/")
@@ -162,59 +151,41 @@ def no_meeting(target: LeptonTarget, nodes: int) -> str:
     return f"{nodes} nodes share no directory"
 
 
-def _holds(target: LeptonTarget, folder: str) -> bool:
-    """Whether a folder is on one of the mounts, and may be written there."""
-    return bool(folder) and not replace(target, outputs=()).storage("").why_lost(folder)
-
-
 def _storage_mount(mount: Mapping[str, Any]) -> StorageMount:
     options = mount.get("mount_options")
     lost = READ_ONLY if isinstance(options, Mapping) and options.get("read_only") else ""
     return StorageMount(str(mount.get("mount_path") or "/"), str(mount.get("path") or ""), lost)
 
 
-def _apart(target: LeptonTarget, nodes: int) -> tuple[Unfilled, ...]:
-    why = no_meeting(target, nodes)
-    where = f"nemo_run_dir {target.nemo_run_dir!r} {target.storage('').why_lost(target.nemo_run_dir)}"
-    return (Unfilled(f"{where}: {why}", key="nemo_run_dir"),) if why else ()
-
-
-def _mount_warnings(target: LeptonTarget) -> list[str]:
-    found = [
-        f"mounts[{number}] names no volume: the node group is asked which one has {mount['path']}; where several do, "
-        'write from, such as from = "node-nfs:my-volume"'
-        for number, mount in enumerate(target.mounts)
-        if not mount.get("from")
-    ]
+def _mount_warnings(target: LeptonTarget) -> Iterator[str]:
+    for number, mount in enumerate(target.mounts):
+        if not mount.get("from"):
+            yield (
+                f"mounts[{number}] names no volume: the node group is asked which one has {mount['path']}; where "
+                'several do, write from, such as from = "node-nfs:my-volume"'
+            )
     folder, at = target.nemo_run_dir, target.mounted_at
     if at:
-        found.append(f"nemo_run_dir {folder!r} is on none of mounts: the node group's volume will be mounted at {at}")
+        yield f"nemo_run_dir {folder!r} is on none of mounts: the node group's volume will be mounted at {at}"
     elif folder and not target.shared:
-        why = replace(target, outputs=()).storage("").why_lost(folder)
-        found.append(f"nemo_run_dir {folder!r} {why}: what a job writes there is lost when it ends")
-    return found
+        yield f"nemo_run_dir {folder!r} {target.why_lost(folder)}: what a job writes there is lost when it ends"
 
 
-def _ray_warnings(env: Mapping[str, Any]) -> list[str]:
-    given = [key for key in ("ray_version", "head_resource_shape") if env.get(key)]
-    if not given:
-        return []
-    return [f"{', '.join(given)}: only for scripts that use NeMo-Run themselves; here Ray runs on the job's own nodes"]
+_OF_RAY = ("ray_version", "head_resource_shape")
+_OF_GROUPS = ("queue_priority", "can_preempt", "can_be_preempted", "node_reservation")
+"""What Lepton takes only with a node group: queues and reservations are a node group's own."""
 
 
-def _group_warnings(env: Mapping[str, Any]) -> list[str]:
-    """What Lepton takes only with a node group: queues and reservations are a node group's own."""
-    keys = ("queue_priority", "can_preempt", "can_be_preempted", "node_reservation")
-    given = [key for key in keys if env.get(key)]
-    return (
-        [f"{', '.join(given)}: Lepton takes this only with a node_group"] if given and not env.get("node_group") else []
-    )
+def _key_warnings(env: Mapping[str, Any]) -> Iterator[str]:
+    """Keys that mean nothing in this profile."""
+    if given := [key for key in _OF_RAY if env.get(key)]:
+        names = ", ".join(given)
+        yield f"{names}: only for scripts that use NeMo-Run themselves; here Ray runs on the job's own nodes"
+    if (given := [key for key in _OF_GROUPS if env.get(key)]) and not env.get("node_group"):
+        yield f"{', '.join(given)}: Lepton takes this only with a node_group"
 
 
-def _custom_warnings(env: Mapping[str, Any], target: LeptonTarget) -> list[str]:
+def _custom_warnings(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[str]:
     """What `custom_spec` replaces of the job's spec, each key by its path."""
-    if not target.custom_spec:
-        return []
     spec = make_spec(target, env.get("nodes") or 1, env.get("secrets") or (), ())
-    replaced = merged(spec, target.custom_spec).replaced
-    return [f"custom_spec replaces {path} of the job's spec" for path in replaced]
+    return (f"custom_spec replaces {path} of the job's spec" for path in target.merged(spec).replaced)

@@ -12,7 +12,7 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, rows
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.spec import MOUNT, source_placeholder
+from nemo_runspec.backends.lepton.payload import MOUNT, source_placeholder
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import below
 from nemo_runspec.transport.reading import text

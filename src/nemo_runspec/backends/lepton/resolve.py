@@ -10,10 +10,9 @@ from nemo_runspec.backends.cloud.placeholders import placeholders
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of
 from nemo_runspec.backends.lepton.fields import LeptonTarget, no_meeting
 from nemo_runspec.backends.lepton.mounts import fill_mounts
-from nemo_runspec.backends.lepton.payload import WORKSPACE, payload
+from nemo_runspec.backends.lepton.payload import MOUNT, NODE_GROUP, RESOURCE_SHAPE, WORKSPACE
 from nemo_runspec.backends.lepton.secrets import secret_facts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
-from nemo_runspec.backends.lepton.spec import MOUNT, NODE_GROUP, RESOURCE_SHAPE
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.kept import problems_of
 from nemo_runspec.plans.model import Plan
@@ -40,9 +39,8 @@ def platform_facts(
     target = target_of(plan, LeptonTarget)
     facts = {WORKSPACE: api.login.url, **secret_facts(plan, values, api.login.workspace)}
     id = id_of(group) if group is not None else ""
-    if group is not None:
-        facts[NODE_GROUP] = id
-    if RESOURCE_SHAPE in set(placeholders(payload(plan))):
+    facts |= {NODE_GROUP: id} if group is not None else {}
+    if RESOURCE_SHAPE in set(placeholders(target.request(plan).body)):
         facts[RESOURCE_SHAPE] = resolve_shape(api, plan.resources.gpus_per_node, id)
     return facts | fill_mounts(api, target, group)
 
@@ -51,26 +49,20 @@ def settled(plan: Plan, facts: Mapping[str, Any]) -> Plan:
     """The plan as it is once it is known whether a volume was found for it.
 
     Raises:
-        UserError: there was none, and something would be lost.
+        UserError: there was none, and nodes could not share their files, or an output would end with its pod.
     """
     target = target_of(plan, LeptonTarget)
     if not target.mounted_at or facts.get(MOUNT):
         return plan
     plan = dataclasses.replace(plan, target=dataclasses.replace(target, mounted_at="", shared=False))
-    _refuse_loss(plan)
-    return plan
-
-
-def _refuse_loss(plan: Plan) -> None:
-    """Raises `UserError` where nodes could not share their files, or where an output would end with its pod."""
-    target = target_of(plan, LeptonTarget)
-    why = no_meeting(target, plan.resources.nodes)
-    found = [why] if why else [problem.what for problem in problems_of(plan)]
-    if found:
+    why = no_meeting(target_of(plan, LeptonTarget), plan.resources.nodes)
+    lost = [why] if why else [problem.what for problem in problems_of(plan)]
+    if lost:
         folder = target.nemo_run_dir
         raise UserError(
-            f"nemo_run_dir '{folder}' is on none of mounts: the node group has no volume, and {'; '.join(found)}; "
+            f"nemo_run_dir '{folder}' is on none of mounts: the node group has no volume, and {'; '.join(lost)}; "
             "nothing was submitted",
             remedy=f'mounts = [{{ path = "/…", mount_path = "{folder or "/mnt/data"}", '
             'from = "node-nfs:VOLUME" }], or outputs with output_url, which hold them, for a job of one node',
         )
+    return plan

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemo_runspec.backends.cloud.fields import spec_variables
-from nemo_runspec.duration import whole_seconds
+from nemo_runspec.backends.stall import stall_seconds
 from nemo_runspec.errors import UserError
+from nemo_runspec.plans.storage import tables
 from nemo_runspec.toml import as_toml
 
 SHORTEST_TTL = 600
@@ -120,13 +120,8 @@ def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:
 
 
 def _ttl(text: Any) -> list[UserError]:
-    if not text:
-        return []
-    try:
-        enough = whole_seconds(str(text)) >= SHORTEST_TTL
-    except ValueError:
-        return [UserError(f"ttl: {text!r} is no length of time", remedy="such as 3d or 12h", key="ttl")]
-    if enough:
+    """One that is too short; one that is no length of time is refused as all such keys are."""
+    if (stall_seconds(text) or SHORTEST_TTL) >= SHORTEST_TTL:
         return []
     return [UserError(f"ttl: {text} is too short to see how a job ended", remedy="10m or more, such as 3d", key="ttl")]
 
@@ -146,7 +141,7 @@ def _priority(env: Mapping[str, Any]) -> list[UserError]:
 
 def _variables(env: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     """The variables that a profile sets in the job's description, by where it does."""
-    spec = spec_variables((env.get("custom_spec") or {}).get("envs"))
+    spec = tables((env.get("custom_spec") or {}).get("envs"))
     given = {key: list(env.get(key) or ()) for key in ("secret_vars", "secrets")}
     return {**given, "custom_spec.envs": [str(each.get("name")) for each in spec]}
 

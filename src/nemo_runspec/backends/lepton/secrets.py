@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.spec import IMAGE_PULL_SECRET, secret_placeholder, wants_pull_secret
+from nemo_runspec.backends.lepton.payload import IMAGE_PULL_SECRET, secret_placeholder, wants_pull_secret
 from nemo_runspec.backends.provider import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -27,13 +28,48 @@ _TAKEN = frozenset({400, 409})
 """How the API may say that a name is taken already."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """The secrets of one kind in a workspace. `key`: of a profile, which names some of them."""
+
+    key: str
+    names: Callable[[], Collection[str]]
+    make: Callable[[str, str], object]
+
+    def provide(self, named: Collection[str], wanted: Mapping[str, str]) -> list[str]:
+        """Makes the wanted ones (name → value) that are not there yet; their names. Those that are named must be there.
+
+        Raises:
+            UserError: one of them is not; or Lepton refuses to make one.
+        """
+        there = set(self.names()) if named or wanted else set()
+        for name in named:
+            if name not in there:
+                have = ", ".join(sorted(there)) or "none"
+                raise UserError(
+                    f"{self.key}: the workspace has no secret '{name}'", remedy=f"secrets there are: {have}"
+                )
+        missing = sorted(set(wanted) - there)
+        for name in missing:
+            self._make(name, wanted[name])
+        return missing
+
+    def _make(self, name: str, value: str) -> None:
+        """Makes one; that another submission has made it meanwhile is as good."""
+        try:
+            self.make(name, value)
+        except Refused as error:
+            if error.status not in _TAKEN or name not in self.names():
+                raise UserError(
+                    f"Lepton refuses to make the secret {name} (HTTP {error.status})",
+                    remedy="make one by hand and name it in secret_vars, or image_pull_secrets",
+                ) from None
+
+
 def secret_facts(plan: Plan, values: Mapping[str, str], workspace: str) -> dict[str, Any]:
     """What fills the placeholders of secrets: the names they have, or will have. Asks nothing, makes nothing."""
-    facts: dict[str, Any] = {
-        secret_placeholder(secret.name): secret_name(secret.name, values[secret.name], workspace)
-        for secret in plan.secrets
-        if secret.name in values
-    }
+    names = _names(plan, values, workspace)
+    facts: dict[str, Any] = {secret_placeholder(variable): name for variable, name in names.items()}
     if wants_pull_secret(target_of(plan, LeptonTarget)):
         key = ngc_key(values)
         facts[IMAGE_PULL_SECRET] = [secret_name("ngc", key, workspace)] if key else []
@@ -41,24 +77,21 @@ def secret_facts(plan: Plan, values: Mapping[str, str], workspace: str) -> dict[
 
 
 def make_secrets(api: LeptonApi, plan: Plan, values: Mapping[str, str], say: Say) -> None:
-    """Makes the secrets that are not there yet; a secret that a profile names must be there.
-
-    Raises:
-        UserError: it is not; or Lepton refuses to make one.
-    """
-    target = target_of(plan, LeptonTarget)
-    wanted = {
-        secret_name(secret.name, values[secret.name], api.login.workspace): values[secret.name]
-        for secret in plan.secrets
-        if secret.name in values
-    }
-    if wanted or target.secret_vars:
-        there = set(api.secrets())
-        _require("secret_vars", target.secret_vars.values(), there)
-        for name in sorted(set(wanted) - there):
-            _made(api.create_secret, api.secrets, name, wanted[name])
-            say(f"{plan.name}: made the workspace's secret {name}")
-    _make_pull_secret(api, target, values, say)
+    """Makes the secrets that are not there yet; a secret that a profile names must be there. As `_Store.provide`."""
+    target, workspace = target_of(plan, LeptonTarget), api.login.workspace
+    wanted = {name: values[variable] for variable, name in _names(plan, values, workspace).items()}
+    for name in _Store("secret_vars", api.secrets, api.create_secret).provide(target.secret_vars.values(), wanted):
+        say(f"{plan.name}: made the workspace's secret {name}")
+    key = ngc_key(values) if wants_pull_secret(target) else ""
+    if wants_pull_secret(target) and not key:
+        say("warning: NGC_KEY is not set and image_pull_secrets is empty: the image is pulled without a login")
+    pulls = _Store(
+        "image_pull_secrets",
+        api.image_pull_secrets,
+        lambda name, value: api.create_image_pull_secret(name, NGC, NGC_USER, value),
+    )
+    for name in pulls.provide(target.image_pull_secrets, {secret_name("ngc", key, workspace): key} if key else {}):
+        say(f"made the workspace's secret {name} for {NGC}")
 
 
 def secret_name(name: str, value: str, workspace: str) -> str:
@@ -73,40 +106,7 @@ def ngc_key(values: Mapping[str, str]) -> str:
     return next((found for name in NGC_KEYS if (found := values.get(name) or os.environ.get(name, "").strip())), "")
 
 
-def _make_pull_secret(api: LeptonApi, target: LeptonTarget, values: Mapping[str, str], say: Say) -> None:
-    if target.image_pull_secrets:
-        _require("image_pull_secrets", target.image_pull_secrets, set(api.image_pull_secrets()))
-    if not wants_pull_secret(target):
-        return
-    key = ngc_key(values)
-    if not key:
-        say("warning: NGC_KEY is not set and image_pull_secrets is empty: the image is pulled without a login")
-        return
-    name = secret_name("ngc", key, api.login.workspace)
-    if name not in api.image_pull_secrets():
-        _made(
-            lambda made, value: api.create_image_pull_secret(made, NGC, NGC_USER, value),
-            api.image_pull_secrets,
-            name,
-            key,
-        )
-        say(f"made the workspace's secret {name} for {NGC}")
-
-
-def _made(make: Any, names: Any, name: str, value: str) -> None:
-    """Makes a secret; one that another submission has made meanwhile is as good."""
-    try:
-        make(name, value)
-    except Refused as error:
-        if error.status not in _TAKEN or name not in names():
-            raise UserError(
-                f"Lepton refuses to make the secret {name} (HTTP {error.status})",
-                remedy="make one by hand and name it in secret_vars, or image_pull_secrets",
-            ) from None
-
-
-def _require(key: str, names: Iterable[str], there: set[str]) -> None:
-    for name in names:
-        if name not in there:
-            have = ", ".join(sorted(there)) or "none"
-            raise UserError(f"{key}: the workspace has no secret '{name}'", remedy=f"secrets there are: {have}")
+def _names(plan: Plan, values: Mapping[str, str], workspace: str) -> dict[str, str]:
+    """Variable of the job → name of its secret, for those whose values are known."""
+    known = [secret.name for secret in plan.secrets if secret.name in values]
+    return {variable: secret_name(variable, values[variable], workspace) for variable in known}

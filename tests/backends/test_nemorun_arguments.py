@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from importlib import import_module
 
 import pytest
 
@@ -121,8 +120,7 @@ VALUES = {
 
 def build(make_plan, executor, env, launch="direct", **more):
     plan = make_plan(executor, {**REQUIRED.get(executor, {}), **env}, launch=launch, **more)
-    module = import_module(f"nemo_runspec.backends.{executor}.executor")
-    return module.make_executor(plan, {"client_secret": "from-the-vault"})
+    return get_backend(executor).make_executor(plan, {"client_secret": "from-the-vault"})
 
 
 @pytest.mark.slow
@@ -196,9 +194,8 @@ def test_legacy_and_other_spellings():
 def test_no_plan_holds_the_client_secret(make_plan):
     plan = make_plan("dgxcloud", {**REQUIRED["dgxcloud"], "client_secret": "hidden"})
     assert "hidden" not in repr(plan.target)
-    module = import_module("nemo_runspec.backends.cloud.executor")
     with pytest.raises(UserError, match="needs client_secret"):
-        module.make_executor(plan)
+        get_backend("dgxcloud").make_executor(plan)
 
 
 @pytest.mark.parametrize(

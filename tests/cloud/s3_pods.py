@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.cloud.code.upload import programs
+from nemo_runspec.backends.cloud.code.upload import data_program
 from nemo_runspec.backends.cloud.storage.s3 import S3, Keys
 
 PYTHON = os.environ.get("JOB_PYTHON", sys.executable)
@@ -49,13 +49,12 @@ class Pod:
         self.cache = folder / "mount" / "s3"
         self.folder = folder
         self.job.mkdir(parents=True)
-        for name, program in programs().items():
-            (self.job / name).write_bytes(program)
+        (self.job / "data.pyz").write_bytes(data_program())
 
     def start(
         self, action: str, *options: str, env: dict[str, str] | None = None, **told: Any
     ) -> subprocess.Popen[str]:
-        """Starts `data.py`; `told` is its data.json, beyond the service. `env` replaces the keys."""
+        """Starts `data.pyz`; `told` is its data.json, beyond the service. `env` replaces the keys."""
         told = {
             "job": "job-1",
             "endpoint": self.lab.endpoint,
@@ -67,7 +66,7 @@ class Pod:
         options_file.write_text(json.dumps(told))
         keys = {"ACCESS_KEY": self.lab.access_key, "SECRET_KEY": self.lab.secret_key} if env is None else env
         return subprocess.Popen(
-            [PYTHON, str(self.job / "data.py"), action, str(options_file), *options],
+            [PYTHON, str(self.job / "data.pyz"), action, str(options_file), *options],
             env={"PATH": os.environ["PATH"], "LC_ALL": "C", **keys},
             cwd="/",
             stdout=subprocess.PIPE,

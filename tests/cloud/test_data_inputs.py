@@ -156,7 +156,7 @@ def test_a_fetch_that_is_killed_holds_up_nobody(pod, s3_lab, tmp_path, how):
     stuck.times = 0
     assert bool(pod.parts()) == (how == signal.SIGKILL)
     assert not (tmp_path / "x").exists()
-    assert pod.get(tmp_path / "x", URL, lock_seconds=1).code == 0
+    assert pod.get(tmp_path / "x", URL).code == 0
     assert (tmp_path / "x").stat().st_size == 1_000_000
     assert not pod.parts()
 
@@ -164,25 +164,10 @@ def test_a_fetch_that_is_killed_holds_up_nobody(pod, s3_lab, tmp_path, how):
 def test_many_at_once_fetch_it_once_and_wait_for_the_one_that_lives(pod, s3_lab, tmp_path):
     s3_lab.put(URL, b"content")
     s3_lab.fault("GET /bucket/data*", "slow", seconds=3)
-    running = [pod.start("get", inputs={str(tmp_path / f"x{n}"): URL}, lock_seconds=300) for n in range(4)]
+    running = [pod.start("get", inputs={str(tmp_path / f"x{n}"): URL}) for n in range(4)]
     assert [ended(each, s3_lab).code for each in running] == [0, 0, 0, 0]
     assert [(tmp_path / f"x{n}").read_bytes() for n in range(4)] == [b"content"] * 4
     assert len(gets(s3_lab)) == 1 and not pod.parts()
-
-
-def test_one_that_stood_still_does_no_harm_when_it_goes_on(pod, s3_lab, tmp_path):
-    content = noise(1_000_000)
-    s3_lab.put(URL, content)
-    s3_lab.fault("GET /bucket/data*", "slow", seconds=600)
-    first = pod.start("get", inputs={str(tmp_path / "x"): URL})
-    until(lambda: gets(s3_lab) and pod.parts())
-    first.send_signal(signal.SIGSTOP)
-    assert pod.get(tmp_path / "y", URL, lock_seconds=1).code == 0
-    s3_lab.released.set()
-    first.send_signal(signal.SIGCONT)
-    assert ended(first, s3_lab).code == 0
-    assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes() == content
-    assert not pod.parts()
 
 
 def test_where_files_cannot_be_locked_nobody_waits(tmp_path, monkeypatch):
@@ -190,9 +175,9 @@ def test_where_files_cannot_be_locked_nobody_waits(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "no locks here")
 
     spot = data_cache.in_cache(tmp_path, "bucket", "x")
-    with data_cache.alone(spot, 600):
+    with data_cache.alone(spot):
         monkeypatch.setattr(fcntl, "flock", refuse)
-        with data_cache.alone(spot, 600):
+        with data_cache.alone(spot):
             assert spot.lock.exists()
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from s3_pods import Pod, noise
 
-from nemo_runspec.backends.cloud.storage.data_kept import keep
-from nemo_runspec.backends.cloud.storage.data_outputs import Upload, output_names
+from nemo_runspec.backends.cloud.storage.data_outputs import Upload, keep, output_names
 
 TO = "s3://bucket/results/job-1"
 

@@ -95,6 +95,9 @@ class LeptonTarget(CloudTarget):
         default=False,
         never_sent=NEMO_RUN_ALONE,
     )
+    secret_vars: dict[str, str] = argument(  # noqa: RUF009 (a field)
+        "table[str]", "Variable of the job = name of a secret that the platform keeps."
+    )
     mounted_at: str = ""
 
     def request(self, plan: Plan) -> CreateRequest:

@@ -7,13 +7,15 @@ import hashlib
 import io
 import os
 import tarfile
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import nemo_runspec
 from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put
 from nemo_runspec.backends.cloud.layout import job_layout
-from nemo_runspec.backends.cloud.pod.program import DATA
+from nemo_runspec.backends.cloud.pod.program import DATA, DATA_PROGRAM
 from nemo_runspec.backends.provider import Parts, Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import BundleFile, Plan
@@ -26,6 +28,9 @@ LONGEST_WORD = 100_000
 """Characters of one word. The kernel takes 131,072 bytes, its end included (MAX_ARG_STRLEN, man 2 execve)."""
 
 _PATIENCE = "NEMOTRON_BARRIER_SECONDS"
+
+_MODULES = ("data", "data_cache", "data_outputs", "data_staged", "s3", "s3_signing", "s3_wire")
+"""Of `storage/`, those that travel with jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> 
     """The job's own files as a tar.gz: texts, the recipe's bundle, and the programs that move data where it has any."""
     files = {name: (text.encode("utf-8", "surrogateescape"), 0o600) for name, text in texts.items() if name != PAYLOAD}
     if DATA in files:
-        files |= {name: (program, 0o600) for name, program in programs().items()}
+        files[DATA_PROGRAM] = (data_program(), 0o600)
     for file, content in contents.items():
         files[f"bundle/{file.path}"] = (content, 0o700 if os.access(file.source, os.X_OK) else 0o600)
     packed = io.BytesIO()
@@ -154,10 +159,20 @@ def _patience(plan: Plan) -> int:
     return int(given) if given else 3600
 
 
-def programs() -> dict[str, bytes]:
-    """What fetches inputs and copies outputs away in a job's directory, without nemotron: name → content."""
-    from nemo_runspec import s3_names
-    from nemo_runspec.backends.cloud.storage import data
+def data_program() -> bytes:
+    """What fetches inputs and copies outputs away, as one file that any python3 runs (zipapp); always the same bytes.
 
-    files = [*(Path(data.__file__).with_name(name) for name in data.PROGRAMS), Path(s3_names.__file__)]
-    return {file.name: file.read_bytes() for file in files}
+    Its modules have their names here; of their packages there is nothing else, so that no nemotron need be there.
+    """
+    storage = PurePosixPath("nemo_runspec/backends/cloud/storage")
+    modules = ["nemo_runspec/s3_names.py", *(str(storage / f"{name}.py") for name in _MODULES)]
+    files = {f"{package}/__init__.py": b"" for package in (storage, *storage.parents[:-1])}
+    files |= {module: (Path(nemo_runspec.__file__).parents[1] / module).read_bytes() for module in modules}
+    files["__main__.py"] = (
+        b"import sys\n\nfrom nemo_runspec.backends.cloud.storage.data import main\n\nsys.exit(main())\n"
+    )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return packed.getvalue()

@@ -113,7 +113,7 @@ nemotron_pod_move() {
 nemotron_pod_data() {
   local code
   {
-    python3 "$nemotron_pod_dir/data.py" "$1" "$nemotron_pod_dir/data.json" \
+    python3 "$nemotron_pod_dir/data.pyz" "$1" "$nemotron_pod_dir/data.json" \
       --node "$nemotron_pod_index" "${@:4}" 2>&1 >&4 | tee "$2"
     code=${PIPESTATUS[0]}
   } 4>&1

@@ -22,7 +22,7 @@ from nemo_runspec.script.quoting import join, quote
 from nemo_runspec.script.render import downsample_program, render_job_script, shared_functions
 from nemo_runspec.script.reserved import WAITS
 
-POD_SCRIPT, DATA = "pod.sh", "data.json"
+POD_SCRIPT, DATA, DATA_PROGRAM = "pod.sh", "data.json", "data.pyz"
 
 ATTEMPT_VARIABLE = "NEMOTRON_POD_ATTEMPT"
 """Set in a payload to how often the job had been submitted before; absent for the first time."""
@@ -129,7 +129,7 @@ def _prepare(target: CloudTarget) -> Iterator[str]:
 
 
 def _data(plan: Plan) -> str | None:
-    """What `data.py` fetches and copies away, as JSON; None where there is nothing."""
+    """What `data.pyz` fetches and copies away, as JSON; None where there is nothing."""
     target = target_of(plan, CloudTarget)
     if not target.inputs and not target.outputs:
         return None

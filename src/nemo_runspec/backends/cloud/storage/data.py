@@ -1,7 +1,7 @@
-"""Fetches a job's inputs from S3 and copies its outputs there: `python3 data.py get|put data.json`, in its pods.
+"""Fetches a job's inputs from S3 and copies its outputs there: `python3 data.pyz get|put data.json`, in its pods.
 
-Needs Python 3.6 or newer, the files of `PROGRAMS` beside it, and keys in the environment (ACCESS_KEY and SECRET_KEY, or
-Amazon's names). Exit codes: 0, 1 (said in one line on the error stream), 143 when told to stop.
+Needs Python 3.6 or newer, and keys in the environment (ACCESS_KEY and SECRET_KEY, or Amazon's names). Exit codes: 0, 1
+(said in one line on the error stream), 143 when told to stop.
 """
 
 import argparse
@@ -15,29 +15,20 @@ import uuid
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
-if TYPE_CHECKING or __package__:
-    from nemo_runspec.backends.cloud.storage.data_cache import Brought, Spot, bring, in_cache
-    from nemo_runspec.backends.cloud.storage.data_kept import keep, place_of
-    from nemo_runspec.backends.cloud.storage.data_outputs import Upload, is_shared, output_names, uploads, why
-    from nemo_runspec.backends.cloud.storage.data_sent import send
-    from nemo_runspec.backends.cloud.storage.s3 import S3, S3Error, from_environment, split
-else:  # in a job's directory
-    from data_cache import Brought, Spot, bring, in_cache
-    from data_kept import keep, place_of
-    from data_outputs import Upload, is_shared, output_names, uploads, why
-    from data_sent import send
-    from s3 import S3, S3Error, from_environment, split
-
-PROGRAMS = (
-    "data.py", "data_cache.py", "data_kept.py", "data_outputs.py", "data_sent.py", "data_staged.py", "s3.py",
-    "s3_signing.py", "s3_wire.py",
-)  # fmt: skip
-"""The modules beside this one that travel with jobs; `s3_names.py` does, too."""
-
-LOCK_SECONDS = 60
-"""After so long without a byte another node, or another job, is not waited for any longer."""
+from nemo_runspec.backends.cloud.storage.data_cache import Brought, Spot, bring, in_cache
+from nemo_runspec.backends.cloud.storage.data_outputs import (
+    Upload,
+    is_shared,
+    keep,
+    output_names,
+    place_of,
+    send,
+    uploads,
+    why,
+)
+from nemo_runspec.backends.cloud.storage.s3 import S3, S3Error, from_environment, split
 
 
 class DataRequest(NamedTuple):
@@ -54,7 +45,6 @@ class DataRequest(NamedTuple):
     output_url: str
     cache: "Path | None"
     kept: "Path | None"
-    lock_seconds: float
     folder: Path
     node: int
     staged: "tuple[Path, ...]" = ()
@@ -190,7 +180,7 @@ def _places(job: DataRequest, found: Outgoing, bucket: str) -> "dict[Path, tuple
 def _bring_link(s3: S3, job: DataRequest, cache: Path, path: Path, bucket: str, key: str) -> Brought:
     spot = in_cache(cache, bucket, key)
     _make_free(path)
-    brought = bring(s3, spot, job.lock_seconds, job.staged)
+    brought = bring(s3, spot, job.staged)
     if not path.is_symlink() or os.readlink(str(path)) != str(spot.base):  # noqa: PTH115  (Python 3.9)
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -209,7 +199,7 @@ def _bring_own(s3: S3, job: DataRequest, path: Path, bucket: str, key: str) -> B
         _make_free(path)
         state.mkdir(parents=True, exist_ok=True)
         note.write_bytes(os.fsencode(str(path)))
-    return bring(s3, Spot(bucket, key, path, state, path.with_name(f".{path.name}.partial"), None), job.lock_seconds)
+    return bring(s3, Spot(bucket, key, path, state, path.with_name(f".{path.name}.partial"), None))
 
 
 def _make_free(path: Path) -> None:
@@ -264,7 +254,6 @@ def _job(said: "dict[str, Any]", options: argparse.Namespace) -> DataRequest:
         said.get("output_url") or "",
         Path(said["cache"]) if said.get("cache") else None,
         Path(os.fsdecode(said["kept"].encode("utf-8", "surrogateescape"))) if said.get("kept") else None,
-        float(said.get("lock_seconds") or LOCK_SECONDS),
         options.file.resolve().parent,
         options.node,
         tuple(Path(root) for root in said.get("staged") or ()),
@@ -311,7 +300,3 @@ def _say(text: str, file: Any = None) -> None:
 def _failed(text: str) -> int:
     _say(" ".join(text.split("\n")), sys.stderr)
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,19 +11,14 @@ import json
 import os
 import re
 import shutil
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
-if TYPE_CHECKING or __package__:
-    from nemo_runspec.backends.cloud.storage.data_staged import staged
-    from nemo_runspec.backends.cloud.storage.s3 import S3, Object, S3Error
-else:  # in a job's directory
-    from data_staged import staged
-    from s3 import S3, Object, S3Error
+from nemo_runspec.backends.cloud.storage.data_staged import staged
+from nemo_runspec.backends.cloud.storage.s3 import S3, Object, S3Error
 
 AT_ONCE = 8
 """Objects that are moved at the same time."""
@@ -102,12 +97,11 @@ def in_cache(cache: Path, bucket: str, key: str) -> Spot:
     return Spot(bucket, key, base, state, state / (name + ".parts"), state / (name + ".lock"))
 
 
-def bring(s3: S3, spot: Spot, patience: float, roots: "Sequence[Path]" = ()) -> Brought:
+def bring(s3: S3, spot: Spot, roots: "Sequence[Path]" = ()) -> Brought:
     """Makes the copies what the objects are now.
 
     Args:
         roots: folders below which `bucket/key` may be a copy already.
-        patience: seconds without a byte after which the holder of the lock is not waited for any longer.
 
     Raises:
         S3Error: there is no such object, or it cannot be fetched.
@@ -115,7 +109,7 @@ def bring(s3: S3, spot: Spot, patience: float, roots: "Sequence[Path]" = ()) -> 
     wanted = _wanted(s3, spot)
     if not _missing(spot, wanted) and not _stale(spot, wanted):
         return Brought(len(wanted), sum(each.size for each in wanted), 0)
-    with alone(spot, patience):
+    with alone(spot):
         wanted = _wanted(s3, spot)
         for file in _stale(spot, wanted):
             _forget(s3, spot, file)
@@ -236,7 +230,7 @@ def _fetch(s3: S3, spot: Spot, found: Object) -> None:
         except S3Error as error:
             if error.status != 412 or not left:
                 raise
-        except FileNotFoundError:  # another took this one for dead, and cleared away what it had begun
+        except FileNotFoundError:  # without locks another one has cleared away what this one had begun
             if not left:
                 raise
         found = s3.head(spot.bucket, found.key)
@@ -270,53 +264,19 @@ def _write(file: Path, content: "dict[str, object]") -> None:
 
 
 @contextmanager
-def alone(spot: Spot, patience: float) -> "Iterator[None]":
-    """Holds the lock of a place in the cache, which the kernel frees when its holder dies.
-
-    A holder that brings no byte for `patience` seconds is not waited for any longer, nor anybody on a file system that
-    has no locks.
-    """
+def alone(spot: Spot) -> "Iterator[None]":
+    """Holds the lock of a place in the cache. The kernel frees it when its holder dies; some file systems have none."""
     if spot.lock is None:
         yield
         return
     spot.lock.parent.mkdir(parents=True, exist_ok=True)
-    handle = _opened(spot.lock)
     try:
-        _wait_for(handle, spot.parts, patience)
+        handle = os.open(str(spot.lock), os.O_RDWR | os.O_CREAT, 0o666)  # locks on NFS ask for a file to be written
+    except PermissionError:  # another user's
+        handle = os.open(str(spot.lock), os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
-
-
-def _opened(file: Path) -> int:
-    """For writing, which locks on NFS ask for; a file of another user's for reading."""
-    try:
-        return os.open(str(file), os.O_RDWR | os.O_CREAT, 0o666)
-    except PermissionError:
-        return os.open(str(file), os.O_RDONLY)
-
-
-def _wait_for(handle: int, parts: Path, patience: float) -> None:
-    seen, since = _progress(parts), time.monotonic()
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            now = _progress(parts)
-        except OSError:
-            return
-        if now != seen:
-            seen, since = now, time.monotonic()
-        elif time.monotonic() - since > patience:
-            return
-        time.sleep(min(0.5, patience / 10))
-
-
-def _progress(parts: Path) -> "dict[str, int]":
-    """How much of each object has come by now."""
-    try:
-        with os.scandir(str(parts)) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries}
-    except OSError:  # not begun, or done
-        return {}

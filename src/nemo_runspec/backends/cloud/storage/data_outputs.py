@@ -1,12 +1,25 @@
-"""What a job's outputs are: their files, their names on S3, and who copies them. Travels with jobs."""
+"""A job's outputs: which files they are, copied to a mount so that none is lost, and sent to S3. Travels with jobs."""
 
+import errno
 import os
 import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
+
+from nemo_runspec.backends.cloud.storage.data_cache import AT_ONCE, Spot, link
+from nemo_runspec.backends.cloud.storage.s3 import PART, S3, S3Error
 
 _NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|orangefs|ocfs|gfs")
 """Types of file systems that other machines see too."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+Places = Mapping[Path, Tuple[Path, Spot]]  # noqa: UP006  (Python 3.6)
+"""Where files stay on the mount, and the cache that is told so."""
 
 
 class Upload(NamedTuple):
@@ -14,6 +27,20 @@ class Upload(NamedTuple):
 
     file: Path
     key: str
+
+
+class Kept(NamedTuple):
+    """How many files were copied, and why another one was not: '' where all were."""
+
+    copied: int
+    problem: str
+
+
+class Sent(NamedTuple):
+    """How large it was, or why it was not sent."""
+
+    size: int
+    problem: str
 
 
 def output_names(outputs: "Sequence[str]") -> "list[str]":
@@ -47,6 +74,43 @@ def uploads(path: Path, key: str, problems: "list[str]", say: "Callable[[str], N
     if not found and len(problems) == before:
         say(f"warning: output {path} has no files")
     return found
+
+
+def keep(files: "Sequence[Upload]", folder: Path, node: int) -> Kept:
+    """Copies files into a folder, each to where its key says, as many as can be.
+
+    Args:
+        node: which this is; the others may copy to the same folder meanwhile.
+    """
+    scratch = folder / f".node-{node}.partial"
+    copied, problem = 0, ""
+    for each in files:
+        path = place_of(folder, each.key)
+        try:
+            _copy(each.file, path, scratch)
+            copied += 1
+        except OSError as error:
+            problem = problem or why(error.filename or path, error)
+            if error.errno in _FULL:  # others need the little that is left more than the files that come now
+                break
+    return Kept(copied, problem)
+
+
+def place_of(folder: Path, key: str) -> Path:
+    """Where the copy of an output goes. A `..` of an output's path must not lead out of the folder."""
+    below = os.path.normpath("/" + key).lstrip("/")
+    return folder / os.fsdecode(below.encode("utf-8", "surrogateescape"))
+
+
+def send(s3: S3, bucket: str, uploads: "Sequence[Upload]", places: Places) -> "Iterator[Sent]":
+    """Sends small files several at a time, then large ones in parts of which several go at a time."""
+    one = partial(_send, s3, bucket, places)
+    large = [each for each in uploads if _is_large(each.file)]
+    small = set(uploads).difference(large)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(one, sorted(small))
+    for each in large:
+        yield one(each)
 
 
 def _below(
@@ -107,3 +171,49 @@ def _mount_of(path: Path, mounts: "list[tuple[str, str]]") -> "tuple[str, str]":
     real = os.path.realpath(str(path))
     over = [mount for mount in mounts if real == mount[0] or real.startswith(mount[0].rstrip("/") + "/")]
     return max(reversed(over), key=lambda mount: len(mount[0]), default=("/", ""))
+
+
+def _copy(file: Path, path: Path, scratch: Path) -> None:
+    """Whole or not at all: a copy gets its name once it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove(scratch)  # of a pod that was killed, perhaps of a file that may not be written
+    try:
+        shutil.copyfile(str(file), str(scratch))
+        with suppress(OSError):  # not all storage knows modes
+            shutil.copymode(str(file), str(scratch))
+        scratch.replace(path)
+    except OSError:
+        _remove(scratch)
+        raise
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink()
+
+
+def _is_large(file: Path) -> bool:
+    with suppress(OSError):
+        return file.stat().st_size >= PART
+    return False
+
+
+def _send(s3: S3, bucket: str, places: Places, upload: Upload) -> Sent:
+    try:
+        with upload.file.open("rb") as file:
+            size = s3.upload(bucket, upload.key, file, at_once=AT_ONCE)
+    except S3Error as error:
+        return Sent(0, str(error))
+    except OSError as error:
+        return Sent(0, why(upload.file, error))
+    if upload.file in places:
+        with suppress(S3Error, OSError):  # it is fetched where it is wanted, then
+            _remember(s3, bucket, upload.key, *places[upload.file])
+    return Sent(size, "")
+
+
+def _remember(s3: S3, bucket: str, key: str, place: Path, spot: Spot) -> None:
+    """Makes the file that stays on the mount the cache's copy of the object that was just made of it."""
+    found = s3.head(bucket, key)
+    if place.stat().st_size == found.size:
+        link(spot, found, place)

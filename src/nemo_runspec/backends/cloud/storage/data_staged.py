@@ -6,12 +6,9 @@ What fits no etag is not taken for a copy: services that encrypt have others.
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence  # noqa: UP035  (Python 3.6)
+from typing import Iterator, Sequence  # noqa: UP035  (Python 3.6)
 
-if TYPE_CHECKING or __package__:
-    from nemo_runspec.backends.cloud.storage.s3 import Object, part_size
-else:  # in a job's directory
-    from s3 import Object, part_size
+from nemo_runspec.backends.cloud.storage.s3 import Object, part_size
 
 _MIB = 1 << 20
 _PARTS = tuple(size * _MIB for size in (8, 16, 5, 10, 15, 32, 50, 64, 100, 128, 256, 512, 1024))

@@ -13,16 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import parsedate
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
+from typing import BinaryIO, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
-if TYPE_CHECKING or __package__:
-    from nemo_runspec.backends.cloud.storage.s3_signing import Keys, keys_of, presigned, stamp_of
-    from nemo_runspec.backends.cloud.storage.s3_wire import S3Error, Wire, refusal
-else:  # in a job's directory
-    from s3_signing import Keys, keys_of, presigned, stamp_of
-    from s3_wire import S3Error, Wire, refusal
+from nemo_runspec.backends.cloud.storage.s3_signing import Keys, keys_of, presigned, stamp_of
+from nemo_runspec.backends.cloud.storage.s3_wire import S3Error, Wire, refusal
 
 __all__ = ["S3", "Keys", "Object", "S3Error", "from_environment", "split"]
 

@@ -6,13 +6,10 @@ As Amazon's "Amazon S3 API Reference" has it, Authenticating Requests.
 import hashlib
 import hmac
 import time
-from typing import TYPE_CHECKING, Mapping, NamedTuple  # noqa: UP035  (Python 3.6)
+from typing import Mapping, NamedTuple  # noqa: UP035  (Python 3.6)
 from urllib.parse import quote
 
-if TYPE_CHECKING or __package__:
-    from nemo_runspec.s3_names import pair_in, token_in
-else:  # in a job's directory
-    from s3_names import pair_in, token_in
+from nemo_runspec.s3_names import pair_in, token_in
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
 

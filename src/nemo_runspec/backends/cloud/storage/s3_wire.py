@@ -15,21 +15,18 @@ import time
 from base64 import b64encode
 from contextlib import suppress
 from email.utils import mktime_tz, parsedate_tz
-from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, TypeVar  # noqa: UP035  (Python 3.6)
+from typing import BinaryIO, Callable, NamedTuple, TypeVar  # noqa: UP035  (Python 3.6)
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-if TYPE_CHECKING or __package__:
-    from nemo_runspec.backends.cloud.storage.s3_signing import (
-        Keys,
-        Request,
-        authorised,
-        encoded,
-        quoted,
-        stamp_of,
-    )
-else:  # in a job's directory
-    from s3_signing import Keys, Request, authorised, encoded, quoted, stamp_of
+from nemo_runspec.backends.cloud.storage.s3_signing import (
+    Keys,
+    Request,
+    authorised,
+    encoded,
+    quoted,
+    stamp_of,
+)
 
 T = TypeVar("T")
 

@@ -1,8 +1,9 @@
-"""Time limits as sbatch reads them, and lengths of time. Small on purpose: checking a profile needs it."""
+"""Time limits as sbatch reads them, lengths of time, and moments. Small on purpose: checking a profile needs it."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 _TIME = re.compile(r"(?:(?P<days>\d{1,9})-)?(?P<rest>\d{1,9}(?::\d{1,9}){0,2})", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])\s*", re.ASCII)
@@ -87,3 +88,11 @@ def span(seconds: float) -> str:
         parts.append(f"{count} {unit}" if count else "")
     first = next((n for n, part in enumerate(parts) if part), len(parts) - 1)
     return " ".join(filter(None, parts[first : first + 2])) or "0 s"
+
+
+def is_moment(text: object) -> bool:
+    """Whether it is a time with its offset from UTC, ISO 8601."""
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False

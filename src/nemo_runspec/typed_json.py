@@ -91,6 +91,9 @@ def _read_dataclass(kind: Any, value: Any, at: str, lenient: bool) -> Any:
     if unknown and not lenient:
         raise TypeError(f"{at} has unknown keys: {', '.join(sorted(unknown))}")
     known = {name: item for name, item in value.items() if name in hints}
+    lacking = [name for name in _needed(kind) if name not in known]
+    if lacking:
+        raise TypeError(f"{at} lacks {', '.join(lacking)}")
     return kind(**{name: read_any(hints[name], item, f"{at}.{name}", lenient=lenient) for name, item in known.items()})
 
 
@@ -99,6 +102,13 @@ def field_types(kind: Any) -> dict[str, Any]:
     """The declared types of a dataclass's fields, resolved."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+@lru_cache(maxsize=64)
+def _needed(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass that have no default."""
+    missing = dataclasses.MISSING
+    return tuple(f.name for f in dataclasses.fields(kind) if f.default is missing and f.default_factory is missing)
 
 
 def _expect(value: Any, kind: Any, at: str) -> None:

@@ -193,6 +193,23 @@ def test_one_that_cannot_be_read(store, nemotron):
     assert sweeps.names() == []
 
 
+@pytest.mark.parametrize("damage", ["", "[]", {"members": 3}, {"launcher": {"pid": "1"}}, {"options": {"metric": []}}])
+def test_a_damaged_sweep_loses_no_job(store, nemotron, damage):
+    """Each command says what is wrong, in one error; the jobs are listed, shown and removed as ever."""
+    put(store, "succeeded", "failed")
+    file = SweepStore(store.root.parent / "sweeps").folder(NAME) / "sweep.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **damage}) if isinstance(damage, dict) else damage)
+    jobs = {entry.name for entry in store.entries()}
+    for command in ("show", "wait", "cancel", "retry", "rm"):
+        nemotron("jobs", command, NAME).refuses(f"sweep '{NAME}' cannot be read", "rm --force")
+    assert listed(nemotron("jobs", "list")) == [[NAME, "unknown"]]
+    assert {name for name, _ in listed(nemotron("jobs", "list", "--group", NAME))} == jobs
+    for name in jobs:
+        nemotron("jobs", "show", name).succeeds()
+    assert {entry.name for entry in store.entries()} == jobs
+    assert nemotron("jobs", "rm", *jobs).succeeds().out.endswith("2 jobs removed\n")
+
+
 def test_the_newest_lines_and_how_many_more(store, nemotron):
     for n in range(30):
         put(store, "succeeded", name=f"sweep-{n:02}", age=1000 - 10 * n)

@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 import support
@@ -20,10 +21,12 @@ from nemo_runspec.planning.names import MAX_LENGTH
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.cancel_request import CancelRequest
 from nemo_runspec.records.process import process_of, this_process
+from nemo_runspec.sweeps.codec import from_json, to_json
 from nemo_runspec.sweeps.control import stop
 from nemo_runspec.sweeps.life import SweepLifecycle
 from nemo_runspec.sweeps.model import NOT_RUN, REMOVED, new_group
-from nemo_runspec.sweeps.store import SweepStore, from_json, to_json
+from nemo_runspec.sweeps.status import status_of
+from nemo_runspec.sweeps.store import SweepStore
 from nemotron.cli.sweep_console import sweep_caller
 
 WRONG = json.dumps({**json.loads(to_json(sweep_of())), "created": 3})
@@ -79,6 +82,48 @@ def test_what_cannot_be_read_says_so(store, text):
     (store.folder("sweep-test-1121-abcdefgh") / "sweep.json").write_text(text)
     with pytest.raises(UserError, match="cannot be read"):
         store.get("sweep-test")
+
+
+WHOLE = dataclasses.replace(
+    sweep_of(member(0, {"a": "1"}, state=None), metric="loss"),
+    launcher=this_process(), ended="2026-11-21T08:10:00.000+00:00", verdict="failed", exit_code=3, host="here",
+)  # fmt: skip
+ODD = (None, True, 3, -(10**40), 1e300, "", "x", "\0", [], [3], {}, {"a": 3})
+
+
+def places(data, path=()):
+    """Every place in a table, inner ones after those they are in."""
+    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in pairs:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+@pytest.mark.parametrize("path", list(places(json.loads(to_json(WHOLE)))), ids=lambda path: ".".join(map(str, path)))
+def test_whatever_stands_in_its_place_is_one_error_or_read(store, path):
+    """Nothing but a `UserError` comes out of it; what is read can be written again."""
+    store.write(WHOLE)
+    file = store.folder(WHOLE.group) / "sweep.json"
+    for odd in ODD:
+        data = json.loads(to_json(WHOLE))
+        *outer, last = path
+        inner = data
+        for key in outer:
+            inner = inner[key]
+        inner[last] = odd
+        file.write_text(json.dumps(data))
+        try:
+            sweep = store.get(WHOLE.group)
+        except UserError as error:
+            assert "cannot be read" in error.what and "rm --force" in error.remedy
+        else:
+            assert from_json(to_json(sweep)).group == sweep.group
+            assert status_of(sweep).state
+        assert [entry.name for entry in store.entries()] == [WHOLE.group]
+        del inner[last]
+        file.write_text(json.dumps(data))
+        with suppress(UserError):
+            store.get(WHOLE.group)
 
 
 def test_what_a_later_version_adds_is_left_out():

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
+from nemo_runspec.duration import is_moment
 from nemo_runspec.records.earlier import as_now
-from nemo_runspec.records.facts import JobFacts, from_table, is_moment, to_table
+from nemo_runspec.records.facts import JobFacts, from_table, to_table
 from nemo_runspec.records.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
 from nemo_runspec.records.record import RECORD_SCHEMA, STATES, JobRecord, Transition
 from nemo_runspec.typed_json import plain, read_any

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from typing import Any
 
+from nemo_runspec.duration import is_moment
 from nemo_runspec.records.lifecycle import Absence
 from nemo_runspec.typed_json import field_types, plain, read_any
 
@@ -82,14 +82,6 @@ def from_table(table: Mapping[str, Any]) -> JobFacts:
             continue
     asked = known.pop("asked", "")
     return JobFacts(**known, asked=asked if is_moment(asked) else "")
-
-
-def is_moment(text: object) -> bool:
-    """Whether it is a time with its offset from UTC, ISO 8601."""
-    try:
-        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _known(facts: JobFacts) -> dict[str, Any]:

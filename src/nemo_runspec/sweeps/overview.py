@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from nemo_runspec.errors import UserError
@@ -109,7 +110,9 @@ class Overview:
         record = self.job_store.read(job)
         if not isinstance(record, JobRecord) or record.launcher is None or sweep.record is not None:
             return False
-        return record.launcher == self.sweep_store.read(sweep.name).launcher
+        with suppress(UserError):
+            return record.launcher == self.sweep_store.read(sweep.name).launcher
+        return False
 
 
 def find_job(store: JobStore, word: str) -> JobRecord:

@@ -6,23 +6,19 @@ For lists there is an index of sweeps that are over, as there is one of jobs.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, stamp_of
-from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.metrics import last_metrics
-from nemo_runspec.records.record import STATES, Unreadable
+from nemo_runspec.records.record import Unreadable
 from nemo_runspec.regular import is_kept, read_regular_text
-from nemo_runspec.sweeps.model import SWEEP_SCHEMA, Member, Options, Sweep
+from nemo_runspec.sweeps.codec import from_json, to_json
+from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.status import status_of
 
 _FILE = "sweep.json"
@@ -177,62 +173,7 @@ def record_of(member: Member) -> JobRecord | None:
     return dataclasses.replace(record, metrics=last_metrics(member.metrics_file))
 
 
-def to_json(sweep: Sweep) -> str:
-    """The sweep as it is stored: without the records of its members."""
-    data = asdict(dataclasses.replace(sweep, members=tuple(_without_record(member) for member in sweep.members)))
-    for member in data["members"]:
-        del member["record"], member["waits"]
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-
-def _without_record(member: Member) -> Member:
-    was = member.record.state if member.record and member.record.ended else member.was
-    return dataclasses.replace(member, record=None, was=was)
-
-
-def from_json(text: str) -> Sweep:
-    """A stored sweep. Keys a later version added are left out.
-
-    Raises:
-        ValueError: not a sweep, or one of a later schema.
-    """
-    try:
-        data = json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
-        raise ValueError("not a sweep")
-    if data["schema"] > SWEEP_SCHEMA:
-        raise ValueError(f"written by a later version (schema {data['schema']})")
-    try:
-        values = _known(Sweep, data)
-        values["argv"] = tuple(data["argv"])
-        values["options"] = Options(**_known(Options, data["options"]))
-        values["members"] = tuple(_member(member) for member in data["members"])
-        values["launcher"] = Launcher(**_known(Launcher, data["launcher"])) if data.get("launcher") else None
-        return _checked(Sweep(**values))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a whole sweep ({type(error).__name__}: {error})") from None
-
-
-def _member(data: Mapping[str, Any]) -> Member:
-    values = _known(Member, data)
-    return Member(**{**values, "before": tuple(values.get("before") or ())})
-
-
-def _checked(sweep: Sweep) -> Sweep:
-    texts = (sweep.group, sweep.recipe, sweep.created, sweep.ended or "", sweep.executor, sweep.cause, sweep.host)
-    if not all(isinstance(text, str) for text in texts) or sweep.verdict not in ("", *STATES):
-        raise ValueError("it holds something else than a sweep does")
-    return sweep
-
-
 def _in_words(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "it has no record"
     return str(error.strerror or error) if isinstance(error, OSError) else str(error)
-
-
-def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {f.name for f in fields(kind)}
-    return {key: value for key, value in data.items() if key in names}

@@ -25,7 +25,7 @@ def as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def forget_connections() -> None:
-    api._token.cache_clear()
+    api._TOKENS.clear()
     connections.kept().clear()
 
 

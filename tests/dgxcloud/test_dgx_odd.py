@@ -17,7 +17,7 @@ from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
 from runai_workloads import handle, payload, workload
 
-from nemo_runspec.backends.cloud.preflight import looked_at
+from nemo_runspec.backends.cloud.preflight import run_checks
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import listing, logs, preflight
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
@@ -124,7 +124,7 @@ def examined(lab: RunaiLab, job: dict[str, object]) -> None:
     except UserError:
         pass
     wanted = preflight.DgxCloudRequest(api, plan.target, 2, 8)
-    for found in (*preflight._reached(wanted, "here"), *looked_at(preflight._LOOKS, wanted)):
+    for found in (*preflight._reached(wanted, "here"), *run_checks(preflight._CHECKS, wanted)):
         f"{found.seen}{found.mend}".encode()
     preflight.fast_checks(api, plan)
 

@@ -138,7 +138,7 @@ def examined(lab: LeptonLab, handle: dict[str, object]) -> None:
         except UserError:
             pass
         wanted = preflight.LeptonRequest(api, plan.target, 2, 8)
-        for found in cloud.looked_at(preflight._LOOKS, wanted):
+        for found in cloud.run_checks(preflight._CHECKS, wanted):
             f"{found.seen}{found.mend}".encode()
         list(preflight._reached(api))
 

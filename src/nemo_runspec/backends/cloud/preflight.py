@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -83,11 +82,11 @@ def submission_checks(plan: Plan, platform: Iterable[Check]) -> list[Check]:
     return [check for check in found if check.verdict in ("failed", "warning")]
 
 
-def unless_failed(first: Iterable[Check], rest: Callable[[], Iterable[Check]], instead: Check) -> Iterator[Check]:
-    """The first checks, and the rest where none of them failed; else a line on what was not looked at."""
+def unless_failed(first: Iterable[Check], rest: Iterable[Check], instead: Iterable[Check]) -> Iterator[Check]:
+    """The first checks, and the rest where none of them failed. Generators: what is not reached is not asked for."""
     found = list(first)
     yield from found
-    yield from [instead] if any(check.verdict == "failed" for check in found) else rest()
+    yield from instead if any(check.verdict == "failed" for check in found) else rest
 
 
 def reached(
@@ -116,22 +115,24 @@ def reached(
         yield from answered(answer)
 
 
-def looked_at(
-    looks: Mapping[str, Callable[[R], Iterable[Check]]], request: R, *, patient: bool = False
+def run_checks(
+    checks: Mapping[str, Callable[[R], Iterable[Check]]], request: R, *, patient: bool = False
 ) -> Iterator[Check]:
-    """What a table of looks says of a job's request, in its order. `patient`: as `told`."""
-    for name, look in looks.items():
-        yield from told(name, partial(look, request), patient=patient)
+    """What a table of checks says of a job's request, in its order. `patient`: as `run_check`."""
+    for name, check in checks.items():
+        yield from run_check(name, check, request, patient=patient)
 
 
-def told(name: str, look: Callable[[], Iterable[Check]], *, patient: bool = False) -> Iterator[Check]:
+def run_check(
+    name: str, check: Callable[[R], Iterable[Check]], request: R, *, patient: bool = False
+) -> Iterator[Check]:
     """Checks, or what was raised instead of them. What one may not ask is not known, which is no failure.
 
     Args:
         patient: before a submission: no answer at all is not a check, but raised, and what is not known is warned of.
     """
     try:
-        yield from look()
+        yield from check(request)
     except Unreachable as error:
         if patient:
             raise

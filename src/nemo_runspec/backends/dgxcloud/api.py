@@ -5,24 +5,21 @@ Paths and parameters are those of run:ai's published API, 2.24 (`run-ai-docs.nvi
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
-from nemo_runspec.backends.cloud.api import CloudApi, rows_of
-from nemo_runspec.backends.cloud.api import Json as Row
+from nemo_runspec.backends.cloud.api import CloudApi, Json, rows_of
 from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.dgxcloud.fields import require_encryption
-from nemo_runspec.backends.dgxcloud.payload import DISTRIBUTED, TRAININGS
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, text, whole
 from nemo_runspec.transport.web import Refused, Reply, Web
 
-__all__ = ["DISTRIBUTED", "PAGE", "TRAININGS", "Row", "RunaiApi", "connect", "shared_token"]
+Row = Json
 
 PAGE = 500
 """Rows of a list per request: the most that run:ai gives."""
@@ -33,8 +30,8 @@ PATIENCE, AT_ONCE = 60.0, 15.0
 _KUBE_PATIENCE, _KUBE_PAUSE = 20.0, 60.0
 """Seconds that the cluster's API server is waited for, and left alone afterwards: logs can wait, jobs not."""
 
-_TOKENS = threading.Lock()
-"""Held while an application's token is looked up: several threads that begin at once share one."""
+_TOKENS: dict[tuple[str, str, str], Token] = {}
+"""Tokens of this process, by control plane, application and secret: threads share them."""
 
 _FORBIDDEN = "give the application a role with that permission in the project (run:ai: Access, Access rules)"
 
@@ -132,10 +129,9 @@ class RunaiApi(CloudApi):
         """The pods of a workload."""
         return rows_of(self.get(f"/workloads/{id}/pods"), "pods")
 
-    def kube_pods(self, namespace: str, selector: str = "") -> list[Row]:
+    def kube_pods(self, namespace: str) -> list[Row]:
         """The pods of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
-        params = {"labelSelector": selector} if selector else None
-        return rows_of(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods", params).json(), "items")
+        return rows_of(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods").json(), "items")
 
     def kube_log(self, namespace: str, pod: str, params: Mapping[str, Any]) -> bytes:
         """The log of a pod's container. Only with a `kube_url`.
@@ -234,20 +230,13 @@ def connect(
     secret = client_secret(handle, secrets)
     return kept_for_thread(
         (url, application, secret, kube, patience),
-        lambda: RunaiApi(url, shared_token(url, application, secret), kube, patience=patience),
+        lambda: RunaiApi(url, _token(url, application, secret), kube, patience=patience),
     )
 
 
-def shared_token(base_url: str, client_id: str, secret: str) -> Token:
-    """The token of an application in this process."""
-    with _TOKENS:
-        return _token(base_url, client_id, secret)
-
-
-@lru_cache(maxsize=32)
-def _token(base_url: str, client_id: str, secret: str) -> Token:
-    web = Web(base_url, "run:ai", headers=dict, timeout=AT_ONCE, patience=AT_ONCE)
-    return Token(partial(fetch_token, web, client_id, secret))
+def _token(url: str, application: str, secret: str) -> Token:
+    web = Web(url, "run:ai", headers=dict, timeout=AT_ONCE, patience=AT_ONCE)
+    return _TOKENS.setdefault((url, application, secret), Token(partial(fetch_token, web, application, secret)))
 
 
 def _of_project(id: str) -> dict[str, str] | None:

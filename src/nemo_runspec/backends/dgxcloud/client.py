@@ -14,9 +14,12 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import with_id
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
-from nemo_runspec.backends.dgxcloud import logs, replicas
+from nemo_runspec.backends.dgxcloud import logs, payload, prepare, replicas, resubmit, status, submit
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
+from nemo_runspec.backends.dgxcloud.diagnose import diagnose
+from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
+from nemo_runspec.backends.dgxcloud.pods import pods_of
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
@@ -34,14 +37,10 @@ class DgxCloudProvider(PodProvider):
     explained = frozenset({"failed", "lost"})
 
     def check(self, plan: Plan) -> None:
-        from nemo_runspec.backends.dgxcloud.prepare import check
-
-        check(plan)
+        prepare.check(plan)
 
     def make_handle(self, plan: Plan) -> Handle:
-        from nemo_runspec.backends.dgxcloud.prepare import place_of
-
-        return place_of(plan)
+        return prepare.place_of(plan)
 
     def longest_word(self, plan: Plan) -> int:
         """As `PodProvider.longest_word`: of a variable's value."""
@@ -49,24 +48,19 @@ class DgxCloudProvider(PodProvider):
 
     def carried(self, words: Sequence[str]) -> Sequence[Any]:
         """As `PodProvider.carried`: as variables."""
-        from nemo_runspec.backends.dgxcloud.payload import cargo_variables
-
-        return cargo_variables(words)
+        return payload.cargo_variables(words)
 
     def ask(self, submission: Submission, say: Say) -> Answers:
         from nemo_runspec.backends.dgxcloud.preflight import fast_checks
-        from nemo_runspec.backends.dgxcloud.prepare import asked
 
         plan = submission.plan
         api = connect(self.make_handle(plan), submission.secrets, patience=AT_ONCE)
         refuse(fast_checks(api, plan), say)
-        return Answers(plan, *asked(api, plan, say))
+        return Answers(plan, *prepare.asked(api, plan, say))
 
     def provide_secrets(self, answers: Answers, submission: Submission, say: Say) -> None:
         """As `PodProvider.provide_secrets`: run:ai's users make credentials themselves; what has none is warned of."""
-        from nemo_runspec.backends.dgxcloud.prepare import travels_not
-
-        for line in travels_not(answers.plan):
+        for line in prepare.travels_not(answers.plan):
             say(f"warning: {line}")
 
     def by_hand(self, answers: Answers, rendering: Rendering) -> Sequence[str]:
@@ -79,22 +73,17 @@ class DgxCloudProvider(PodProvider):
         )
 
     def create(self, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
-        from nemo_runspec.backends.dgxcloud.submit import submit
-
-        return submit(connect(handle), handle, payload)
+        return submit.submit(connect(handle), handle, payload)
 
     def endpoint(self, handle: Handle) -> str:
         return "|".join(str(handle.get(key) or "") for key in ("base_url", "client_id", "project", "kube"))
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. Of a job that is over, its log's end is looked at once for its exit code."""
-        from nemo_runspec.backends.dgxcloud.exit_status import with_ends
-        from nemo_runspec.backends.dgxcloud.status import look
-
         if not handles:
             return []
         api = connect(handles[0])
-        found = look(api, handles)
+        found = status.look(api, handles)
         return with_ends(api, [with_id(*pair) for pair in zip(handles, found, strict=True)], found)
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
@@ -122,8 +111,6 @@ class DgxCloudProvider(PodProvider):
         return logs.last_lines(connect(handle), handle)
 
     def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
-        from nemo_runspec.backends.dgxcloud.diagnose import diagnose
-
         return diagnose(connect(handle), handle, status, log)
 
     def replicas(self, handle: Handle) -> Sequence[Replica]:
@@ -140,20 +127,14 @@ class DgxCloudProvider(PodProvider):
         return [f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"]
 
     def next_attempt(self, handle: Handle) -> Handle:
-        from nemo_runspec.backends.dgxcloud.resubmit import next_attempt
-
-        return next_attempt(handle)
+        return resubmit.next_attempt(handle)
 
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         """As `CloudProvider.resubmit`: a workload of another name, as the first one keeps its own."""
-        from nemo_runspec.backends.dgxcloud.resubmit import resubmit
-
-        return resubmit(connect(handle), handle, avoid, folder)
+        return resubmit.resubmit(connect(handle), handle, avoid, folder)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""
-        from nemo_runspec.backends.dgxcloud.pods import pods_of
-
         pods = pods_of(connect(handle), str(handle["id"])) if node else []
         pod = next((pod.name for pod in pods if node in (pod.node, pod.name, str(pod.index))), None)
         if node and pod is None:
@@ -166,9 +147,7 @@ class DgxCloudProvider(PodProvider):
 
 def _suspend(api: RunaiApi, handle: Handle) -> None:
     """Stops one workload. One that is over or gone is left as it is."""
-    from nemo_runspec.backends.dgxcloud.status import find, workload_id
-
-    id = str(handle.get("id") or workload_id(find(api, handle) or {}))
+    id = str(handle.get("id") or status.workload_id(status.find(api, handle) or {}))
     try:
         if id:
             api.suspend(str(handle["kind"]), id)

@@ -29,21 +29,19 @@ def client_secret(handle: Mapping[str, Any], secrets: Mapping[str, str] | None =
         UserError: it is nowhere; the error says what was looked at.
     """
     application = (_address(handle), str(handle.get("client_id")))
-    given = (secrets or {}).get(KEY)
-    if given:
+    if given := (secrets or {}).get(KEY):
         _GIVEN[application] = given
-    found = given or _GIVEN.get(application)
-    if found:
-        return found
-    found, why = _in_profile(handle)
-    found = found or os.environ.get(VARIABLE, "").strip()
-    if found:
-        return found
-    raise UserError(
-        f"the client secret of run:ai application {handle.get('client_id')} is not at hand: {why}",
-        where=str(handle.get("env_file") or "") or None,
-        remedy=f"set {KEY} in the profile, or export {VARIABLE}=…",
-    )
+    if application in _GIVEN:
+        return _GIVEN[application]
+    stored, why = _in_profile(handle)
+    found = stored or os.environ.get(VARIABLE, "").strip()
+    if not found:
+        raise UserError(
+            f"the client secret of run:ai application {application[1]} is not at hand: {why}",
+            where=str(handle.get("env_file") or "") or None,
+            remedy=f"set {KEY} in the profile, or export {VARIABLE}=…",
+        )
+    return found
 
 
 def _in_profile(handle: Mapping[str, Any]) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.lenient_requests import Asking
 from nemo_runspec.backends.cloud.status import JobDetail
-from nemo_runspec.backends.dgxcloud.api import TRAININGS, Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.payload import TRAININGS
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus

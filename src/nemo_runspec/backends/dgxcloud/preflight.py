@@ -47,8 +47,8 @@ def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = N
     request = DgxCloudRequest(
         api, target_of(plan, DgxCloudTarget), plan.resources.nodes, plan.resources.gpus_per_node, project
     )
-    looks = {name: _LOOKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
-    return cloud.submission_checks(plan, cloud.looked_at(looks, request, patient=True))
+    checks = {name: _CHECKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
+    return cloud.submission_checks(plan, cloud.run_checks(checks, request, patient=True))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any]) -> Iterator[Che
     request = DgxCloudRequest(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
     instead = skipped("the rest of run:ai", "not checked: it does not answer as it should")
     reached = _reached(request, "the profile" if env.get(KEY) else VARIABLE)
-    yield from cloud.unless_failed(reached, lambda: cloud.looked_at(_LOOKS, request), instead)
+    yield from cloud.unless_failed(reached, cloud.run_checks(_CHECKS, request), [instead])
 
 
 def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
@@ -97,7 +97,7 @@ def _reached(request: DgxCloudRequest, source: str) -> Iterator[Check]:
 
     def answered(_: object) -> Iterator[Check]:
         yield ok("run:ai", f"{target.base_url} answers")
-        yield from cloud.told("project", partial(_project, request))
+        yield from cloud.run_check("project", _project, request)
 
     yield from cloud.reached("run:ai", credentials, request.api.projects, answered, refused)
 
@@ -206,7 +206,7 @@ def _names_of(row: Row) -> Iterator[str]:
     yield from filter(None, (text(row.get(key)) for key in ("name", "claimName")))
 
 
-_LOOKS: Mapping[str, Callable[[DgxCloudRequest], Iterable[Check]]] = {
+_CHECKS: Mapping[str, Callable[[DgxCloudRequest], Iterable[Check]]] = {
     "room": _room, "pvcs": _claims, "pvc_nemo_run_dir": _run_dir, "secret_vars": _secrets, "cluster": _cluster,
 }  # fmt: skip
 """What is looked at, in the order in which it is shown."""

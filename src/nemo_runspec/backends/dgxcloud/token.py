@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from nemo_runspec.backends.cloud.renewal import with_fresh_credentials
 from nemo_runspec.errors import Code, UserError
@@ -25,22 +25,15 @@ _OF_CREDENTIALS = frozenset({400, 401, 403})
 """Statuses by which run:ai refuses credentials, or their spelling. Others are of something between here and there."""
 
 
-class _Spelling(NamedTuple):
-    """The fields of a request for a token."""
-
-    grant: str
-    id: str
-    secret: str
-
-
 _SPELLINGS = (
-    _Spelling("client_credentials", "clientId", "clientSecret"),
-    _Spelling("client_credentials", "clientID", "clientSecret"),
-    _Spelling("app_token", "AppId", "AppSecret"),
+    ("client_credentials", "clientId", "clientSecret"),
+    ("client_credentials", "clientID", "clientSecret"),
+    ("app_token", "AppId", "AppSecret"),
 )
-"""As NVIDIA's own code has them: NeMo-Run 0.11.1; the published API (2.24, `POST /api/v1/token`); runapy 1.224."""
+"""A request's grant type, and its fields, as NVIDIA's own code has them: NeMo-Run 0.11.1; the published API (2.24,
+`POST /api/v1/token`); runapy 1.224."""
 
-_WORKED: dict[str, _Spelling] = {}
+_WORKED: dict[str, tuple[str, str, str]] = {}
 """The spelling that a control plane took, by its address: it is tried first from then on."""
 
 _TAKEN: set[tuple[str, str, int]] = set()
@@ -80,10 +73,8 @@ class Token:
         given = text(answer.get("accessToken"))
         if not given or not given.isascii() or not given.isprintable():
             raise Unreachable("run:ai answers the request for a token without a good one", remedy="look at base_url")
-        now = self._clock()
-        life = _life(answer, given, now)
-        self._value = given
-        self._until = now + life - min(_MARGIN, life / 10)
+        life = _life(answer, given, self._clock())
+        self._value, self._until = given, self._clock() + life - min(_MARGIN, life / 10)
 
 
 def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
@@ -92,36 +83,31 @@ def fetch_token(web: Web, client_id: str, client_secret: str) -> Any:
     Raises:
         UserError: the credentials are not taken. Unreachable: no answer, or one that makes no sense.
     """
+    application = (web.base, client_id, hash(client_secret))
     ask = partial(_in_any_spelling, web, client_id, client_secret)
-    taken = (web.base, client_id, hash(client_secret)) in _TAKEN
-    if taken:  # then one refusal may be a stray one
-        ask = partial(with_fresh_credentials, ask, _nothing)
+    taken = application in _TAKEN
     try:
-        answer = ask()
+        # One refusal of credentials that were taken may be a stray one; they are those that were given, still.
+        answer = with_fresh_credentials(ask, lambda: None) if taken else ask()
     except Refused as error:
         raise _explained(error, web, taken=taken) from None
-    _TAKEN.add((web.base, client_id, hash(client_secret)))
+    _TAKEN.add(application)
     return answer
 
 
 def _in_any_spelling(web: Web, client_id: str, client_secret: str) -> Any:
-    first = _WORKED.get(web.base, _SPELLINGS[0])
-    spellings = [first, *(each for each in _SPELLINGS if each != first)]
+    spellings = sorted(_SPELLINGS, key=lambda each: each != _WORKED.get(web.base))
     for spelling in spellings:
-        body = {"grantType": spelling.grant, spelling.id: client_id, spelling.secret: client_secret}
+        grant, id, secret = spelling
         try:
-            answer = _asked(web, body)
+            answer = _asked(web, {"grantType": grant, id: client_id, secret: client_secret})
         except Refused as error:
-            if error.status == 400 and spelling is not spellings[-1]:
-                continue
-            raise
-        _WORKED[web.base] = spelling
-        return answer
-    raise AssertionError("unreachable")
-
-
-def _nothing() -> None:
-    """The credentials are those that were given."""
+            if error.status != 400 or spelling is spellings[-1]:
+                raise
+        else:
+            _WORKED[web.base] = spelling
+            return answer
+    raise AssertionError("the last one is taken, or refused")
 
 
 def _asked(web: Web, body: dict[str, str]) -> Any:

@@ -120,9 +120,9 @@ class LeptonApi(CloudApi):
             raise UserError(f"node_group: there is no node group '{named}'", remedy=f"node groups there are: {have}")
         return found[0]
 
-    def nodes(self, group: str, *, idle: bool = False) -> list[Json]:
+    def nodes(self, group: str) -> list[Json]:
         """The nodes of a group, by its id: `spec.unschedulable`, `spec.resource.gpu.{allocated,total}`."""
-        return self._found(_path("dedicated-node-groups", group, "nodes"), "nodes", {"idle": "true"} if idle else None)
+        return self._found(_path("dedicated-node-groups", group, "nodes"), "nodes")
 
     def reservations(self, group: str) -> list[Json]:
         """The reservations of a group, by its id."""

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.handle import handle_of
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
-from nemo_runspec.backends.lepton import logs, replicas, submit
+from nemo_runspec.backends.lepton import logs, replicas, resubmit, status, submit
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, job_id
 from nemo_runspec.backends.lepton.credentials import find_login
+from nemo_runspec.backends.lepton.diagnose import diagnose
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
@@ -49,8 +51,6 @@ class LeptonProvider(PodProvider):
             raise UserError(f"{error.what}; nothing was submitted", where=error.where, remedy=remedy) from None
 
     def make_handle(self, plan: Plan) -> Handle:
-        from nemo_runspec.backends.cloud.handle import handle_of
-
         login = find_login()
         return {**handle_of(plan), "workspace": login.workspace, "url": login.url}
 
@@ -84,9 +84,7 @@ class LeptonProvider(PodProvider):
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. Lepton tells nobody's place in a queue."""
-        from nemo_runspec.backends.lepton.status import look
-
-        return look(connect(handles[0]), handles) if handles else []
+        return status.look(connect(handles[0]), handles) if handles else []
 
     def endpoint(self, handle: Handle) -> str:
         return f"lepton|{handle.get('workspace')}|{handle.get('url')}"
@@ -132,8 +130,6 @@ class LeptonProvider(PodProvider):
         return sorted(found, key=lambda event: event.time or 0.0)
 
     def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
-        from nemo_runspec.backends.lepton.diagnose import diagnose
-
         return diagnose(connect(handle), handle, status, log) if handle.get("id") else None
 
     def delete_remote(self, handle: Handle) -> Sequence[str]:
@@ -143,14 +139,10 @@ class LeptonProvider(PodProvider):
         return [f"job {id} of the Lepton workspace {handle.get('workspace')}, with its logs and events"]
 
     def next_attempt(self, handle: Handle) -> Handle:
-        from nemo_runspec.backends.lepton.resubmit import next_attempt
-
-        return next_attempt(handle)
+        return resubmit.next_attempt(handle)
 
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
-        from nemo_runspec.backends.lepton.resubmit import resubmit
-
-        return resubmit(connect(handle), handle, avoid, folder, resumed=resumed)
+        return resubmit.resubmit(connect(handle), handle, avoid, folder, resumed=resumed)
 
     def _id(self, handle: Handle) -> str:
         """The job's id, looked for by its name where the handle has none; '' where there is no such job."""

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import user_home
-from nemo_runspec.regular import NotRegular, read_regular
+from nemo_runspec.regular import read_regular
 from nemo_runspec.transport.loopback import require_tls
+from nemo_runspec.transport.reading import table
 
 GATEWAY = "https://gateway.dgxc-lepton.nvidia.com/api/v2/workspaces"
 TOKENS = ("LEPTON_WORKSPACE_TOKEN", "LEPTON_AUTH_TOKEN")
@@ -44,7 +46,7 @@ def find_login(handle: Mapping[str, Any] | None = None) -> LeptonLogin:
     workspace = wanted or named or str(record.get("current_workspace") or "")
     if not workspace:
         raise UserError("no Lepton workspace is named", remedy=_SET)
-    stored = _stored(record, workspace)
+    stored = table(table(record.get("workspaces")).get(workspace))
     ours = workspace == named or not named
     token, source = _token(workspace, inline if workspace == named else "", stored, ours=ours)
     if not token:
@@ -62,45 +64,38 @@ def record_file() -> Path:
 
 
 def _token(workspace: str, inline: str, stored: Mapping[str, Any], *, ours: bool) -> tuple[str, str]:
-    if inline:
-        return inline, "LEPTON_WORKSPACE_ID"
-    for name in TOKENS if ours else ():
-        if os.environ.get(name, "").strip():
-            return os.environ[name].strip(), name
+    """The token, and where it was found. `ours`: the variables of the environment are of this workspace."""
+    variables = {"LEPTON_WORKSPACE_ID": inline, **{name: os.environ.get(name, "").strip() for name in TOKENS if ours}}
+    for source, token in variables.items():
+        if token:
+            return token, source
     return str(stored.get("auth_token") or ""), f"{record_file()} ({workspace})"
 
 
 def _origin(url: str, stored: Mapping[str, Any]) -> str:
     named = os.environ.get("LEPTON_WORKSPACE_ORIGIN_URL") or stored.get("workspace_origin_url")
-    if named:
-        return str(named)
-    scheme, _, rest = url.partition("://")
-    host = rest.partition("/")[0]
-    return f"{scheme}://{host}" if "dgxc" in host else ""
-
-
-def _stored(record: Mapping[str, Any], workspace: str) -> Mapping[str, Any]:
-    known = record.get("workspaces")
-    found = known.get(workspace) if isinstance(known, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    host = urlsplit(url).netloc
+    return str(named or (f"{urlsplit(url).scheme}://{host}" if "dgxc" in host else ""))
 
 
 def _record() -> Mapping[str, Any]:
     """The login file's content; empty where there is none. Raises `UserError` where it cannot be read."""
     file = record_file()
     try:
-        text = read_regular(file, follow=True).decode("utf-8")
+        return table(_parsed(read_regular(file, follow=True).decode("utf-8")))
     except FileNotFoundError:
         return {}
-    except NotRegular as error:
-        why = f"Lepton's login file cannot be read: {error.strerror}"
-        raise UserError(why, where=str(file), remedy=_SET) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"Lepton's login file cannot be read: {error}", where=str(file), remedy=_SET) from None
+    except OSError as error:
+        why = error.strerror
+    except ValueError as error:
+        why = str(error)
+    raise UserError(f"Lepton's login file cannot be read: {why}", where=str(file), remedy=_SET)
+
+
+def _parsed(text: str) -> Any:
     import yaml
 
     try:
-        content = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError):
-        raise UserError("Lepton's login file is no YAML", where=str(file), remedy=_SET) from None
-    return content if isinstance(content, Mapping) else {}
+        raise ValueError("it is no YAML") from None

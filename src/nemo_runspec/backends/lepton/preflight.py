@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from nemo_runspec.backends import get_backend
@@ -26,9 +27,6 @@ _PATIENCE = 20.0
 """Seconds that a question of the doctor's may take in all."""
 
 _KEPT = "image_pull_secrets of the workspace"
-
-_OF_A_GROUP = ("shape", "room", "reservation", "queue", "mounts")
-"""What cannot be looked at without the node group that is named."""
 
 _PHASES: Mapping[str, tuple[Verdict, str]] = {
     "reserv": ("ok", ""),
@@ -101,7 +99,7 @@ def _of_workspace(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[Chec
         return
     request = LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
     instead = skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
-    yield from cloud.unless_failed(_reached(api), lambda: _all(request), instead)
+    yield from cloud.unless_failed(_reached(api), _all(request), [instead])
 
 
 def _reached(api: LeptonApi) -> Iterator[Check]:
@@ -125,24 +123,21 @@ def _reached(api: LeptonApi) -> Iterator[Check]:
 
 
 def _all(request: LeptonRequest) -> Iterator[Check]:
-    group = list(cloud.told("node group", partial(_group, request)))
-    yield from group
-    lost = any(check.verdict == "failed" for check in group)
-    if lost:
-        yield skipped("the rest of it", "shape, room and mounts are not checked: they are those of a node group")
-    looks = {name: look for name, look in _LOOKS.items() if not (lost and name in _OF_A_GROUP)}
-    yield from cloud.looked_at(looks, request)
+    lost = skipped("the rest of it", "shape, room and mounts are not checked: they are those of a node group")
+    others = {name: _CHECKS[name] for name in ("nemo_run_dir", "secrets")}
+    yield from cloud.unless_failed(
+        cloud.run_check("node group", _group, request),
+        cloud.run_checks(_CHECKS, request),
+        chain([lost], cloud.run_checks(others, request)),
+    )
 
 
 def _before(request: LeptonRequest) -> Iterator[Check]:
     """What nobody else looks at before a submission: what the profile names, and whether there is room."""
-    group = list(cloud.told("node group", lambda: _group(request) if request.target.node_group else (), patient=True))
-    if any(check.verdict == "failed" for check in group):
-        yield from group
-        return
     names = ("shape", "room", "reservation") if request.target.resource_shape else ("room", "reservation")
-    looks = {**{name: _LOOKS[name] for name in names}, "mounts": _named_mounts}
-    yield from cloud.looked_at(looks, request, patient=True)
+    checks = {**{name: _CHECKS[name] for name in names}, "mounts": _named_mounts}
+    group = cloud.run_check("node group", _group, request, patient=True) if request.target.node_group else ()
+    yield from cloud.unless_failed(group, cloud.run_checks(checks, request, patient=True), ())
 
 
 def _group(request: LeptonRequest) -> Iterator[Check]:
@@ -299,7 +294,7 @@ def _secrets(request: LeptonRequest) -> Iterator[Check]:
         yield cloud.names_check("pull secrets", target.image_pull_secrets, there, "secret for registries", mend)
 
 
-_LOOKS: Mapping[str, Callable[[LeptonRequest], Iterable[Check]]] = {
+_CHECKS: Mapping[str, Callable[[LeptonRequest], Iterable[Check]]] = {
     "shape": _shape, "room": _room, "reservation": _reservation, "queue": _queue, "mounts": _mounts,
     "nemo_run_dir": _run_dir, "secrets": _secrets,
 }  # fmt: skip

@@ -56,7 +56,6 @@ class RunaiApi(CloudApi):
         self._projects: list[Row] = []
 
     def projects(self) -> list[Row]:
-        """All projects the application sees."""
         self._projects = list(self._pages("/org-unit/projects", "projects"))
         return self._projects
 
@@ -114,7 +113,6 @@ class RunaiApi(CloudApi):
         return self.change("POST", f"/workloads/{kind}/{id}/suspend")
 
     def delete(self, kind: str, id: str) -> bool:
-        """Deletes a workload and its record; False where there is none."""
         return self.change("DELETE", f"/workloads/{kind}/{id}")
 
     def events(self, id: str) -> list[Row]:
@@ -122,11 +120,9 @@ class RunaiApi(CloudApi):
         return list(self._pages(f"/workloads/{id}/events", "events"))
 
     def history(self, id: str) -> list[Row]:
-        """The phases a workload went through."""
         return list(self._pages(f"/workloads/{id}/history", "records"))
 
     def pods(self, id: str) -> list[Row]:
-        """The pods of a workload."""
         return rows_of(self.get(f"/workloads/{id}/pods"), "pods")
 
     def kube_pods(self, namespace: str) -> list[Row]:

@@ -88,11 +88,9 @@ class LeptonApi(CloudApi):
         return self._found(_path("jobs", id, "replicas"), "replicas", _EVERY)
 
     def events(self, id: str) -> list[Json]:
-        """What the platform has written down about a job."""
         return self._found(_path("jobs", id, "events"), "events")
 
     def failure_analysis(self, id: str) -> Json | None:
-        """Lepton's own analysis of a failed job."""
         return table(unless_missing(self.get, _path("jobs", id, "failure-analysis"))) or None
 
     def logs(self, id: str, start: int, end: int, *, replica: str = "", limit: int = LOG_LINES) -> list[Json]:
@@ -125,7 +123,6 @@ class LeptonApi(CloudApi):
         return self._found(_path("dedicated-node-groups", group, "nodes"), "nodes")
 
     def reservations(self, group: str) -> list[Json]:
-        """The reservations of a group, by its id."""
         return self._found(_path("dedicated-node-groups", group, "reservations"), "reservations")
 
     def storage_permissions(self, volume: str, group: str) -> list[Json]:
@@ -138,7 +135,6 @@ class LeptonApi(CloudApi):
         return rows_of(self.get("/shapes", params), "shapes")
 
     def secrets(self) -> list[str]:
-        """Names of the workspace's secrets."""
         found = list_of(self.get("/usersecrets", secret=True), "secrets")
         return [each if isinstance(each, str) else _called(each) for each in found if isinstance(each, (str, dict))]
 
@@ -147,12 +143,10 @@ class LeptonApi(CloudApi):
         self.send("POST", "/usersecrets", body=[{"name": name, "value": value}], repeatable=True, secret=True)
 
     def image_pull_secrets(self) -> list[str]:
-        """Names of the workspace's secrets for registries."""
         found = rows_of(self.get("/imagepullsecrets", secret=True), "imagepullsecrets")
         return [name_of(each) or id_of(each) for each in found]
 
     def create_image_pull_secret(self, name: str, server: str, user: str, password: str) -> None:
-        """Makes a secret for a registry."""
         spec = {"registry_server": server, "username": user, "password": password}
         body = {"metadata": {"id": name, "name": name}, "spec": spec}
         self.send("POST", "/imagepullsecrets", body=body, repeatable=True, secret=True)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
+from nemo_runspec.backends.lepton.mounts import source_of
 from nemo_runspec.backends.lepton.nodes import is_open, state_of
 from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.errors import UserError
@@ -16,9 +17,7 @@ from nemo_runspec.transport.reading import number, text, texts, whole
 
 def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None) -> LeptonApi:
     """The current workspace. Raises `UserError` without a login."""
-    api = connect()
-    api.web.say = partial(print, file=sys.stderr, flush=True)
-    return api
+    return connect(patience=15.0, say=partial(print, file=sys.stderr, flush=True))
 
 
 def _groups(request: ListingRequest) -> list[dict[str, Any]]:
@@ -28,27 +27,23 @@ def _groups(request: ListingRequest) -> list[dict[str, Any]]:
 
 
 def _shapes(request: ListingRequest) -> Iterator[Row]:
-    groups = _groups(request)
-    found = [(shape, group) for group in groups for shape in request.api.shapes(id_of(group))]
+    """`cluster` is what NVIDIA's TAO SDK calls the node group's id."""
+    found = [(shape, group) for group in _groups(request) for shape in request.api.shapes(id_of(group))]
     if not request.within and not request.env.get("node_group"):
         known = {id_of(shape) for shape, _ in found}
         found += [(shape, {}) for shape in request.api.shapes() if id_of(shape) not in known]
-    yield from (_shape(shape, group) for shape, group in found)
-
-
-def _shape(shape: Mapping[str, Any], group: Mapping[str, Any]) -> Row:
-    """`cluster` is what NVIDIA's TAO SDK calls the node group's id."""
-    spec = section(shape, "spec")
-    return {
-        "shape": id_of(shape),
-        "group": name_of(group) or id_of(group),
-        "cluster": id_of(group),
-        "gpus": number(spec.get("accelerator_fraction")) or number(spec.get("accelerator_num")) or 0,
-        "type": text(spec.get("accelerator_type")),
-        "cpus": number(spec.get("cpu")),
-        "memory_gb": round((number(spec.get("memory_in_mb")) or 0) / 1024),
-        "for": texts(spec.get("listable_in")),
-    }
+    for shape, group in found:
+        spec = section(shape, "spec")
+        yield {
+            "shape": id_of(shape),
+            "group": name_of(group) or id_of(group),
+            "cluster": id_of(group),
+            "gpus": number(spec.get("accelerator_fraction")) or number(spec.get("accelerator_num")) or 0,
+            "type": text(spec.get("accelerator_type")),
+            "cpus": number(spec.get("cpu")),
+            "memory_gb": round((number(spec.get("memory_in_mb")) or 0) / 1024),
+            "for": texts(spec.get("listable_in")),
+        }
 
 
 def _node_groups(request: ListingRequest) -> Iterator[Row]:
@@ -96,8 +91,6 @@ def _reservations(request: ListingRequest) -> Iterator[Row]:
 
 
 def _volumes(request: ListingRequest) -> Iterator[Row]:
-    from nemo_runspec.backends.lepton.mounts import source_of
-
     for group in _groups(request):
         for volume in rows(group, "spec", "volumes"):
             yield {
@@ -135,14 +128,8 @@ def _secrets(request: ListingRequest) -> Iterator[Row]:
 
 
 _SHAPE = {
-    "SHAPE": "shape",
-    "GROUP": "group",
-    "GPUS": "gpus",
-    "TYPE": "type",
-    "CPUS": "cpus",
-    "GB": "memory_gb",
-    "FOR": "for",
-}
+    "SHAPE": "shape", "GROUP": "group", "GPUS": "gpus", "TYPE": "type", "CPUS": "cpus", "GB": "memory_gb", "FOR": "for",
+}  # fmt: skip
 _GROUP = {"NAME": "name", "ID": "id", "GPU": "gpu", "NODES": "ready_nodes", "QUOTA": "quota_enabled"}
 _NODE = {"NODE": "node", "GROUP": "group", "STATE": "state", "GPUS": "gpus", "FREE": "free", "JOBS": "jobs"}
 _RESERVED = {"DESIRED": "desired", "APPROVED": "approved", "RESERVED": "reserved", "NODES": "nodes"}

@@ -42,9 +42,9 @@ def load_profile(name: str, *, env_file: str | Path | None = None) -> Profile:
 
 
 def plan(
-    recipe: str,
+    recipe: str | Path,
     *,
-    config: str | None = None,
+    config: str | Path | None = None,
     profile: str | None = None,
     overrides: Sequence[str] = (),
     args: Sequence[str] = (),
@@ -121,9 +121,9 @@ def jobs() -> list[Job]:
 
 
 def sweep(
-    recipe: str,
+    recipe: str | Path,
     *,
-    config: str | None = None,
+    config: str | Path | None = None,
     profile: str | None = None,
     overrides: Sequence[str] = (),
     args: Sequence[str] = (),

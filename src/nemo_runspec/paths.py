@@ -28,6 +28,18 @@ def home() -> Path:
     return expanded(named)
 
 
+def working_directory() -> Path:
+    """The directory of the call.
+
+    Raises:
+        UserError: somebody has removed it.
+    """
+    try:
+        return Path.cwd()
+    except OSError:
+        raise UserError("the working directory is gone", remedy="cd somewhere else") from None
+
+
 def expanded(text: str) -> Path:
     """A path with `~` replaced. `~name` of a user there is not stays as it is, where `Path.expanduser` would raise.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from nemo_runspec.paths import working_directory
 from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
 
 Say = Callable[[str], object]
@@ -27,5 +28,13 @@ class Listener(SweepConsole):
 
 
 def caller(argv: Sequence[str], say: Say | None) -> SweepCaller:
-    """Whoever calls from Python. `argv`: the command that does the same, which records show."""
+    """Whoever calls from Python.
+
+    Args:
+        argv: the command that does the same, which records show.
+
+    Raises:
+        UserError: the working directory is gone.
+    """
+    working_directory()
     return SweepCaller(tuple(argv), Listener(say))

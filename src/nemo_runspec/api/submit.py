@@ -9,7 +9,8 @@ from pathlib import Path
 
 from nemo_runspec.api.job import Job
 from nemo_runspec.api.listener import Say, caller
-from nemo_runspec.paths import expanded
+from nemo_runspec.errors import UserError
+from nemo_runspec.paths import expanded, working_directory
 from nemo_runspec.planning import codec
 from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.planned import Planned, PlanRequest
@@ -25,9 +26,9 @@ _made: OrderedDict[str, tuple[PlanRequest, Planned]] = OrderedDict()
 
 
 def plan(
-    recipe: str,
+    recipe: str | Path,
     *,
-    config: str | None = None,
+    config: str | Path | None = None,
     profile: str | None = None,
     overrides: Sequence[str] = (),
     args: Sequence[str] = (),
@@ -52,6 +53,9 @@ def load_plan(path: str | Path) -> Plan:
 
 def submit(plan: Plan, *, say: Say | None = None) -> Job:
     """As `nemo_runspec.submit`."""
+    if not isinstance(plan, Plan):
+        raise UserError(f"what is submitted is a plan, not {plan!r}", remedy="nemo_runspec.load_plan(PATH) reads one")
+    working_directory()  # its command is looked for there
     who = caller(command_of(plan), say)
     request, planned = _made.get(plan.name, (None, None))
     if request is None or planned is None or planned.plan != plan:

@@ -173,9 +173,9 @@ class SubmittedSweep:
 
 
 def sweep(
-    recipe: str,
+    recipe: str | Path,
     *,
-    config: str | None = None,
+    config: str | Path | None = None,
     profile: str | None = None,
     overrides: Sequence[str] = (),
     args: Sequence[str] = (),
@@ -188,9 +188,9 @@ def sweep(
         recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file
     )
     words = [*recipe_words(request.recipe.path, str(request.recipe.script)), "-m"]
-    words += ["-c", config] if config else []
+    words += ["-c", request.config] if request.config else []
     words += ["--batch", profile] if profile else []
-    argv = [*words, *overrides, *(["--", *args] if args else [])]
+    argv = [*words, *request.overrides, *(["--", *request.args] if request.args else [])]
     return SubmittedSweep(submit_sweep(request, caller(argv, say)))
 
 

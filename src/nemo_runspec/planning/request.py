@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nemo_runspec.catalog import Recipe, check_obeyed, find_recipe, script_of_ones_own
+from nemo_runspec.errors import UserError
+from nemo_runspec.paths import working_directory
 from nemo_runspec.planning.planned import PlanRequest
+from nemo_runspec.plans.model import MODES
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.load import env_file_in_force, load_profile
 from nemo_runspec.profiles.profile import Profile
 
 
 def plan_request(
-    recipe: str | Recipe,
+    recipe: str | Path | Recipe,
     *,
-    config: str | None = None,
+    config: str | Path | None = None,
     profile: str | None = None,
     overrides: Sequence[str] = (),
     args: Sequence[str] = (),
@@ -28,18 +32,23 @@ def plan_request(
         recipe: a recipe's path, or a script's path if it ends in `.py`.
 
     Raises:
-        UserError: unknown recipe or profile, or a problem of the profile.
+        UserError: unknown recipe or profile, or a problem of the profile; something else than what is asked for.
     """
-    found = recipe if isinstance(recipe, Recipe) else _recipe(recipe)
+    folder = working_directory()
+    given = _texts("overrides", overrides), _texts("args", args)
+    found = recipe if isinstance(recipe, Recipe) else _recipe(_text("recipe", recipe))
+    chosen = None if config is None else _text("config", config)
+    if mode not in MODES:
+        raise UserError(f"there is no mode {mode!r}", remedy=f"one of {', '.join(MODES)}")
     path = Path(env_file) if env_file else None
     check_obeyed(found)
     loaded: Profile | None = None
     env: EnvFile | None
     if profile is not None:
-        loaded, env = load_profile(profile, path)
+        loaded, env = load_profile(_text("profile", profile), path)
     else:
         env = load_env_file(path) if path else env_file_in_force()
-    return PlanRequest(found, config, loaded, env, mode, tuple(overrides), tuple(args))
+    return PlanRequest(found, chosen, loaded, env, mode, *given, folder=folder)
 
 
 def bare_request(
@@ -52,3 +61,18 @@ def bare_request(
 
 def _recipe(name: str) -> Recipe:
     return script_of_ones_own(Path(name)) if name.endswith(".py") else find_recipe(name)
+
+
+def _text(name: str, value: object) -> str:
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise UserError(f"{name} is text, not {value!r}")
+    return text
+
+
+def _texts(name: str, values: object) -> tuple[str, ...]:
+    """A list of texts. A text in its place would be a list of letters."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        example = [values] if isinstance(values, str) else ["lr=0.1"] if name == "overrides" else ["--lr", "0.1"]
+        raise UserError(f"{name} is a list of texts, not {values!r}", remedy=f"such as {name}={example!r}")
+    return tuple(_text(f"each of {name}", each) for each in values)

@@ -11,7 +11,7 @@ from typing import Any
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.field import problem_with, too_large
-from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.model import MODES, Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.script.reserved import check_environment
@@ -25,7 +25,7 @@ _LARGEST = 1_000_000
 """Nodes, processes or GPUs per node; no platform has as many."""
 
 _ONE_OF: Mapping[str, tuple[Any, ...]] = {
-    "mode": ("run", "batch"),
+    "mode": MODES,
     "launch.kind": ("torchrun", "direct", "ray"),
     "package.kind": ("none", "git", "pattern", "hybrid"),
 }

@@ -14,6 +14,9 @@ from nemo_runspec.source import Source
 
 PLAN_SCHEMA = 1
 
+MODES = ("run", "batch")
+"""Attached and detached."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecipeRef:

@@ -38,13 +38,11 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    from nemo_runspec.paths import working_directory
     from nemotron.cli.root import make_root
 
     try:
-        Path.cwd()
-    except OSError:
-        return _fail("the working directory is gone\n  fix: cd somewhere else", 2)
-    try:
+        working_directory()
         return _said_all(make_root().main(args=list(argv), prog_name=PROGRAM, standalone_mode=False))
     except UserError as error:
         return _fail(str(error), error.exit_code)

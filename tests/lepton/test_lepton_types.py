@@ -175,11 +175,11 @@ def test_where_something_may_be_mounted(lepton_lab: LeptonLab) -> None:
     lab = {
         place for place in PLACES if list(rules._mounted([{**mount, "mount_path": place}], groups, lepton_lab.world))
     }
-    ours = {place for place in PLACES if problems_of({"mounts": [{**mount, "mount_path": place}]}, "job")}
+    ours = {place for place in PLACES if list(problems_of({"mounts": [{**mount, "mount_path": place}]}, "job"))}
     assert (lab, ours) == (wrong, wrong)
 
 
 def test_names_of_jobs() -> None:
     wrong = refused("validate_job_name", NAMES)
     assert {name for name in NAMES if list(rules._named({"id": name}))} == wrong
-    assert {name for name in NAMES if name and problems_of({}, name)} == wrong - {""}
+    assert {name for name in NAMES if name and list(problems_of({}, name))} == wrong - {""}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends.stall import stall_seconds
@@ -41,24 +41,30 @@ _EXAMPLE = '{ path = "/data", mount_path = "/data", from = "node-nfs:my-volume" 
 _FROM = re.compile(r"node-local|node-[a-z]+:.+")
 
 
-def problems(env: Mapping[str, Any], name: str) -> list[UserError]:
+def problems(env: Mapping[str, Any], name: str) -> Iterator[UserError]:
     """What Lepton would refuse of a merged profile; each begins with the key's name."""
-    mounts = list(env.get("mounts") or ())
-    return [*_name(name), *_mounts(mounts), *_ttl(env.get("ttl")), *_priority(env), *_secrets(env)]
+    if name and not (_NAME.fullmatch(name) and len(name) <= LONGEST_NAME and not name.endswith(("-", "by-lepton"))):
+        rules = f"a small letter, then small letters, digits and dashes, at most {LONGEST_NAME}, no dash at the end"
+        yield UserError(f"name: Lepton takes no job named {name!r}", remedy=rules)
+    yield from _mounts(list(env.get("mounts") or ()))
+    ttl = env.get("ttl")
+    if (stall_seconds(ttl) or SHORTEST_TTL) < SHORTEST_TTL:  # what is no length of time is refused as all such keys are
+        yield UserError(f"ttl: {ttl} is too short to see how a job ended", remedy="10m or more, such as 3d", key="ttl")
+    priority = env.get("queue_priority")
+    if priority and not _PRIORITY.fullmatch(str(priority)):
+        remedy = "low-1000 to low-3000, mid-4000 to mid-6000, or high-7000 to high-9000, in steps of 1000"
+        yield UserError(f"queue_priority: {priority!r} is no priority class", remedy=remedy, key="queue_priority")
+    yield from _secrets(env)
 
 
-def _name(name: str) -> list[UserError]:
-    fine = _NAME.fullmatch(name) and len(name) <= LONGEST_NAME and not name.endswith(("-", "by-lepton"))
-    if not name or fine:
-        return []
-    rules = f"a small letter, then small letters, digits and dashes, at most {LONGEST_NAME}, no dash at the end"
-    return [UserError(f"name: Lepton takes no job named {name!r}", remedy=rules)]
-
-
-def _mounts(mounts: Sequence[Any]) -> list[UserError]:
+def _mounts(mounts: Sequence[Any]) -> Iterator[UserError]:
     wrong = [(number, _wrong_shape(mount) or _wrong_place(mount)) for number, mount in enumerate(mounts)]
     found = [UserError(f"mounts[{number}]{told[0]}", remedy=told[1], key="mounts") for number, told in wrong if told]
-    return found or _same_place(mounts)
+    yield from found
+    places = [] if found else [place_of(mount["mount_path"]) for mount in mounts]
+    for place in sorted({place for place in places if places.count(place) > 1}):
+        remedy = "leave one out, or mount it elsewhere"
+        yield UserError(f"mounts: two of them are at {place}", remedy=remedy, key="mounts")
 
 
 def _wrong_shape(mount: Any) -> tuple[str, str] | None:
@@ -110,35 +116,6 @@ def _wrong_place(mount: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _same_place(mounts: Sequence[Mapping[str, Any]]) -> list[UserError]:
-    places = [place_of(mount["mount_path"]) for mount in mounts]
-    twice = sorted({place for place in places if places.count(place) > 1})
-    return [
-        UserError(f"mounts: two of them are at {place}", remedy="leave one out, or mount it elsewhere", key="mounts")
-        for place in twice
-    ]
-
-
-def _ttl(text: Any) -> list[UserError]:
-    """One that is too short; one that is no length of time is refused as all such keys are."""
-    if (stall_seconds(text) or SHORTEST_TTL) >= SHORTEST_TTL:
-        return []
-    return [UserError(f"ttl: {text} is too short to see how a job ended", remedy="10m or more, such as 3d", key="ttl")]
-
-
-def _priority(env: Mapping[str, Any]) -> list[UserError]:
-    given = env.get("queue_priority")
-    if not given or _PRIORITY.fullmatch(str(given)):
-        return []
-    return [
-        UserError(
-            f"queue_priority: {given!r} is no priority class",
-            remedy="low-1000 to low-3000, mid-4000 to mid-6000, or high-7000 to high-9000, in steps of 1000",
-            key="queue_priority",
-        )
-    ]
-
-
 def _variables(env: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     """The variables that a profile sets in the job's description, by where it does."""
     spec = tables((env.get("custom_spec") or {}).get("envs"))
@@ -146,23 +123,12 @@ def _variables(env: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     return {**given, "custom_spec.envs": [str(each.get("name")) for each in spec]}
 
 
-def _secrets(env: Mapping[str, Any]) -> list[UserError]:
-    found = [
-        UserError(
-            f"{key}: {name!r} is a variable that Lepton sets itself",
-            remedy="give it another name",
-            key=key.partition(".")[0],
-        )
-        for key, names in _variables(env).items()
-        for name in names
-        if name in RESERVED_VARIABLES
-    ]
-    return found + [
-        UserError(
-            f"secret_vars: {variable} names no secret: {name!r}",
-            remedy="the name of a secret of the workspace",
-            key="secret_vars",
-        )
-        for variable, name in (env.get("secret_vars") or {}).items()
-        if not isinstance(name, str) or not _SECRET.fullmatch(name)
-    ]
+def _secrets(env: Mapping[str, Any]) -> Iterator[UserError]:
+    for key, names in _variables(env).items():
+        for name in sorted(RESERVED_VARIABLES.intersection(names)):
+            what = f"{key}: {name!r} is a variable that Lepton sets itself"
+            yield UserError(what, remedy="give it another name", key=key.partition(".")[0])
+    for variable, name in (env.get("secret_vars") or {}).items():
+        if not isinstance(name, str) or not _SECRET.fullmatch(name):
+            what = f"secret_vars: {variable} names no secret: {name!r}"
+            yield UserError(what, remedy="the name of a secret of the workspace", key="secret_vars")

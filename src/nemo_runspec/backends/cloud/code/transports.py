@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -106,12 +107,17 @@ def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]
     ways: dict[str, Way] = {}
     left = offer.inline_bytes
     for kind, size in sizes.items():
-        order = _order(kind, wanted)
-        way = next((way for way in order if _fits(way, size, left, offer)), None)
-        if way is None:
-            raise _refusal(kind, size, left, order, offer)
-        ways[kind] = way
-        left -= size if way == "inline" else 0
+        problems = []
+        for way in _order(kind, wanted):
+            problem = _problem(way, size, left, offer)
+            if problem is None:
+                ways[kind] = way
+                left -= size if way == "inline" else 0
+                break
+            problems.append(problem)
+        else:
+            what = f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:"
+            raise Problems(what, problems)
     return ways
 
 
@@ -144,9 +150,7 @@ def lacking(plan: Plan) -> tuple[str, ...]:
     return () if problem is None else (problem,)
 
 
-def put(
-    way: Way, source: bytes | Path, digest: str, offer: Offer, say: Callable[[str], None]
-) -> tuple[str, tuple[str, ...]]:
+def put(way: Way, source: Path, digest: str, offer: Offer, say: Callable[[str], None]) -> tuple[str, tuple[str, ...]]:
     """Puts an archive where its way leads; the tree that git will verify instead of the digest, and the way's words.
 
     Args:
@@ -156,8 +160,7 @@ def put(
         UserError: it cannot be put there.
     """
     if way == "inline":
-        content = source if isinstance(source, bytes) else source.read_bytes()
-        text = base64.b64encode(content).decode()
+        text = base64.b64encode(source.read_bytes()).decode()
         step = offer.inline_word
         return "", tuple(text[start : start + step] for start in range(0, len(text), step))
     if way == "volume":
@@ -180,34 +183,18 @@ def _order(kind: str, wanted: str) -> tuple[Way, ...]:
     return chosen if kind == "code" else ("inline", *(way for way in chosen if way in ("s3", "volume")))
 
 
-def _fits(way: Way, size: int, left: int, offer: Offer) -> bool:
-    if way == "git":
-        return offer.git is not None and _git_trouble(offer) is None
-    return {"inline": size <= left, "volume": offer.volume is not None, "s3": offer.s3 is not None}[way]
-
-
-def _git_trouble(offer: Offer) -> UserError | None:
-    """Why git does not lead there, None where it does."""
-    assert offer.git is not None
-    try:
-        offer.git()
-    except UserError as error:
-        return error
-    return None
-
-
-def _refusal(kind: str, size: int, left: int, order: tuple[Way, ...], offer: Offer) -> Problems:
-    return Problems(
-        f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:",
-        [_missing(way, left, offer) for way in order],
-    )
-
-
-def _missing(way: Way, left: int, offer: Offer) -> UserError:
-    git = _git_trouble(offer) if way == "git" and offer.git is not None else None
-    why = git.what if git else offer.why_not.get(way, "")
-    remedy = (git.remedy if git else None) or _needs(way, left)
-    return UserError(f"{way}: {why}", remedy=remedy) if why else UserError(f"{way}: needs {_needs(way, left)}")
+def _problem(way: Way, size: int, left: int, offer: Offer) -> UserError | None:
+    """Why a part of that size cannot take a way, None where it can. `left`: bytes that may still travel inline."""
+    there = {"inline": size <= left, "volume": offer.volume, "s3": offer.s3, "git": offer.git}[way]
+    why, remedy = offer.why_not.get(way, ""), _needs(way, left)
+    if way == "git" and offer.git is not None:
+        try:
+            offer.git()
+        except UserError as error:
+            there, why, remedy = None, error.what, error.remedy or remedy
+    if there:
+        return None
+    return UserError(f"{way}: {why}", remedy=remedy) if why else UserError(f"{way}: needs {remedy}")
 
 
 def _needs(way: Way, left: int) -> str:
@@ -247,57 +234,43 @@ def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
     return S3Place(target.code_url.rstrip("/"), bucket)
 
 
-def _put_on_volume(source: bytes | Path, digest: str, folder: Path, say: Callable[[str], None]) -> None:
+def _put_on_volume(source: Path, digest: str, folder: Path, say: Callable[[str], None]) -> None:
     """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
     place = folder / f"{digest}.tar.gz"
-    if _is_at(place, digest):
-        return
-    say(str(place.parent))
+    with suppress(OSError):
+        if sha256_of(place) == digest:  # one that was damaged is put there anew
+            return
+    say(str(folder))
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-        try:
-            with os.fdopen(handle, "wb") as out:
-                _copy(source, out.write)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix=f".{place.name}.", dir=folder, delete=False) as out:
+            try:
+                with source.open("rb") as content:
+                    shutil.copyfileobj(content, out, 1 << 20)
+                out.flush()
                 os.fchmod(out.fileno(), 0o644)
                 os.fsync(out.fileno())
-            Path(name).replace(place)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+                Path(out.name).replace(place)
+            except BaseException:
+                with suppress(OSError):
+                    Path(out.name).unlink()
+                raise
     except OSError as error:
-        raise UserError(
-            f"the package cannot be written below run_dir_here: {error.strerror}", where=str(place.parent)
-        ) from None
+        what = f"the package cannot be written below run_dir_here: {error.strerror}"
+        raise UserError(what, where=str(folder)) from None
 
 
-def _is_at(place: Path, digest: str) -> bool:
-    """Whether the package is there, whole; one that was damaged is put there anew."""
-    found = hashlib.sha256()
-    try:
-        _copy(place, found.update)
-    except OSError:
-        return False
-    return found.hexdigest() == digest
-
-
-def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
+def _put_to_s3(source: Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
     """Once per digest; the presigned URL that the pods fetch it from."""
     url = f"{place.url}/{digest}.tar.gz"
-    with tempfile.NamedTemporaryFile() as scratch:
-        if isinstance(source, bytes):
-            scratch.write(source)
-            scratch.flush()
-        path = source if isinstance(source, Path) else Path(scratch.name)
-        place.bucket.put(url, path, digest, lambda: say(place.url))
+    place.bucket.put(url, source, digest, lambda: say(place.url))
     return place.bucket.presign(url, DAYS * 86400)
 
 
-def _copy(source: bytes | Path, write: Callable[[bytes], object]) -> None:
-    if isinstance(source, bytes):
-        write(source)
-        return
-    with source.open("rb") as stream:
+def sha256_of(file: Path) -> str:
+    """The digest of a file's content, in hexadecimal."""
+    found = hashlib.sha256()
+    with file.open("rb") as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
-            write(block)
+            found.update(block)
+    return found.hexdigest()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import nemo_runspec
-from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put
+from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put, sha256_of
 from nemo_runspec.backends.cloud.layout import job_layout
 from nemo_runspec.backends.cloud.pod.program import DATA, DATA_PROGRAM
 from nemo_runspec.backends.provider import Parts, Say
@@ -79,10 +79,12 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
     """
     job = pack_job(texts, parts.contents)
     ways = choose(plan, _sizes(job, parts), offer)
-    packed = [_send("job", job, ways["job"], offer, say)]
-    if parts.archive is not None:
-        packed.append(_send("code", parts.archive, ways["code"], offer, say))
-    return JobUpload(tuple(packed), job_layout(plan).root, plan.resources.nodes, _patience(plan))
+    with tempfile.NamedTemporaryFile() as scratch:
+        scratch.write(job)
+        scratch.flush()
+        files = {"job": Path(scratch.name), "code": parts.archive}
+        sent = [_send(kind, file, ways[kind], offer, say) for kind, file in files.items() if file is not None]
+    return JobUpload(tuple(sent), job_layout(plan).root, plan.resources.nodes, _patience(plan))
 
 
 def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) -> None:
@@ -137,21 +139,11 @@ def _sizes(job: bytes, parts: Parts) -> dict[str, int]:
     return {"job": len(job), **({"code": parts.archive.stat().st_size} if parts.archive else {})}
 
 
-def _send(kind: str, source: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:
-    digest, size = _digest(source), source.stat().st_size if isinstance(source, Path) else len(source)
+def _send(kind: str, file: Path, way: Way, offer: Offer, say: Say) -> Part:
+    digest, size = sha256_of(file), file.stat().st_size
     sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
-    tree, words = put(way, source, digest, offer, lambda where: say(f"{sending} {where}"))
+    tree, words = put(way, file, digest, offer, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, way, words)
-
-
-def _digest(source: bytes | Path) -> str:
-    if isinstance(source, bytes):
-        return hashlib.sha256(source).hexdigest()
-    found = hashlib.sha256()
-    with source.open("rb") as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            found.update(block)
-    return found.hexdigest()
 
 
 def _patience(plan: Plan) -> int:

@@ -15,7 +15,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Callable, Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
+from typing import Iterator, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
 from nemo_runspec.backends.cloud.storage.data_staged import staged
 from nemo_runspec.backends.cloud.storage.s3 import S3, Object, S3Error
@@ -107,17 +107,18 @@ def bring(s3: S3, spot: Spot, roots: "Sequence[Path]" = ()) -> Brought:
         S3Error: there is no such object, or it cannot be fetched.
     """
     wanted = _wanted(s3, spot)
-    if not _missing(spot, wanted) and not _stale(spot, wanted):
+    if all(is_whole(spot, each) for each in wanted) and not _stale(spot, wanted):
         return Brought(len(wanted), sum(each.size for each in wanted), 0)
     with alone(spot):
         wanted = _wanted(s3, spot)
         for file in _stale(spot, wanted):
             _forget(s3, spot, file)
-        lacking = _missing(spot, wanted)
+        lacking = [each for each in wanted if not is_whole(spot, each)]
         missing = [each for each in lacking if not _linked(spot, each, staged(roots, spot.bucket, each))]
         shutil.rmtree(str(spot.parts), ignore_errors=True)
         try:
-            in_parallel(missing, lambda each: _fetch(s3, spot, each))
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(lambda each: _fetch(s3, spot, each), missing))  # the first error ends it
         finally:
             shutil.rmtree(str(spot.parts), ignore_errors=True)
     return Brought(len(wanted), sum(each.size for each in wanted), len(missing), len(lacking) - len(missing))
@@ -125,15 +126,10 @@ def bring(s3: S3, spot: Spot, roots: "Sequence[Path]" = ()) -> Brought:
 
 def link(spot: Spot, found: Object, file: Path) -> None:
     """Makes a file elsewhere the copy of an object, which it is: used where it is, until it changes."""
-    place, sidecar = spot.file(found.key), spot.sidecar(found.key)
-    for folder in (place.parent, sidecar.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):  # no sidecar may speak of the copy that comes next
-        sidecar.unlink()
+    place = _made_room(spot, found.key)
     scratch = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     scratch.symlink_to(file)
-    scratch.replace(place)
-    _write(sidecar, _stamp(found, file.stat()))
+    _replace(spot, found, scratch)
 
 
 def _linked(spot: Spot, found: Object, file: "Path | None") -> bool:
@@ -161,24 +157,6 @@ def _stamp(found: Object, there: os.stat_result) -> "dict[str, object]":
     return {"key": found.key, "etag": found.etag, "size": there.st_size, "modified": there.st_mtime_ns}
 
 
-def is_ours(spot: Spot, key: str) -> bool:
-    """Whether the file there was put there as the copy of that object."""
-    return spot.sidecar(key).is_file()
-
-
-def in_parallel(items: "list[Object]", do: "Callable[[Object], None]") -> None:
-    """Does it for all of them, several at a time; the first error ends it."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting = [pool.submit(do, each) for each in items]
-        try:
-            for one in waiting:
-                one.result()
-        except BaseException:
-            for one in waiting:
-                one.cancel()
-            raise
-
-
 def _wanted(s3: S3, spot: Spot) -> "list[Object]":
     """The objects as they are now; those that only stand for a folder are none."""
     if not spot.many:
@@ -189,17 +167,13 @@ def _wanted(s3: S3, spot: Spot) -> "list[Object]":
     return found
 
 
-def _missing(spot: Spot, wanted: "list[Object]") -> "list[Object]":
-    return [each for each in wanted if not is_whole(spot, each)]
-
-
 def _stale(spot: Spot, wanted: "list[Object]") -> "list[Path]":
-    """Copies of ours in a directory whose objects were not listed."""
+    """Copies of ours, which have sidecars, in a directory whose objects were not listed."""
     if not spot.many:
         return []
     keep = {spot.file(each.key) for each in wanted}
     there = (Path(folder, name) for folder, _, names in os.walk(str(spot.base)) for name in names)
-    return [file for file in there if file not in keep and is_ours(spot, _key(spot, file))]
+    return [file for file in there if file not in keep and spot.sidecar(_key(spot, file)).is_file()]
 
 
 def _key(spot: Spot, file: Path) -> str:
@@ -237,9 +211,8 @@ def _fetch(s3: S3, spot: Spot, found: Object) -> None:
 
 
 def _fetch_once(s3: S3, spot: Spot, found: Object) -> None:
-    file, sidecar = spot.file(found.key), spot.sidecar(found.key)
-    for folder in (file.parent, sidecar.parent, spot.parts):
-        folder.mkdir(parents=True, exist_ok=True)
+    _made_room(spot, found.key)
+    spot.parts.mkdir(parents=True, exist_ok=True)
     part = spot.parts / (uuid.uuid4().hex + ".partial")
     try:
         with part.open("wb") as out:
@@ -247,20 +220,30 @@ def _fetch_once(s3: S3, spot: Spot, found: Object) -> None:
             out.flush()
             os.fsync(out.fileno())
         os.utime(str(part), (found.modified, found.modified))
-        with suppress(FileNotFoundError):  # no sidecar may speak of the copy that comes next
-            sidecar.unlink()
-        stamp = _stamp(found, part.stat())  # read back: not every file system keeps what it was told
-        part.replace(file)
-        _write(sidecar, stamp)
+        _replace(spot, found, part)
     finally:
         with suppress(OSError):
             part.unlink()
 
 
-def _write(file: Path, content: "dict[str, object]") -> None:
-    scratch = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-    scratch.write_text(json.dumps(content), encoding="utf-8")
-    scratch.replace(file)
+def _made_room(spot: Spot, key: str) -> Path:
+    """Where the copy of an object goes, its folder and that of its sidecar made."""
+    place = spot.file(key)
+    for folder in (place.parent, spot.sidecar(key).parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _replace(spot: Spot, found: Object, scratch: Path) -> None:
+    """Puts a copy in its place, then its sidecar: none may speak of the copy that comes next."""
+    sidecar = spot.sidecar(found.key)
+    with suppress(FileNotFoundError):
+        sidecar.unlink()
+    stamp = _stamp(found, scratch.stat())  # read back: not every file system keeps what it was told
+    scratch.replace(spot.file(found.key))
+    written = sidecar.with_name(f"{sidecar.name}.{uuid.uuid4().hex}")
+    written.write_text(json.dumps(stamp), encoding="utf-8")
+    written.replace(sidecar)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 from nemo_runspec.backends.cloud.storage.s3_signing import Keys, keys_of, presigned, stamp_of
-from nemo_runspec.backends.cloud.storage.s3_wire import S3Error, Wire, refusal
+from nemo_runspec.backends.cloud.storage.s3_wire import Call, S3Error, Wire, refusal
 
 __all__ = ["S3", "Keys", "Object", "S3Error", "from_environment", "split"]
 
@@ -75,7 +75,7 @@ class S3:
 
     def head(self, bucket: str, key: str) -> Object:
         """What an object is. Raises `S3Error`, of status 404 where there is none."""
-        headers, _ = self._whole("HEAD", bucket, key)
+        headers, _ = self._whole(Call("HEAD", bucket, key))
         modified = parsedate(headers.get("last-modified", ""))
         return Object(
             key,
@@ -96,14 +96,15 @@ class S3:
             headers = {"if-match": f'"{found.etag}"'} if found.etag else {}
             if file.tell():
                 headers["range"] = f"bytes={file.tell()}-"
-            answer = self._wire.open("GET", bucket, found.key, headers=headers)
+            call = Call("GET", bucket, found.key, headers=headers)
+            answer = self._wire.open(call)
             if answer.status != 206:  # from the beginning, or the service knows no ranges
                 file.seek(0)
                 file.truncate()
-            self._wire.copy(answer, file, bucket, found.key)
+            self._wire.copy(answer, file, call)
             if file.tell() < found.size:
                 self._wire.close()
-                raise S3Error(f"s3://{bucket}/{found.key}: the download broke off", passing=True)
+                raise S3Error(f"{call.url}: the download broke off", passing=True)
 
         self._wire.patiently(more, file.tell)
         if file.tell() != found.size:
@@ -111,7 +112,7 @@ class S3:
 
     def put(self, bucket: str, key: str, body: bytes, metadata: "dict[str, str] | None" = None) -> None:
         """Makes an object of these bytes, whole or not at all."""
-        self._whole("PUT", bucket, key, headers=_metadata(metadata), body=body)
+        self._whole(Call("PUT", bucket, key, headers=_metadata(metadata), body=body))
 
     def upload(
         self, bucket: str, key: str, file: BinaryIO, metadata: "dict[str, str] | None" = None, *, at_once: int = 1
@@ -144,7 +145,7 @@ class S3:
             query = [("list-type", "2"), ("prefix", prefix), ("encoding-type", "url")]
             query += [("continuation-token", token)] if token else []
             query += [("max-keys", str(most))] if most else []
-            page = _parsed(self._whole("GET", bucket, "", query)[1], f"s3://{bucket}/{prefix}")
+            page = _parsed(self._whole(Call("GET", bucket, "", query))[1], f"s3://{bucket}/{prefix}")
             urls = page.findtext("EncodingType") == "url"
             yield from (_listed(each, urls) for each in page.findall("Contents"))
             token = page.findtext("NextContinuationToken") or ""
@@ -167,8 +168,8 @@ class S3:
         self._abort(bucket, key, self._begin(bucket, key, {}))
 
     def _begin(self, bucket: str, key: str, metadata: "dict[str, str]") -> str:
-        _, body = self._whole("POST", bucket, key, [("uploads", "")], _metadata(metadata))
-        return _parsed(body, f"s3://{bucket}/{key}").findtext("UploadId") or ""
+        call = Call("POST", bucket, key, [("uploads", "")], _metadata(metadata))
+        return _parsed(self._whole(call)[1], call.url).findtext("UploadId") or ""
 
     def _parts(self, bucket: str, key: str, upload: str, bodies: "Iterator[bytes]", at_once: int) -> "list[str]":
         """Sends the parts, reading no further ahead than is sent; their tags."""
@@ -183,18 +184,18 @@ class S3:
 
     def _part(self, bucket: str, key: str, upload: str, number: int, body: bytes) -> str:
         query = [("partNumber", str(number)), ("uploadId", upload)]
-        return self._whole("PUT", bucket, key, query, body=body)[0].get("etag", "")
+        return self._whole(Call("PUT", bucket, key, query, body=body))[0].get("etag", "")
 
     def _complete(self, bucket: str, key: str, upload: str, tags: "list[str]", mark: str) -> None:
         """Makes one object of the parts. That may be answered 200 and an error, or be done without an answer."""
         parts = "".join(f"<Part><PartNumber>{n}</PartNumber><ETag>{tag}</ETag></Part>" for n, tag in enumerate(tags, 1))
         body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+        call = Call("POST", bucket, key, [("uploadId", upload)], body=body)
 
         def finish() -> None:
-            answer = self._wire.open("POST", bucket, key, [("uploadId", upload)], body=body)
-            said = self._wire.read(answer, bucket, key)
+            said = self._wire.read(self._wire.open(call), call)
             if b"<Error" in said:
-                raise refusal("POST", f"s3://{bucket}/{key}", 500, said)
+                raise refusal("POST", call.url, 500, said)
 
         try:
             self._wire.patiently(finish)
@@ -204,23 +205,16 @@ class S3:
 
     def _abort(self, bucket: str, key: str, upload: str) -> None:
         """Gives the parts back; what led here is the error to be told."""
+        call = Call("DELETE", bucket, key, [("uploadId", upload)])
         with suppress(S3Error):
-            self._wire.read(self._wire.open("DELETE", bucket, key, [("uploadId", upload)]), bucket, key)
+            self._wire.read(self._wire.open(call), call)
 
-    def _whole(
-        self,
-        method: str,
-        bucket: str,
-        key: str,
-        query: "list[tuple[str, str]] | None" = None,
-        headers: "dict[str, str] | None" = None,
-        body: bytes = b"",
-    ) -> "tuple[dict[str, str], bytes]":
+    def _whole(self, call: Call) -> "tuple[dict[str, str], bytes]":
         """A request, again where that may help: its answer's headers by lower-case names, and its body."""
 
         def once() -> "tuple[dict[str, str], bytes]":
-            answer = self._wire.open(method, bucket, key, query, headers, body)
-            said = self._wire.read(answer, bucket, key)
+            answer = self._wire.open(call)
+            said = self._wire.read(answer, call)
             return {name.lower(): value for name, value in answer.getheaders()}, said
 
         return self._wire.patiently(once)

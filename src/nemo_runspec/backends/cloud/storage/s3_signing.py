@@ -6,7 +6,7 @@ As Amazon's "Amazon S3 API Reference" has it, Authenticating Requests.
 import hashlib
 import hmac
 import time
-from typing import Mapping, NamedTuple  # noqa: UP035  (Python 3.6)
+from typing import Mapping, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 from urllib.parse import quote
 
 from nemo_runspec.s3_names import pair_in, token_in
@@ -30,8 +30,8 @@ class Request(NamedTuple):
 
     method: str
     path: str
-    query: "list[tuple[str, str]]"
-    headers: "dict[str, str]"
+    query: "Sequence[tuple[str, str]]"
+    headers: "Mapping[str, str]"
     digest: str
 
 
@@ -64,7 +64,7 @@ def scope(region: str, stamp: str) -> str:
     return f"{stamp[:8]}/{region}/s3/aws4_request"
 
 
-def encoded(query: "list[tuple[str, str]]") -> str:
+def encoded(query: "Sequence[tuple[str, str]]") -> str:
     """A query in the order and encoding that are signed."""
     return "&".join(f"{name}={value}" for name, value in sorted((quoted(n), quoted(v)) for n, v in query))
 

@@ -13,20 +13,22 @@ import ssl
 import threading
 import time
 from base64 import b64encode
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
-from typing import BinaryIO, Callable, NamedTuple, TypeVar  # noqa: UP035  (Python 3.6)
+from types import MappingProxyType
+from typing import (  # noqa: UP035  (Python 3.6)
+    BinaryIO,
+    Callable,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Sequence,
+    TypeVar,
+)
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from nemo_runspec.backends.cloud.storage.s3_signing import (
-    Keys,
-    Request,
-    authorised,
-    encoded,
-    quoted,
-    stamp_of,
-)
+from nemo_runspec.backends.cloud.storage.s3_signing import Keys, Request, authorised, encoded, quoted, stamp_of
 
 T = TypeVar("T")
 
@@ -84,6 +86,22 @@ class S3Error(Exception):
         self.status, self.code, self.passing, self.after = status, code, passing, after
 
 
+class Call(NamedTuple):
+    """A request before it is signed. `query`, `headers`: beside what every one has."""
+
+    method: str
+    bucket: str
+    key: str
+    query: "Sequence[tuple[str, str]]" = ()
+    headers: "Mapping[str, str]" = MappingProxyType({})
+    body: bytes = b""
+
+    @property
+    def url(self) -> str:
+        """What it is about, as a person writes it."""
+        return f"s3://{self.bucket}/{self.key}"
+
+
 class Wire:
     """The way to one service. Threads may share it: each has a connection of its own.
 
@@ -130,36 +148,25 @@ class Wire:
             self.stopped.wait(wait)
             pause = min(2 * pause, _LONGEST)
 
-    def open(
-        self,
-        method: str,
-        bucket: str,
-        key: str,
-        query: "list[tuple[str, str]] | None" = None,
-        headers: "dict[str, str] | None" = None,
-        body: bytes = b"",
-    ) -> http.client.HTTPResponse:
+    def open(self, call: Call) -> http.client.HTTPResponse:
         """One request; its answer, whose body is still to be read. Raises `S3Error`."""
-        base, path = self.place(bucket, key)
-        host = base.partition("://")[2]
-        request = Request(method, path, query or [], {**(headers or {}), "host": host}, _sha256(body))
-        target = path + ("?" + encoded(query) if query else "")
-        answer = self._signed(bucket, key, base, target, request, body)
+        answer = self._signed(call)
         if answer.status == 403 and self._learns_time(answer):
-            self.read(answer, bucket, key)
-            answer = self._signed(bucket, key, base, target, request, body)
+            self.read(answer, call)
+            answer = self._signed(call)
         if answer.status >= 300:
-            said = self.read(answer, bucket, key)
-            raise refusal(method, f"s3://{bucket}/{key}", answer.status, said, answer.getheader("Retry-After"))
+            said = self.read(answer, call)
+            raise refusal(call.method, call.url, answer.status, said, answer.getheader("Retry-After"))
         return answer
 
-    def _signed(
-        self, bucket: str, key: str, base: str, target: str, request: Request, body: bytes
-    ) -> http.client.HTTPResponse:
+    def _signed(self, call: Call) -> http.client.HTTPResponse:
+        base, path = self.place(call.bucket, call.key)
+        headers, digest = {**call.headers, "host": base.partition("://")[2]}, hashlib.sha256(call.body).hexdigest()
+        request = Request(call.method, path, call.query, headers, digest)
         signed = authorised(self.keys, self.region, stamp_of(self.time()), request)
-        self._go_on(bucket, key)
-        with _Trouble(self, bucket, key, base):
-            return self._exchange(base, request.method, target, body, signed)
+        self._go_on(call)
+        with self._trouble(call, base):
+            return self._exchange(base, path + ("?" + encoded(call.query) if call.query else ""), call, signed)
 
     def time(self) -> float:
         """Seconds since 1970 by the service's clock, as far as it has told that ours is another one."""
@@ -173,16 +180,16 @@ class Wire:
         self._ahead = ahead if changed else self._ahead
         return changed
 
-    def read(self, answer: http.client.HTTPResponse, bucket: str, key: str) -> bytes:
+    def read(self, answer: http.client.HTTPResponse, call: Call) -> bytes:
         """The rest of an answer."""
-        with _Trouble(self, bucket, key, self.endpoint):
+        with self._trouble(call, self.endpoint):
             return answer.read()
 
-    def copy(self, answer: http.client.HTTPResponse, file: BinaryIO, bucket: str, key: str) -> None:
+    def copy(self, answer: http.client.HTTPResponse, file: BinaryIO, call: Call) -> None:
         """Writes the rest of an answer to a file. It may be shorter than it should."""
         while True:
-            self._go_on(bucket, key)
-            with _Trouble(self, bucket, key, self.endpoint):
+            self._go_on(call)
+            with self._trouble(call, self.endpoint):
                 block = answer.read(_BLOCK)
             if not block:
                 break
@@ -194,19 +201,32 @@ class Wire:
         if connection is not None:
             connection[1].connection.close()
 
-    def _go_on(self, bucket: str, key: str) -> None:
+    def _go_on(self, call: Call) -> None:
         if self.stopped.is_set():
-            raise S3Error(f"s3://{bucket}/{key}: stopped")
+            raise S3Error(f"{call.url}: stopped")
 
-    def _exchange(
-        self, base: str, method: str, target: str, body: bytes, headers: "dict[str, str]"
-    ) -> http.client.HTTPResponse:
+    @contextmanager
+    def _trouble(self, call: Call, base: str) -> "Iterator[None]":
+        """Turns what connections raise into `S3Error`; the connection is not used again."""
+        try:
+            yield
+        except BaseException as error:
+            self.close()
+            if isinstance(error, ssl.CertificateError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+                mend = "check the endpoint, and that this machine trusts its authority (SSL_CERT_FILE names a file)"
+                raise S3Error(f"{call.url}: the certificate of {base} is not trusted", mend) from None
+            if isinstance(error, (OSError, http.client.HTTPException)):
+                said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                raise S3Error(f"{call.url}: {said}", f"check the endpoint {base}", passing=True) from None
+            raise
+
+    def _exchange(self, base: str, target: str, call: Call, headers: "dict[str, str]") -> http.client.HTTPResponse:
         line = self._connection(base)
-        length = {"Content-Length": str(len(body))} if method in ("PUT", "POST") else {}
+        length = {"Content-Length": str(len(call.body))} if call.method in ("PUT", "POST") else {}
         headers = {**length, **headers, **line.headers}
         # A service that refuses a large body may close before it has read it: what it said is worth more than that.
         with suppress(BrokenPipeError, ConnectionResetError):
-            line.connection.request(method, line.prefix + target, body or None, headers)
+            line.connection.request(call.method, line.prefix + target, call.body or None, headers)
         return line.connection.getresponse()
 
     def _connection(self, base: str) -> "_Line":
@@ -247,29 +267,6 @@ class _Line(NamedTuple):
     headers: "dict[str, str]"
 
 
-class _Trouble:
-    """Turns what connections raise into `S3Error`; the connection is not used again."""
-
-    def __init__(self, wire: Wire, bucket: str, key: str, base: str) -> None:
-        self._wire = wire
-        self._where = f"s3://{bucket}/{key}"
-        self._base = base
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: "BaseException | None", trace: object) -> None:
-        if error is None:
-            return
-        self._wire.close()
-        if isinstance(error, ssl.CertificateError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
-            mend = "check the endpoint, and that this machine trusts its authority (SSL_CERT_FILE names a file)"
-            raise S3Error(f"{self._where}: the certificate of {self._base} is not trusted", mend) from None
-        if isinstance(error, (OSError, http.client.HTTPException)):
-            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise S3Error(f"{self._where}: {said}", f"check the endpoint {self._base}", passing=True) from None
-
-
 def refusal(method: str, where: str, status: int, said: bytes, after: "str | None" = None) -> S3Error:
     """What an answer means that is no success. Of what the service says only its code is kept: the rest names keys."""
     found = re.search(rb"<Code>\s*([A-Za-z.]{1,60})\s*</Code>", said)
@@ -279,7 +276,3 @@ def refusal(method: str, where: str, status: int, said: bytes, after: "str | Non
     seconds = float(after) if after and after.isdigit() else 0.0
     what = f"{where} cannot be {_DOES[method]} ({f'{code}, ' if code else ''}HTTP {status})"
     return S3Error(what, check, status=status, code=code, passing=passing, after=seconds)
-
-
-def _sha256(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()

@@ -25,7 +25,8 @@ from nemo_runspec.backends.cloud.pod.program import POD_SCRIPT, boot_program, po
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.provider import Parts
 from nemo_runspec.plans.model import Artifact, Package, Plan
-from nemo_runspec.script.pod_marker import End, read_ends
+from nemo_runspec.script.markers import NodeMarker
+from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.submission.bundle import read_bundle
 
 ROOMY = Offer(90_000, 500_000)
@@ -92,7 +93,7 @@ class PodProcess:
         return self.out.decode("utf-8", "replace")
 
     @property
-    def end(self) -> End:
+    def end(self) -> NodeMarker:
         """What its last words say; it must have said them once at least."""
         (end,) = read_ends(self.out).values()
         return end

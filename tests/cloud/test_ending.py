@@ -10,11 +10,11 @@ import pytest
 from nemo_runspec.backends.cloud.ending import NOT_YET, LastLines, conclude, read_last_lines
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.pod_marker import End
+from nemo_runspec.script.markers import NodeMarker
 
 
-def ends(*codes: int) -> dict[int, End]:
-    return {node: End(node, code, node_name=f"machine-{node}") for node, code in enumerate(codes)}
+def ends(*codes: int) -> dict[int, NodeMarker]:
+    return {node: NodeMarker(node, code, host=f"machine-{node}") for node, code in enumerate(codes)}
 
 
 def ended(state: str, lines: LastLines, code: int | None = None, nodes: int = 2) -> JobStatus:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
-from nemo_runspec.script.pod_marker import End, metrics_history, outputs_of, read_ends, to_marker
+from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends
 
 LINE = (
     b"nemotron-end: node=1 attempt=2 exit_code=137 signal=9 rank=3 oom=1 phase=command received= lines=1234 "
@@ -18,13 +18,15 @@ LINE = (
 
 def test_every_word_of_an_end_is_read():
     end = read_ends(b"before\n" + LINE)[1]
-    assert end == End(1, 137, 2, 9, 3, True, "command", 1234, "gpu-7", ended=1700000000.25)
-    assert cause(to_marker(end)) == "rank 3 was killed by the kernel: out of memory"
+    assert end == NodeMarker(
+        1, 137, "command", "gpu-7", signal=9, rank=3, oom=True, attempt=2, lines=1234, ended=1700000000.25
+    )
+    assert cause(end) == "rank 3 was killed by the kernel: out of memory"
 
 
 def test_words_of_later_versions_are_left_alone_and_reasons_go_to_the_end_of_the_line():
     (end,) = read_ends(LINE.replace(b"lines=1234", b"new=x lines=").replace(b"reason=", b"reason=a=b  c")).values()
-    assert (end.lines, end.reason) == (None, "a=b  c")
+    assert (end.lines, end.reason) == (0, "a=b  c")
 
 
 def test_last_end_of_a_node_counts():
@@ -48,9 +50,9 @@ def test_line_that_is_no_end_says_nothing(line):
     assert read_ends(line) == {}
 
 
-FAILED = End(1, 3, rank=5)
-FOLLOWED = End(0, 3, reason="node 1 failed (rank 5)")
-STOPPED = End(2, 143, received="TERM")
+FAILED = NodeMarker(1, 3, rank=5)
+FOLLOWED = NodeMarker(0, 3, reason="node 1 failed (rank 5)")
+STOPPED = NodeMarker(2, 143, received="TERM")
 
 
 @pytest.mark.parametrize(
@@ -59,11 +61,17 @@ STOPPED = End(2, 143, received="TERM")
         ([FOLLOWED, FAILED], FAILED),
         ([STOPPED, FAILED], FAILED),
         ([STOPPED, FOLLOWED], FOLLOWED),
-        ([End(0, 0), STOPPED], STOPPED),
-        ([End(0, 0), End(1, 0)], End(0, 0)),
-        ([End(0, 9), End(0, 0, attempt=1)], End(0, 0, attempt=1)),
-        ([End(0, 1, reason="node 0 failed in its setup"), End(1, 1, reason="node 0 failed in its setup")], None),
-        ([End(0, 9, ended=13.0), End(1, 7, ended=10.0)], End(1, 7, ended=10.0)),
+        ([NodeMarker(0, 0), STOPPED], STOPPED),
+        ([NodeMarker(0, 0), NodeMarker(1, 0)], NodeMarker(0, 0)),
+        ([NodeMarker(0, 9), NodeMarker(0, 0, attempt=1)], NodeMarker(0, 0, attempt=1)),
+        (
+            [
+                NodeMarker(0, 1, reason="node 0 failed in its setup"),
+                NodeMarker(1, 1, reason="node 0 failed in its setup"),
+            ],
+            None,
+        ),
+        ([NodeMarker(0, 9, ended=13.0), NodeMarker(1, 7, ended=10.0)], NodeMarker(1, 7, ended=10.0)),
         ([], None),
     ],
 )
@@ -72,7 +80,7 @@ def test_end_that_says_how_the_job_ended(ends, first):
 
 
 ENDS = st.builds(
-    End,
+    NodeMarker,
     node=st.integers(0, 3),
     exit_code=st.sampled_from([0, 1, 7, 130, 143]),
     attempt=st.integers(0, 2),
@@ -80,14 +88,6 @@ ENDS = st.builds(
     reason=st.sampled_from(["", "node 0 failed", "node 2 failed (rank 1)"]),
     ended=st.floats(0, 100),
 )
-
-
-@given(st.lists(ENDS, max_size=6))
-def test_a_pods_line_and_a_job_scripts_marker_name_the_same_failure(ends):
-    """One order for "which failure was first", wherever a job runs."""
-    first = decisive(ends)
-    marker: NodeMarker | None = decisive([to_marker(end) for end in ends])
-    assert marker == (None if first is None else to_marker(first))
 
 
 @given(st.lists(ENDS, min_size=1, max_size=6), st.randoms())

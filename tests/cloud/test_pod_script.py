@@ -14,7 +14,7 @@ from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script.markers import cause, decisive
-from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends, to_marker
+from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends
 
 TELL = """
     import json, os
@@ -266,13 +266,13 @@ def test_stop_ends_a_job_as_process_1_of_its_container(tmp_path):
         pod.wait_for("[rank0] up")
         assert pod.stop(grace=60) == 9
         (end,) = read_ends(pod.text.encode()).values()
-        assert (end.exit_code, end.received, end.node_name) == (9, "TERM", "a-pod")
+        assert (end.exit_code, end.received, end.host) == (9, "TERM", "a-pod")
 
 
 def test_a_failing_rank_is_told_with_its_signal(tmp_path):
     pod = start(loaded(cloud_plan(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")))
     assert pod.wait() == 139
-    assert cause(to_marker(pod.end)) == "rank 0 was killed by signal 11 (SIGSEGV)"
+    assert cause(pod.end) == "rank 0 was killed by signal 11 (SIGSEGV)"
 
 
 @needs_mounts

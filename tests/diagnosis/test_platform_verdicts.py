@@ -19,7 +19,7 @@ from nemo_runspec.diagnosis.engine import diagnose
 from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, PassedDeadline, Platform
 from nemo_runspec.diagnosis.patterns import PATTERNS
 from nemo_runspec.diagnosis.pulls import may_pass
-from nemo_runspec.script.pod_marker import End, to_marker
+from nemo_runspec.script.markers import NodeMarker
 
 NO_DNS = (
     'Failed to pull image "nvcr.io/nvidia/nemo:25.11": rpc error: code = Unavailable desc = failed to do request: '
@@ -44,8 +44,8 @@ SCHEDULER = (
 )
 
 
-def end(node: int = 0, exit_code: int = 1, **more: Any) -> End:
-    return End(node, exit_code, **more)
+def end(node: int = 0, exit_code: int = 1, **more: Any) -> NodeMarker:
+    return NodeMarker(node, exit_code, **more)
 
 
 def unstarted(reason: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def unstarted(reason: str) -> dict[str, Any]:
 
 def verdict(state: str = "failed", **known: Any) -> Diagnosis | None:
     ends = known.pop("ends", ())
-    return diagnose(Case(state, PLATFORM, markers=[*map(to_marker, ends)], **known))
+    return diagnose(Case(state, PLATFORM, markers=ends, **known))
 
 
 def words(*texts: str, now: bool = False, node: str = "") -> list[Message]:
@@ -117,7 +117,7 @@ def test_words(kind: str, text: str):
         assert (found.kind if found else "") == kind
 
 
-LOST_NODE = {"ends": [end(reason="node 1 failed"), end(1, 137, signal=9, oom=True, node_name="n2")]}
+LOST_NODE = {"ends": [end(reason="node 1 failed"), end(1, 137, signal=9, oom=True, host="n2")]}
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "traceback": ("user code", "ValueError: a shape is wrong", {"tail": TRACEBACK, "ends": [end()]}),
@@ -393,7 +393,7 @@ def test_the_machine_is_named():
     by_event = verdict(
         analysis=Analysis("", "", (Message("XID: XID 79"),)), messages=words("Node not ready", node="n1")
     )
-    by_log = verdict(tail=b"RuntimeError: CUDA error: uncorrectable ECC error\n", ends=[end(node_name="n3")])
+    by_log = verdict(tail=b"RuntimeError: CUDA error: uncorrectable ECC error\n", ends=[end(host="n3")])
     for found, name in ((by_event, "n1"), (by_log, "n3")):
         assert found is not None
         assert found.kind == "node"

@@ -690,7 +690,7 @@ def test_a_marker_of_an_older_script_names_no_attempt(tmp_path):
     plan = plan_for(tmp_path)
     assert run_script(plan, tmp_path)[0] == 0
     text = (Path(JobLayout(plan.job_dir).status) / "node-0").read_text()
-    assert (parse_marker(text).attempt, parse_marker(text.replace("attempt=0\n", "")).attempt) == ("0", "")
+    assert (parse_marker(text).attempt, parse_marker(text.replace("attempt=0\n", "")).attempt) == (0, None)
 
 
 def test_what_a_job_is_told_is_for_its_command_alone(tmp_path):

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from nemo_runspec.regular import read_regular
 
@@ -43,16 +42,17 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NodeMarker:
-    """How the job script ended on one node.
+    """How a job ended on one node: by the job script's marker, or by its pod's last line (`pod_marker`).
 
     Args:
+        node: its number, from 0. `host`: the machine's name, or the pod's where a platform does not tell it.
         phase: `start`, `setup` or `command`: how far it came.
         exit_code: its exit status. `signal`: the number of the signal that ended the command, None where none did or
             it is not known: a status of 128 + N alone does not say so.
         rank: the rank that failed first, None where none did or it is not known.
         oom: True where the kernel killed a process of this control group for want of memory meanwhile.
         received: the signal the script itself was sent, such as `TERM`; empty for none.
-        attempt: how often the platform had started the job before, from `0`; empty in markers of older scripts.
+        attempt: how often the job had been started before, from 0; None in markers of older scripts.
         reason: in words, where the script knows more than an exit code. `reason_code`: the same as a code (`REASONS`),
             '' for none. `blames`: the node whose failure ended this one, None where it ended by itself, or says so in
             words alone.
@@ -68,7 +68,7 @@ class NodeMarker:
     rank: int | None = None
     oom: bool = False
     received: str = ""
-    attempt: str = ""
+    attempt: int | None = None
     reason: str = ""
     started: float = 0.0
     ended: float = 0.0
@@ -114,53 +114,18 @@ def read_markers(status: Path) -> tuple[NodeMarker, ...]:
     return tuple(sorted((m for m in markers if m is not None), key=lambda m: (m.node, m.ended)))
 
 
-class NodeEnd(Protocol):
-    """What is asked of a node's end to tell which failure was the first: a `NodeMarker`, or a pod's own last line."""
-
-    @property
-    def node(self) -> int:
-        """Its number, from 0."""
-
-    @property
-    def exit_code(self) -> int:
-        """Its exit status."""
-
-    @property
-    def attempt(self) -> int | str:
-        """How often the job had been started before; '' where that is not known."""
-
-    @property
-    def received(self) -> str:
-        """The signal it was sent, '' for none."""
-
-    @property
-    def reason(self) -> str:
-        """In words, where more is known than an exit code."""
-
-    @property
-    def blames(self) -> int | None:
-        """The node whose failure ended this one."""
-
-    @property
-    def ended(self) -> float:
-        """Seconds since 1970."""
-
-
-E = TypeVar("E", bound=NodeEnd)
-
-
-def decisive(ends: Iterable[E]) -> E | None:
+def decisive(ends: Iterable[NodeMarker]) -> NodeMarker | None:
     """The node's end that says how a job ended, on every backend; None for no end.
 
     Of the last attempt: a node that failed by itself, before one that ended because another had failed, before one that
     was told to stop, before any success; of several, the first by time, then by number.
     """
     found = list(ends)
-    last = max((int(end.attempt or 0) for end in found), default=0)
-    return min((end for end in found if int(end.attempt or 0) == last), key=_rank, default=None)
+    last = max((end.attempt or 0 for end in found), default=0)
+    return min((end for end in found if (end.attempt or 0) == last), key=_rank, default=None)
 
 
-def first_failure(ends: Iterable[E]) -> E | None:
+def first_failure(ends: Iterable[NodeMarker]) -> NodeMarker | None:
     """The node's end that a failed job failed by; None where none has failed."""
     first = decisive(ends)
     return first if first is not None and first.exit_code else None
@@ -171,7 +136,7 @@ def reason_code_in(reason: str) -> str:
     return next((code for code, words in REASONS.items() if re.match(words, reason)), "")
 
 
-def _rank(end: NodeEnd) -> tuple[bool, bool, bool, float, int, int]:
+def _rank(end: NodeMarker) -> tuple[bool, bool, bool, float, int, int]:
     in_words = _ELSEWHERE.match(end.reason)
     blamed = int(in_words[1]) if end.blames is None and in_words else end.blames
     follows = blamed not in (None, end.node)
@@ -239,9 +204,9 @@ def whole_number(text: str, most: int) -> int:
     return int(text)
 
 
-def _attempt(text: str) -> str:
-    """As it stands; raises `ValueError` for what is neither empty nor a number."""
-    return str(int(text)) if text else ""
+def _attempt(text: str) -> int | None:
+    """Raises `ValueError` for what is neither empty nor a number."""
+    return int(text) if text else None
 
 
 def finite(text: str) -> float:

@@ -9,7 +9,6 @@ import base64
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from nemo_runspec.script.markers import IN_WORDS, NodeMarker, finite, whole_number
 
@@ -21,59 +20,10 @@ END, OUTPUT, METRICS = b"nemotron-end:", b"nemotron-output:", b"nemotron-metrics
 INPUT = b"nemotron-input:"
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """How one node of a job ended.
-
-    Args:
-        attempt: how often the job had been submitted before.
-        exit_code: the job's, as the node saw it. `signal`, `rank`, `oom`, `phase`, `reason`, `reason_code`,
-            `blames`: as in a `NodeMarker`.
-        received: the signal that the pod itself was sent, such as `TERM`; '' for none.
-        lines: how many lines the pod wrote before this one, None where it could not count them.
-        node_name: the machine's name, or the pod's where the platform does not tell it.
-        ended: seconds since 1970; 0 in the lines of older pods.
-    """
-
-    node: int
-    exit_code: int
-    attempt: int = 0
-    signal: int | None = None
-    rank: int | None = None
-    oom: bool = False
-    phase: str = "command"
-    lines: int | None = None
-    node_name: str = ""
-    received: str = ""
-    reason: str = ""
-    ended: float = 0.0
-    reason_code: str = IN_WORDS
-    blames: int | None = None
-
-
-def read_ends(text: bytes) -> Mapping[int, End]:
-    """The last end of each node in a log, in the order of the nodes; a line that is not whole says nothing."""
-    ends = {end.node: end for rest in _lines(text, END) if (end := _end(rest)) is not None}
+def read_ends(text: bytes) -> Mapping[int, NodeMarker]:
+    """How each node ended, by its last end in a log, in the order of the nodes; a line that is cut off says nothing."""
+    ends = {end.node: end for line in _lines(text, END) if (end := _end(line)) is not None}
     return dict(sorted(ends.items()))
-
-
-def to_marker(end: End) -> NodeMarker:
-    """The same as the job script's own marker says it, for `script.markers.cause`."""
-    return NodeMarker(
-        node=end.node,
-        exit_code=end.exit_code,
-        phase=end.phase,
-        host=end.node_name,
-        signal=end.signal,
-        rank=end.rank,
-        oom=end.oom,
-        received=end.received,
-        attempt=str(end.attempt),
-        reason=end.reason,
-        ended=end.ended,
-        reason_code=end.reason_code,
-        blames=end.blames,
-    )
 
 
 def outputs_of(text: bytes) -> dict[str, str]:
@@ -98,29 +48,29 @@ def metrics_history(text: bytes) -> bytes:
 
 
 def _paths(text: bytes, word: bytes) -> dict[str, str]:
-    pairs = (_text(rest).partition(" ") for rest in _lines(text, word))
+    pairs = (_text(line).partition(" ") for line in _lines(text, word))
     return {name: path for name, space, path in pairs if name and space}
 
 
-def _end(rest: bytes) -> End | None:
-    words, whole, reason = f" {_text(rest)} ".partition(" reason=")
+def _end(line: bytes) -> NodeMarker | None:
+    words, whole, reason = f" {_text(line)} ".partition(" reason=")
     if not whole:
         return None
     values = dict(word.split("=", 1) for word in words.split(" ") if "=" in word)
     try:
-        return End(
+        return NodeMarker(
             node=int(values["node"]),
             exit_code=whole_number(values["exit_code"], 255),
-            attempt=int(values.get("attempt") or 0),
+            phase=values["phase"],
+            host=values.get("node_name", ""),
             signal=_number(values.get("signal")),
             rank=_number(values.get("rank")),
             oom=values.get("oom") == "1",
-            phase=values["phase"],
-            lines=_number(values.get("lines")),
-            node_name=values.get("node_name", ""),
             received=values.get("received", ""),
+            attempt=int(values.get("attempt") or 0),
             reason=reason.strip(),
             ended=finite(values.get("ended") or "0"),
+            lines=int(values.get("lines") or 0),
             reason_code=values.get("reason_code", IN_WORDS),
             blames=_number(values.get("blames")),
         )

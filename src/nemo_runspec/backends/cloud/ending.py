@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from nemo_runspec.backends.cloud.optional_requests import Aside
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.markers import cause, decisive
-from nemo_runspec.script.pod_marker import End, read_ends, to_marker
+from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.script.pod_marker import read_ends
 
 LATE = 120.0
 """Seconds after a job's end in which lines of its log may still arrive."""
@@ -30,7 +30,7 @@ class LastLines:
     """
 
     log: bytes = b""
-    ends: Mapping[int, End] = field(default_factory=dict)
+    ends: Mapping[int, NodeMarker] = field(default_factory=dict)
     unread: str = ""
 
     @property
@@ -89,7 +89,7 @@ def conclude(
     if end is not None and end.exit_code:
         return _as_the_node_says(status, end)
     if status.state == "succeeded":
-        nodes = status.facts.nodes or (end.node_name if end is not None else "")
+        nodes = status.facts.nodes or (end.host if end is not None else "")
         return replace(status, exit_code=0, facts=replace(status.facts, nodes=nodes, unread=lines.unread))
     told = says(replace(status, exit_code=None))
     if told.exit_code is not None:
@@ -105,23 +105,22 @@ def conclude(
     return replace(unexplained(told), exit_code=1)
 
 
-def missing_nodes(handle: Handle, ends: Mapping[int, End]) -> set[int]:
+def missing_nodes(handle: Handle, ends: Mapping[int, NodeMarker]) -> set[int]:
     """The nodes of which no end is known."""
     return set(range(int(handle.get("nodes") or 1))) - set(ends)
 
 
-def _as_the_node_says(status: JobStatus, end: End) -> JobStatus:
-    marker = to_marker(end)
+def _as_the_node_says(status: JobStatus, end: NodeMarker) -> JobStatus:
     return replace(
         status,
         state="failed",
-        reason=cause(marker),
-        exit_code=marker.exit_code,
-        signal=marker.signal,
-        facts=replace(status.facts, nodes=status.facts.nodes or end.node_name),
+        reason=cause(end),
+        exit_code=end.exit_code,
+        signal=end.signal,
+        facts=replace(status.facts, nodes=status.facts.nodes or end.host),
     )
 
 
-def _of_attempt(log: bytes, handle: Handle) -> dict[int, End]:
+def _of_attempt(log: bytes, handle: Handle) -> dict[int, NodeMarker]:
     attempt = int(handle.get("attempt") or 0)
     return {node: end for node, end in read_ends(log).items() if end.attempt == attempt}

@@ -25,7 +25,7 @@ from nemo_runspec.diagnosis.deadlines import passed
 from nemo_runspec.diagnosis.model import Case, Diagnosis, Message, Platform
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.pod_marker import read_ends, to_marker
+from nemo_runspec.script.pod_marker import read_ends
 
 _NODE = (
     "nemotron jobs retry starts it again; retries and avoid_failed_nodes in the profile do so by "
@@ -83,7 +83,7 @@ def case_of(api: RunaiApi, handle: Handle, seen: JobStatus, log_tail: bytes) -> 
         deadline=passed(seen),
         messages=tuple(dict.fromkeys(words)),
         events=tuple(event_messages(found.events)),
-        markers=tuple(map(to_marker, read_ends(log_tail).values())),
+        markers=tuple(read_ends(log_tail).values()),
         tail=log_tail,
         exit_code=exit_code_of(found),
         unasked=found.unasked,

@@ -17,7 +17,7 @@ from nemo_runspec.diagnosis.display import lines_of
 from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, Platform
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.pod_marker import read_ends, to_marker
+from nemo_runspec.script.pod_marker import read_ends
 
 _SNIPPETS = 64 << 10
 """Bytes of log snippets that are kept as they came."""
@@ -70,7 +70,7 @@ def case_of(api: LeptonApi, handle: Handle, seen: JobStatus, log_tail: bytes) ->
         messages=tuple(replica_messages(replicas or (), now=not over)),
         events=tuple(event_messages(events or ())),
         analysis=analysis_of(analysis or {}),
-        markers=tuple(map(to_marker, read_ends(log_tail).values())),
+        markers=tuple(read_ends(log_tail).values()),
         tail=log_tail or "\n".join(lines_of((analysis or {}).get("log_streams"))).encode(),
         nodes=int(handle.get("nodes") or 0),
         unasked=tuple(asking.unanswered),

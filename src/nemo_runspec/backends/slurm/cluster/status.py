@@ -142,7 +142,7 @@ def _known(case: _Case, row: Row) -> ClusterJob:
 
 def _of_attempt(case: _Case, restarts: int) -> _Case:
     """Without the markers of other attempts. One that names none, of an older script, is believed."""
-    kept = tuple(marker for marker in case.remains.markers if marker.attempt in ("", str(restarts)))
+    kept = tuple(marker for marker in case.remains.markers if marker.attempt in (None, restarts))
     return replace(case, remains=replace(case.remains, markers=kept))
 
 
@@ -254,7 +254,7 @@ def _cancelled(seen: ClusterJob, by: str) -> ClusterJob:
 def _cause(case: _Case, marker: NodeMarker) -> str:
     """Why it failed, of a job that Slurm has forgotten. That Slurm ended it its batch script has seen, not for whom."""
     fate = case.remains.fate
-    if fate is None or str(fate.attempt) != marker.attempt or fate.reason_code != "slurm":
+    if fate is None or fate.attempt != marker.attempt or fate.reason_code != "slurm":
         return cause(marker)
     return f"Slurm ended it, and no longer says why: somebody's scancel, perhaps{_no_accounts(case)}"
 

@@ -45,7 +45,6 @@ sys.exit(int(os.environ.get("CODE", "0")))
 @pytest.fixture(autouse=True)
 def short_of_patience(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(optional_requests, "SECONDS", 0.2)
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status.SECONDS", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PAUSE", 0.0)
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status._PATIENCE", (0.0, 0.1))

@@ -326,7 +326,7 @@ def test_a_registry_that_a_node_does_not_reach():
     backoff = 'BackOff: Back-off pulling image "nvcr.io/nvidia/nemo:25.11"'
     found = verdict("starting", messages=words(NO_DNS, backoff, now=True, node="n7"))
     assert found == Diagnosis(
-        "node", "its node (n7) does not reach the registry that its image names", NO_DNS, "mend node"
+        "node", "its node (n7) does not reach the registry that its image names", NO_DNS, "mend node", nodes=("n7",)
     )
     assert verdict("running", events=words(NO_DNS)) is None
 

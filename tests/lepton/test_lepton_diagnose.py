@@ -14,10 +14,12 @@ from labs.lepton.scenario import Timings
 from labs.pods import needs_mounts
 from waiting import LONG, until
 
+from nemo_runspec.backends.cloud.diagnose import event_messages
 from nemo_runspec.backends.lepton import status as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
-from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, event_messages, replica_messages
+from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, replica_messages
 from nemo_runspec.backends.lepton.logs import newest
+from nemo_runspec.backends.lepton.replicas import read_event
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.records.record import is_over
@@ -79,8 +81,8 @@ def seen_as(api: LeptonApi, handle: Handle, holds: Callable[[JobStatus], object]
 
 
 def verdict(api: LeptonApi, handle: Handle, seen: JobStatus) -> Diagnosis | None:
-    log = seen.detail.log if seen.detail is not None else newest(api, handle, 200)
-    return diagnose(api, handle, seen, log)
+    log = seen.detail.log if seen.detail is not None else None
+    return diagnose(api, handle, seen, newest(api, handle, 200) if log is None else log)
 
 
 @needs_mounts
@@ -212,7 +214,7 @@ def test_answers_of_another_shape():
     said = [word.text for word in replica_messages(replicas, now=True)]
     assert said == ["NoCapacity: none", "NoCapacity: none", "x", "y", "3"]
     dated = [{"reason": "b", "last_observed_time": 2}, {"reason": "a", "last_observed_time": "2026"}]
-    assert [word.text for word in event_messages([*dated, {}, {"note": "c"}])] == ["a", "c", "b"]
+    assert [word.text for word in event_messages(map(read_event, [*dated, {}, {"note": "c"}]))] == ["a", "c", "b"]
     odd = {"err_class": None, "job_failure_by_node_event": [None, "x", {"message": "m", "node": {"name": "n"}}]}
     assert analysis_of(odd).messages[0].text == "m"
     assert analysis_of({"job_failure_by_node_event": 3}).messages == ()

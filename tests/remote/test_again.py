@@ -258,12 +258,12 @@ def test_refused(store, platform):
 @pytest.mark.parametrize(
     ("wanted", "diagnosis", "troubled", "avoided"),
     [
-        (True, Diagnosis("node", "mount failed on node-1", "event"), "", ["node-1"]),
-        (True, Diagnosis("node", "mount failed", "node-10: mount point not found"), "", ["node-10"]),
+        (True, Diagnosis("node", "mount failed", "event", nodes=["node-1"]), "", ["node-1"]),
+        (True, Diagnosis("node", "mount failed", nodes=["node-10", "of another job"]), "", ["node-10"]),
         (True, Diagnosis("node", "mount failed"), "node-10", ["node-10"]),
         (True, Diagnosis("node", "mount failed"), "", []),
-        (False, Diagnosis("node", "mount failed on node-1"), "", []),
-        (True, Diagnosis("eviction", "evicted from node-1"), "", []),
+        (False, Diagnosis("node", "mount failed", nodes=["node-1"]), "", []),
+        (True, Diagnosis("eviction", "evicted", nodes=["node-1"]), "", []),
     ],
 )
 def test_without_the_nodes_that_were_at_fault(store, platform, wanted, diagnosis, troubled, avoided):

@@ -140,7 +140,8 @@ class Job:
         if not any(found.values()):
             return None
         kind, what, evidence, remedy = (str(found.get(key) or "") for key in ("kind", "what", "evidence", "remedy"))
-        return Diagnosis(kind, what, evidence, remedy, dict(found.get("platform") or {}))
+        platform, nodes = dict(found.get("platform") or {}), list(found.get("nodes") or ())
+        return Diagnosis(kind, what, evidence, remedy, platform, nodes)
 
     @property
     def record(self) -> JobRecord:

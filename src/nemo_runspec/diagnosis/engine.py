@@ -6,6 +6,7 @@ failed at all, and with which exit code, is another matter: docs/architecture.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -142,7 +143,8 @@ def _analysis(case: Case) -> Diagnosis | None:
     told = f"{case.platform.name}: {': '.join(filter(None, (said.kind, said.suggestion)))}"
     what = f"{found.what}: {cause(case.marker)}" if case.marker else found.what
     evidence = " / ".join(filter(None, (case.last_lines, told)))
-    return Diagnosis(found.kind, what, evidence, remedy_for(case.platform, found) or said.suggestion)
+    remedy = remedy_for(case.platform, found) or said.suggestion
+    return Diagnosis(found.kind, what, evidence, remedy, nodes=_blamed(case, "", told))
 
 
 def _hints(case: Case) -> Diagnosis | None:
@@ -242,7 +244,8 @@ def _by_reason(case: Case, marker: NodeMarker) -> Diagnosis:
     if quoted is not None and found.kind in ("storage", ""):
         kind = quoted.kind
         remedy = remedy_for(case.platform, quoted) if marker.reason_code in ("files", "") else remedy
-    return Diagnosis(kind, what, (case.last_lines if found.logged else "") or reason, remedy)
+    evidence = (case.last_lines if found.logged else "") or reason
+    return Diagnosis(kind, what, evidence, remedy, nodes=_blamed(case, marker.host, evidence))
 
 
 def _claimed(case: Case, claim: Claim, node: str = "") -> Diagnosis:
@@ -253,7 +256,8 @@ def _claimed(case: Case, claim: Claim, node: str = "") -> Diagnosis:
     on, at = (f" on {node}", f" ({node})") if node else ("", "")
     words = {"on": on, "at": at, "after": case.ran_for, "reason": case.reason}
     what = found.what.format(found.name_in(evidence), **words)
-    return Diagnosis(found.kind, what, evidence or case.statement, remedy_for(case.platform, found))
+    evidence = evidence or case.statement
+    return Diagnosis(found.kind, what, evidence, remedy_for(case.platform, found), nodes=_blamed(case, node, evidence))
 
 
 def _of_log(case: Case, said: Symptom) -> Diagnosis:
@@ -262,7 +266,13 @@ def _of_log(case: Case, said: Symptom) -> Diagnosis:
     if kind_of(said.kind).fault is Fault.NODE and case.marker is not None:
         what += _at(case.marker)
     remedy = case.platform.log_remedies.get(said.kind, said.remedy).replace("{node}", node)
-    return Diagnosis(kind, what, said.evidence, remedy)
+    return Diagnosis(kind, what, said.evidence, remedy, nodes=_blamed(case, node, said.evidence))
+
+
+def _blamed(case: Case, node: str, line: str) -> tuple[str, ...]:
+    """The machines that a verdict is about: the one that is known, and those that the line it rests on names."""
+    named = [each for each in case.machines if re.search(rf"(?<![\w.-]){re.escape(each)}(?![\w-])", line)]
+    return tuple(dict.fromkeys(filter(None, (node, *named))))
 
 
 def _at(marker: NodeMarker) -> str:

@@ -26,6 +26,7 @@ class Diagnosis:
         remedy: what to do.
         platform: what the platform itself makes of it, shown beside: `name` of the platform, and as far as it says so
             `err_class` (such as ERR_PROGRAM), `suggestion` (what to do), `log_streams` (lines of logs, in any shape).
+        nodes: the machines that are at fault, as far as they are known.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Diagnosis:
     evidence: str = ""
     remedy: str = ""
     platform: Mapping[str, Any] = field(default_factory=dict)
+    nodes: Sequence[str] = ()
 
     @property
     def fault(self) -> Fault:
@@ -174,7 +176,8 @@ class Case:
         claims: what the backend alone can read out of its platform's answers, the most telling first. `hints`: the
             same, believed where the log names no cause. `daemons`: lines of the platform's daemons, for evidence.
         exit_code, signal: as the platform itself says it, None where it does not.
-        nodes: how many it had, 0 where that is not known. `ran_for`: ` after 4 h`, '' where that is not known.
+        nodes: how many it had, 0 where that is not known. `machines`: where it ran, by the names that the platform's
+            messages may call them. `ran_for`: ` after 4 h`, '' where that is not known.
         unasked: what the platform did not answer about, such as `events`.
         ailing: it runs, and the platform says that not all of it is well: what was written down counts then, too.
     """
@@ -196,6 +199,7 @@ class Case:
     exit_code: int | None = None
     signal: int | None = None
     nodes: int = 0
+    machines: Sequence[str] = ()
     ran_for: str = ""
     unasked: Sequence[str] = ()
     ailing: bool = False

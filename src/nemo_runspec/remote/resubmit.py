@@ -5,7 +5,6 @@ Only jobs whose record has an `Attempt` are. Slurm counts its own.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -200,8 +199,7 @@ def _nodes_to_avoid(provider: Resubmits, record: JobRecord, seen: JobStatus, dia
     known = seen.facts.nodes or record.facts.nodes
     nodes = [node.strip() for node in known.split(",") if node.strip()]
     nodes = list(dict.fromkeys([*nodes, *(replica.node for replica in replicas if replica.node)]))
-    text = f"{diagnosis.what} {diagnosis.evidence}"
-    named = [node for node in nodes if re.search(rf"(?<![\w.-]){re.escape(node)}(?![\w-])", text)]
+    named = [node for node in nodes if node in diagnosis.nodes]
     troubled = [replica.node for replica in replicas if replica.node and replica.problem]
     alone = nodes if len(nodes) == 1 else []
     return list(dict.fromkeys([*before, *(named or troubled or alone)]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nemo_runspec.backends.cloud.optional_requests import Aside
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.markers import NodeMarker, cause, decisive
@@ -41,7 +41,7 @@ class LastLines:
 
 def read_last_lines(
     handles: Mapping[int, Handle],
-    aside: Aside,
+    requests: OptionalRequests,
     read: Callable[[int], bytes],
     expects_more: Callable[[int, LastLines], bool],
     pauses: Sequence[float],
@@ -60,8 +60,8 @@ def read_last_lines(
             break
         sleep(pause)
         for n in left:
-            log = aside.of(LOG, read, n) or b""
-            found[n] = LastLines(log, _of_attempt(log, handles[n]), aside.lacks(LOG))
+            log = requests.ask(LOG, read, n) or b""
+            found[n] = LastLines(log, _of_attempt(log, handles[n]), requests.why_missing(LOG))
         left = [n for n in left if not found[n].unread and expects_more(n, found[n])]
     return found | {n: replace(found[n], unread=NOT_YET) for n in left}
 

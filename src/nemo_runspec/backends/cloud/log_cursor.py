@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from nemo_runspec.backends.provider import Json
+from nemo_runspec.backends.provider import Cursors, Json
 from nemo_runspec.transport.reading import table
 
 END = re.compile(rb"^nemotron-end: node=(\d+) .*\blines=(\d+)\b")
 """A node's last line, which counts those before it."""
+
+ENDED = "|ended"
+"""Stands behind the path of a pod's log where a chunk says that the pod has ended."""
 
 
 class LogLine(NamedTuple):
@@ -87,6 +90,11 @@ class LogCursor:
 def _count(value: object) -> int:
     """A number that is not negative, to its last digit: nanoseconds are more than a float holds."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def pod_cursors(cursors: Cursors, name: str) -> Cursors:
+    """Those of the logs of pods whose names begin with a job's, without what says of a pod that it has ended."""
+    return {path: each for path, each in cursors.items() if path.startswith(f"{name}-") and ENDED not in path}
 
 
 def unpacked(number: int) -> tuple[int, int, int]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import ClassVar
 
 from nemo_runspec.backends.capabilities import CloudProvider
 from nemo_runspec.backends.cloud.events import event_log
-from nemo_runspec.backends.cloud.optional_requests import SECONDS, Aside
-from nemo_runspec.backends.cloud.pod.log_lines import shown
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
+from nemo_runspec.backends.cloud.pod.log_lines import without_markers
 from nemo_runspec.backends.cloud.status import JobDetail
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Results
 from nemo_runspec.diagnosis.model import Diagnosis
@@ -51,34 +50,31 @@ class PodObserver(CloudProvider):
             return []
         if platform:
             return event_log(self.events(handle), cursors)
-        return shown(self.new_lines(handle, cursors, limit))
+        return without_markers(self.new_lines(handle, cursors, limit))
 
-    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
+    def collect(self, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Secrets stay: jobs that have the same ones share them."""
-        return [self._collected(handle, each) for handle, each in zip(handles, seen, strict=True)]
+        return [self._collected(handle, each) for handle, each in zip(handles, statuses, strict=True)]
 
-    def diagnose(self, handle: Handle, seen: JobStatus) -> Diagnosis | None:
+    def diagnose(self, handle: Handle, status: JobStatus) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
-        known = with_id(handle, seen)
-        log = self._log_end(known, seen)
-        with ExitStack() as stack:
-            for web in filter(None, self.webs(known)):
-                stack.enter_context(web.within(SECONDS))
-            return self.verdict(known, seen, log)
+        handle = with_id(handle, status)
+        return self.verdict(handle, status, self._log_end(handle, status))
 
-    def _collected(self, handle: Handle, seen: JobStatus) -> Results:
-        log = self._log_end(with_id(handle, seen), seen)
-        diagnosis = self.diagnose(handle, seen) if seen.state in self.explained else None
+    def _collected(self, handle: Handle, status: JobStatus) -> Results:
+        handle = with_id(handle, status)
+        log = self._log_end(handle, status)
+        diagnosis = self.verdict(handle, status, log) if status.state in self.explained else None
         return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
 
-    def _log_end(self, handle: Handle, seen: JobStatus) -> bytes:
+    def _log_end(self, handle: Handle, status: JobStatus) -> bytes:
         """The nodes' last lines as they were just read; else asked for, as far as they can be read now."""
-        known = seen.detail.log if isinstance(seen.detail, JobDetail) else None
+        known = status.detail.log if isinstance(status.detail, JobDetail) else None
         if known is not None or not handle.get("id"):
             return known or b""
-        return Aside(self.platform, *self.webs(handle)).of("log", self.last_lines, handle) or b""
+        return OptionalRequests(self.platform, *self.webs(handle)).ask("log", self.last_lines, handle) or b""
 
 
-def with_id(handle: Handle, seen: JobStatus) -> Handle:
+def with_id(handle: Handle, status: JobStatus) -> Handle:
     """The handle of a job that was found by its name."""
-    return {**handle, "id": seen.facts.id} if not handle.get("id") and seen.facts.id else handle
+    return {**handle, "id": status.facts.id} if not handle.get("id") and status.facts.id else handle

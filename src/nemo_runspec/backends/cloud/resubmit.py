@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,12 @@ def next_handle(handle: Handle, **more: Any) -> dict[str, Any]:
     return {**kept, "attempt": int(handle.get("attempt") or 0) + 1, **more}
 
 
-def read_sent(folder: Path, platform: str, *parts: str) -> dict[str, Any]:
-    """The payload as it was sent the first time.
+def read_sent(folder: Path, platform: str, variables: str, handle: Handle) -> dict[str, Any]:
+    """The payload as it was sent the first time, but for the number of the attempt.
 
     Args:
         folder: the job's on this machine. `platform`: its name, for a person.
-        parts: the objects that it must hold, such as `spec`.
+        variables: the key of `spec` with the variables. `handle`: of the attempt that it is for.
 
     Raises:
         UserError: it is not there, or is no such thing.
@@ -35,13 +34,10 @@ def read_sent(folder: Path, platform: str, *parts: str) -> dict[str, Any]:
     file = folder / PAYLOAD
     try:
         payload = read_json(file)
-        return {**payload, **{part: dict(payload[part]) for part in parts}}
+        spec = dict(payload["spec"])
     except (OSError, ValueError, KeyError, TypeError):
         what = f"what was sent to {platform} is not kept any more, or damaged"
         raise UserError(what, where=str(file), remedy="nemotron jobs retry") from None
-
-
-def with_attempt(variables: Iterable[Mapping[str, Any]] | None, handle: Handle) -> list[dict[str, Any]]:
-    """A payload's variables, with the number of the handle's attempt."""
-    others = [dict(each) for each in variables or () if each.get("name") != ATTEMPT_VARIABLE]
-    return [{"name": ATTEMPT_VARIABLE, "value": str(handle["attempt"])}, *others]
+    others = [dict(each) for each in spec.get(variables) or () if each.get("name") != ATTEMPT_VARIABLE]
+    spec[variables] = [{"name": ATTEMPT_VARIABLE, "value": str(handle["attempt"])}, *others]
+    return {**payload, "spec": spec}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
+from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
 from nemo_runspec.backends.provider import Handle, handle_id
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.transport.web import Malformed
+from nemo_runspec.transport.web import Malformed, Web
 
 BY_ID = 64
 """Jobs that a list lacks and that are asked for by their ids with one look; the others with the next ones."""
@@ -33,6 +35,25 @@ class JobDetail:
 
     row: Mapping[str, Any]
     log: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job has come.
+
+    Args:
+        mapping: its state. `why`: why it waits, or is as it is, in words; '' for the mapping's own reason.
+        phase: which of its deadlines runs; '' for the mapping's, None where it was not asked what it waits for.
+        nodes: the machines it has, with commas. `failing`: its image was asked for and refused, as it will be again.
+        begun: some of its nodes run and others do not.
+    """
+
+    mapping: StateMapping
+    why: str = ""
+    phase: str | None = ""
+    nodes: str = ""
+    failing: bool = False
+    begun: bool = False
 
 
 class JobSource(ABC):
@@ -60,6 +81,56 @@ class JobSource(ABC):
     @abstractmethod
     def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
         """Those of the jobs, to which their ids do not lead, that a list has all the same: one answer may be stray."""
+
+
+class JobReader(JobSource):
+    """How jobs are, with what is asked besides: of a few of everything, of many of a sample.
+
+    Args:
+        webs: the connections to the platform.
+
+    Attributes:
+        requests: what is asked besides.
+    """
+
+    def __init__(self, *webs: Web | None) -> None:
+        self.requests = OptionalRequests(self.platform, *webs)
+
+    @abstractmethod
+    def mapping_of(self, row: Row) -> StateMapping:
+        """How a job is by the platform's own words."""
+
+    @abstractmethod
+    def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
+        """Of which of many jobs more is asked."""
+
+    @abstractmethod
+    def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
+        """How a job is. `few`: no more are asked about at once. `asked`: it is one of the sample."""
+
+    @abstractmethod
+    def absence_of(self, handle: Handle) -> str:
+        """What is said of a job that the platform had, and has no more."""
+
+    def look(self, handles: Sequence[Handle]) -> list[JobStatus]:
+        """How jobs are, in the order of the handles. What was not asked, or not answered, is not among the facts.
+
+        One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither a
+        list nor its id leads to is `JobStatus.absent`; one of which the answer makes no sense is `unknown`.
+
+        Raises:
+            UserError: the platform does not answer, or refuses.
+        """
+        rows, odd = find_jobs(self, handles)
+        few = len(handles) <= self.few
+        asked = set(rows) if few else self.sample({n: self.mapping_of(row) for n, row in rows.items()})
+        found = [
+            self.status_of(handle, rows[n], few=few, asked=n in asked)
+            if n in rows
+            else missing(handle, self.absence_of(handle), odd.get(n, ""))
+            for n, handle in enumerate(handles)
+        ]
+        return [replace(status, facts=replace(status.facts, unanswered=self.requests.summary())) for status in found]
 
 
 def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, Row], dict[int, str]]:
@@ -132,6 +203,37 @@ def missing(handle: Handle, absent: str, odd: str) -> JobStatus:
     if not handle.get("id"):
         return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
+
+
+def describe(
+    handle: Handle,
+    progress: Progress,
+    detail: JobDetail,
+    *,
+    id: str,
+    word: str,
+    replicas: str = "",
+    started: float | None = None,
+    ended: float | None = None,
+) -> JobStatus:
+    """A job of which the platform says how it is.
+
+    Args:
+        id: the platform's. `word`: its own for the state. `replicas`: how many of several pods run, in words.
+        started, ended: seconds since 1970, None where that is not known.
+    """
+    mapping, reason = progress.mapping, progress.why or progress.mapping.reason
+    facts = replace(
+        facts_of({**handle, "id": id}, word),
+        nodes=progress.nodes,
+        waiting=reason if mapping.phase else "",
+        replicas=replicas,
+        phase=None if progress.phase is None else progress.phase or mapping.phase,
+        failing=progress.failing,
+        begun=progress.begun,
+    )
+    code = EXIT_CODES.get(mapping.state)
+    return JobStatus(mapping.state, reason, code, facts=facts, started=started, ended=ended, detail=detail)
 
 
 def facts_of(handle: Handle, word: str = "") -> JobFacts:

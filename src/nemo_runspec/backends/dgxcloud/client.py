@@ -14,12 +14,11 @@ from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import with_id
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
-from nemo_runspec.backends.dgxcloud import logs, payload, prepare, replicas, resubmit, status, submit
+from nemo_runspec.backends.dgxcloud import logs, payload, pods, prepare, resubmit, status, submit
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
-from nemo_runspec.backends.dgxcloud.pods import pods_of
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
@@ -114,10 +113,10 @@ class DgxCloudProvider(PodProvider):
         return diagnose(connect(handle), handle, status, log)
 
     def replicas(self, handle: Handle) -> Sequence[Replica]:
-        return replicas.replicas_of(connect(handle), handle)
+        return pods.replicas_of(connect(handle), str(handle["id"])) if handle.get("id") else []
 
     def events(self, handle: Handle) -> Sequence[Event]:
-        return replicas.events_of(connect(handle), handle)
+        return pods.events_of(connect(handle), str(handle["id"])) if handle.get("id") else []
 
     def delete_remote(self, handle: Handle) -> Sequence[str]:
         """As `CloudProvider.delete_remote`: deletes the workload; its files on the claim stay."""
@@ -135,10 +134,10 @@ class DgxCloudProvider(PodProvider):
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""
-        pods = pods_of(connect(handle), str(handle["id"])) if node else []
-        pod = next((pod.name for pod in pods if node in (pod.node, pod.name, str(pod.index))), None)
+        found = pods.pods_of(connect(handle), str(handle["id"])) if node else []
+        pod = next((pod.name for pod in found if node in (pod.node, pod.name, str(pod.index))), None)
         if node and pod is None:
-            there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in pods) or "none"
+            there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in found) or "none"
             raise UserError(f"the job has no node '{node}'; there are: {there}")
         name, which = str(handle.get("workload") or handle["name"]), ("--pod", pod) if pod else ()
         words = ("runai", "workload", "exec", name, "--project", str(handle["project"]), *which)

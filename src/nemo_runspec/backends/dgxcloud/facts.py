@@ -7,21 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_runspec.backends.cloud.lenient_requests import Asking
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.status import JobDetail
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.payload import TRAININGS
-from nemo_runspec.backends.dgxcloud.pods import namespace_of
-from nemo_runspec.backends.provider import Handle
+from nemo_runspec.backends.dgxcloud.pods import namespace_of, newest_events
+from nemo_runspec.backends.provider import Event, Handle
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.transport.reading import table as table
-from nemo_runspec.transport.reading import text, whole
+from nemo_runspec.transport.reading import table, tables, text, whole
 
-_DIGITS = 10
-"""Of an exit code: Windows' have so many, nobody's have more."""
-
-_EXITED = re.compile(r"exit(?:ed with)? ?code:? (\d+)", re.IGNORECASE)
-"""How events of Kubeflow's operator and of the kubelet name a container's exit code."""
+_EXITED = re.compile(r"exit(?:ed with)? ?code:? (\d{1,10})(?!\d)", re.IGNORECASE)
+"""How events of Kubeflow's operator and of the kubelet name a container's exit code; nobody's has more digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Evidence:
 
     workload: Row
     pods: tuple[Row, ...] = ()
-    events: tuple[Row, ...] = ()
+    events: tuple[Event, ...] = ()
     unasked: tuple[str, ...] = ()
 
 
@@ -49,26 +45,24 @@ class WorkloadDetail(JobDetail):
     uncoded: bool = False
 
 
-def detail_of(seen: JobStatus) -> WorkloadDetail:
+def detail_of(status: JobStatus) -> WorkloadDetail:
     """What was read of a job beside its state; nothing of one that was not just asked about."""
-    return seen.detail if isinstance(seen.detail, WorkloadDetail) else WorkloadDetail({})
+    return status.detail if isinstance(status.detail, WorkloadDetail) else WorkloadDetail({})
 
 
-def gather(api: RunaiApi, handle: Handle, seen: JobStatus) -> Evidence:
+def gather(api: RunaiApi, handle: Handle, status: JobStatus) -> Evidence:
     """What there is, as it was asked before, else now: at most four requests, any of which may fail."""
-    detail = detail_of(seen)
-    if detail.evidence is not None:
-        return detail.evidence
-    id, asking = str(handle.get("id") or ""), Asking()
-    if not id:
-        return Evidence(dict(detail.row))
+    detail, id = detail_of(status), str(handle.get("id") or "")
+    if detail.evidence is not None or not id:
+        return detail.evidence or Evidence(dict(detail.row))
+    requests = OptionalRequests("run:ai", api.web, api.kube, until_silence=True)
     kind = str(handle.get("kind") or TRAININGS)
-    workload = dict(detail.row) or asking.of("workload", api.workload, kind, id) or {}
-    pods = asking.of("pods", api.pods, id) or []
-    told = seen.state != "running" or is_ailing(workload)
-    events = (asking.of("events", api.events, id) or []) if told else []
-    pods = [*_kube_pods(asking, api, namespace_of(handle, workload), pods), *pods]
-    return Evidence(workload, tuple(pods), tuple(events), tuple(asking.unanswered))
+    workload = dict(detail.row) or requests.ask("workload", api.workload, kind, id) or {}
+    pods = requests.rows("pods", api.pods, id)
+    telling = status.state != "running" or is_ailing(workload)
+    events = requests.rows("events", newest_events, api, id) if telling else []
+    pods = [*_kube_pods(requests, api, namespace_of(handle, workload), pods), *pods]
+    return Evidence(workload, tuple(pods), tuple(events), tuple(requests.unanswered))
 
 
 def is_ailing(workload: Mapping[str, Any]) -> bool:
@@ -78,39 +72,44 @@ def is_ailing(workload: Mapping[str, Any]) -> bool:
 
 def exit_code_of(found: Evidence) -> int | None:
     """The first exit code of a container that is not 0, by its state or an event; None where none is said."""
-    states = [state for pod in found.pods for container in containers(pod) for state in states_of(container)]
+    states = (state for pod in found.pods for container in containers(pod) for state in states_of(container))
     codes = [whole(state.get("exitCode")) for state in states]
-    said = (exit_code_in(text(event.get("message"))) for event in found.events)
-    return next((code for code in (*codes, *said) if code), None)
+    codes += [exit_code_in(event.message) for event in found.events]
+    return next(filter(None, codes), None)
 
 
 def exit_code_in(text: str) -> int | None:
     """The exit code that a message names, None where it names none."""
     found = _EXITED.search(text)
-    return int(found[1]) if found and len(found[1]) <= _DIGITS else None
+    return int(found[1]) if found else None
+
+
+def node_of(pod: Mapping[str, Any]) -> str:
+    """The machine that a pod is on, '' where that is not said."""
+    return text(pod.get("nodeName")) or text(table(pod.get("spec")).get("nodeName"))
 
 
 def containers(pod: Mapping[str, Any]) -> list[Row]:
     """A pod's containers, in the form of run:ai's API as in that of Kubernetes."""
     status = table(pod.get("status"))
-    listed = [status.get("initContainerStatuses"), status.get("containerStatuses"), pod.get("containers")]
-    return [each for part in listed if isinstance(part, list) for each in part if isinstance(each, dict)]
+    listed = (status.get("initContainerStatuses"), status.get("containerStatuses"), pod.get("containers"))
+    return [container for part in listed for container in tables(part)]
 
 
 def states_of(container: Mapping[str, Any]) -> Iterator[Row]:
     """Each state of a container: Kubernetes nests it, run:ai may not."""
     for key in ("state", "lastState"):
-        for state in table(container.get(key)).values():
-            if isinstance(state, dict):
-                yield state
-    if any(key in container for key in ("reason", "exitCode")):
+        yield from tables([*table(container.get(key)).values()])
+    if "reason" in container or "exitCode" in container:
         yield dict(container)
 
 
-def _kube_pods(asking: Asking, api: RunaiApi, namespace: str, pods: Iterable[Mapping[str, Any]]) -> list[Row]:
+def _kube_pods(
+    requests: OptionalRequests, api: RunaiApi, namespace: str, pods: Iterable[Mapping[str, Any]]
+) -> list[Row]:
     """The same pods as the cluster describes them, where the profile names it: it says why a container ended."""
     names = {text(pod.get("name")) for pod in pods}
     if api.kube is None or not names:
         return []
-    found = asking.of("pods in the cluster", api.kube_pods, namespace)
-    return [pod for pod in found or () if text(table(pod.get("metadata")).get("name")) in names]
+    found = requests.rows("pods in the cluster", api.kube_pods, namespace)
+    return [pod for pod in found if text(table(pod.get("metadata")).get("name")) in names]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
-from nemo_runspec.backends.cloud.optional_requests import Aside
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.states import StateMapping
+from nemo_runspec.backends.cloud.status import Progress
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.pods import Pod, pods_of
+from nemo_runspec.backends.dgxcloud.pods import Pod, newest_events, nodes_of, pods_of, warnings_of
+from nemo_runspec.backends.dgxcloud.states import PLACED
+from nemo_runspec.backends.provider import Event
 from nemo_runspec.diagnosis.pulls import may_pass, names_cause
 from nemo_runspec.transport.reading import table, tables, text, whole
 
 PODS, EVENTS = "pods", "events"
 """What is asked for beside a workload itself."""
 
-_SAID = ("userMessage", "reason", "phaseReason")
+_MESSAGE_KEYS = ("userMessage", "reason", "phaseReason")
 """Keys of a message on why a workload waits, the best first."""
 
 _PHASE_AFTER: Mapping[str, str] = {
@@ -25,120 +27,80 @@ _PHASE_AFTER: Mapping[str, str] = {
 }  # fmt: skip
 """Reasons of Kubernetes' events, and which deadline runs after one."""
 
-_OF_BOTH = frozenset({"Failed", "BackOff"})
+_OF_IMAGE_OR_CONTAINER = frozenset({"Failed", "BackOff"})
 """Reasons that the kubelet gives of images as of containers: their message tells which is meant."""
 
 _PLACED = "Scheduled"
 """The first event of a pod that has got a node: what is older was of its queue, or of another pod of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """What a workload waits for.
-
-    Args:
-        why: in words, '' if nothing is said. `phase`: which deadline runs, '' if none; None if it was not asked.
-        nodes: the machines its pods are on, with commas. `placed`: all of them have one: it waits for no node any more.
-        failing: its image was not just slow to come: a pull has failed.
-    """
-
-    why: str = ""
-    phase: str | None = ""
-    nodes: str = ""
-    placed: bool = False
-    failing: bool = False
-
-
-def wait_of(api: RunaiApi, aside: Aside, row: Row, known: StateMapping, *, brief: bool = False) -> Wait:
+def progress_of(
+    api: RunaiApi, requests: OptionalRequests, row: Row, known: StateMapping, *, brief: bool = False
+) -> Progress:
     """Why a workload waits. Two requests where run:ai itself does not say, and for one that is starting.
 
     Args:
         brief: of one that has no nodes yet nothing more is asked.
     """
-    said, starting = _scheduling(row), known.state == "starting"
-    if said and not starting:
-        return Wait(said, known.phase)
-    pods = aside.listed(PODS, pods_of, api, text(row.get("id")))
-    placed = _all_placed(row, pods)
+    why, starting, id = _scheduling(row), known.state == "starting", text(row.get("id"))
+    if why and not starting:
+        return Progress(known, why)
+    pods = requests.rows(PODS, pods_of, api, id)
+    placed, nodes = _all_placed(row, pods), nodes_of(pods)
     if brief and not placed and not starting:
-        return Wait(said, known.phase)
-    events = list(_current(aside.listed(EVENTS, api.events, text(row.get("id")))))
-    if aside.lacks(PODS, EVENTS):
+        return Progress(known, why)
+    events = _current(requests.rows(EVENTS, newest_events, api, id))
+    if requests.why_missing(PODS, EVENTS):
         return unasked(row, known)
-    nodes = ",".join(pod.node for pod in pods if pod.node)
+    why = why or next((f"{warning.reason}: {warning.message}" for warning in reversed(warnings_of(events))), "")
     if not placed and not starting:
-        return Wait(said or _warning(events), known.phase, nodes)
-    newest = _newest(events)
-    phase = "pull" if "pull" in newest.values() else next(iter(newest.values()), "pull")
-    failing = any(_is_failing([event for event in events if _about(event) == pod]) for pod in _pulling(newest))
-    return Wait(said or _warning(events), phase, nodes, placed, failing)
+        return Progress(known, why, nodes=nodes)
+    phases = {event.about: _phase_after(event) for event in events if _phase_after(event)}  # by the newest of each pod
+    pulling = [pod for pod, phase in phases.items() if phase == "pull"]
+    phase = "pull" if pulling or not phases else "start"  # as long as one pulls its image, the others wait for it
+    failing = any(_is_failing([event for event in events if event.about == pod]) for pod in pulling)
+    return Progress(PLACED if placed and not starting else known, why, phase, nodes, failing)
 
 
-def unasked(row: Row, known: StateMapping) -> Wait:
+def unasked(row: Row, known: StateMapping) -> Progress:
     """The same without a request: of one that is starting it is not known what it waits for."""
-    return Wait(_scheduling(row), None if known.state == "starting" else known.phase)
+    return Progress(known, _scheduling(row), None if known.state == "starting" else "")
 
 
 def _scheduling(row: Row) -> str:
-    found = (text(each.get(key)) for each in tables(row.get("pendingSchedulingMessages")) for key in _SAID)
-    return next(filter(None, found), "")
+    messages = (text(each.get(key)) for each in tables(row.get("pendingSchedulingMessages")) for key in _MESSAGE_KEYS)
+    return next(filter(None, messages), "")
 
 
 def _all_placed(row: Row, pods: Sequence[Pod]) -> bool:
     number = whole(table(row.get("requestedPods")).get("number"))
-    return len(pods) >= (1 if number is None else number) and all(pod.node for pod in pods) and bool(pods)
+    return bool(pods) and len(pods) >= (1 if number is None else number) and all(pod.node for pod in pods)
 
 
-def _current(events: Iterable[Row]) -> Iterator[Row]:
-    """The newest first, of each pod those since it has got its node. Times may be of whole seconds."""
+def _current(events: Iterable[Event]) -> list[Event]:
+    """The oldest first, of each pod those since it has got its node. Times may be of whole seconds."""
+    found: list[Event] = []
     placed: set[str] = set()
-    for event in sorted(
-        events, key=lambda each: (text(each.get("createdAt")), each.get("reason") != _PLACED), reverse=True
-    ):
-        if _about(event) not in placed:
-            yield event
-        if event.get("reason") == _PLACED:
-            placed.add(_about(event))
+    for event in sorted(events, key=lambda each: (each.time or 0.0, each.reason != _PLACED), reverse=True):
+        if event.about not in placed:
+            found.append(event)
+        if event.reason == _PLACED:
+            placed.add(event.about)
+    return found[::-1]
 
 
-def _warning(events: Iterable[Row]) -> str:
-    """The newest warning, before one that names no cause an older one that does."""
-    warnings = [event for event in events if event.get("type") == "Warning"]
-    warnings.sort(key=lambda event: not names_cause(text(event.get("message"))))
-    return f"{text(warnings[0].get('reason'))}: {text(warnings[0].get('message'))}" if warnings else ""
-
-
-def _newest(events: Iterable[Row]) -> dict[str, str]:
-    """By pod, which deadline runs by its newest event: as long as one pulls its image, the others wait for it."""
-    newest: dict[str, str] = {}
-    for event in events:
-        if phase := _phase_after(event):
-            newest.setdefault(_about(event), phase)
-    return newest
-
-
-def _phase_after(event: Row) -> str:
-    reason, message = text(event.get("reason")), text(event.get("message")).casefold()
-    if reason in _OF_BOTH:
+def _phase_after(event: Event) -> str:
+    if event.reason in _OF_IMAGE_OR_CONTAINER:
+        message = event.message.casefold()
         return "pull" if "pull" in message or "image" in message else "start"
-    return _PHASE_AFTER.get(reason, "")
+    return _PHASE_AFTER.get(event.reason, "")
 
 
-def _pulling(newest: Mapping[str, str]) -> Iterator[str]:
-    return (pod for pod, phase in newest.items() if phase == "pull")
+def _is_failing(events: Sequence[Event]) -> bool:
+    """Whether a pod's pull has failed, and will again as far as its newest event says that names a cause.
 
-
-def _is_failing(events: Sequence[Row]) -> bool:
-    """Whether a pod's pull has failed, and will again as far as its newest event says that names a cause."""
-    failed = [text(event.get("message")) for event in events if _fails_to_pull(event)]
+    Each further try of a pull that failed begins with a new `Pulling`.
+    """
+    failed = [each.message for each in reversed(events) if each.reason != "Pulling" and _phase_after(each) == "pull"]
     cause = next(filter(names_cause, failed), "")
     return bool(failed) and not may_pass(cause)
-
-
-def _fails_to_pull(event: Row) -> bool:
-    """A pull that failed is tried again, each time with a new `Pulling`."""
-    return event.get("reason") != "Pulling" and _phase_after(event) == "pull"
-
-
-def _about(event: Row) -> str:
-    return text(table(event.get("involvedObject")).get("name"))

@@ -1,16 +1,18 @@
-"""A workload's pods: which node of the job each is, where it runs, how it is."""
+"""A workload's pods, its events and its history: which node of the job each pod is, where it runs, how it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.provider import Handle
-from nemo_runspec.transport.reading import tables, text
+from nemo_runspec.backends.provider import Event, Handle, Replica
+from nemo_runspec.diagnosis.pulls import names_cause
+from nemo_runspec.transport.reading import moment, table, tables, text
 
 _ROLE = re.compile(r"-(master|worker|launcher)-(\d+)$")
 """How Kubeflow names the pods of a distributed workload."""
@@ -18,13 +20,22 @@ _ROLE = re.compile(r"-(master|worker|launcher)-(\d+)$")
 _DIGITS = 9
 """Of a rank: no workload has so many pods."""
 
+_PROBLEMS: Mapping[str, str] = {
+    "Pending": "not running yet",
+    "Failed": "failed",
+    "Unknown": "its machine does not answer",
+}
+"""Kubernetes' phases of a pod that are a problem."""
 
-@dataclass(frozen=True, slots=True)
+HISTORY = "history"
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Pod:
     """One pod. `index`: its node's rank in the job; `node`: the machine, '' while it has none."""
 
-    name: str
     index: int
+    name: str
     node: str
     phase: str
     container: str
@@ -32,14 +43,18 @@ class Pod:
 
 def pods_of(api: RunaiApi, id: str) -> list[Pod]:
     """The pods of a workload by their ranks; none of one that run:ai has no more. One request."""
-    found = [pod for row in unless_missing(api.pods, id) or () if (pod := _pod(row)).name]
-    return sorted(found, key=lambda pod: (pod.index, pod.name))
+    return sorted(pod for row in unless_missing(api.pods, id) or () if (pod := _pod(row)).name)
+
+
+def nodes_of(pods: Iterable[Pod]) -> str:
+    """The machines of pods, with commas."""
+    return ",".join(pod.node for pod in pods if pod.node)
 
 
 def namespace_of(handle: Handle, workload: Mapping[str, Any] | None = None) -> str:
     """The namespace of a job's pods: as run:ai says of its project or its workload, else as run:ai names them."""
-    said = text(handle.get("namespace")) or text((workload or {}).get("namespace"))
-    return str(said or f"runai-{handle.get('project')}")
+    named = text(handle.get("namespace")) or text((workload or {}).get("namespace"))
+    return str(named or f"runai-{handle.get('project')}")
 
 
 def rank_of(name: str) -> int:
@@ -50,7 +65,71 @@ def rank_of(name: str) -> int:
     return int(role[2][:_DIGITS]) + 1
 
 
+def replicas_of(api: RunaiApi, id: str) -> list[Replica]:
+    """The pods of a workload by their ranks, each with the last warning about it. Two requests."""
+    newest = {warning.about.rpartition(" ")[2]: warning for warning in warnings_of(events_of(api, id))}
+    return [_replica(pod, newest.get(pod.name)) for pod in pods_of(api, id)]
+
+
+def events_of(api: RunaiApi, id: str) -> list[Event]:
+    """What the cluster has written down about a workload, the oldest first; nothing where run:ai has it no more."""
+    rows = unless_missing(api.events, id) or ()
+    return list(map(read_event, sorted(rows, key=lambda row: (text(row.get("createdAt")), text(row.get("id"))))))
+
+
+def newest_events(api: RunaiApi, id: str) -> list[Event]:
+    """The same in run:ai's own order, the newest first, even of one second. One request per 500 of them."""
+    return list(map(read_event, api.events(id)))
+
+
+def read_event(row: Row) -> Event:
+    """One event, as run:ai lists it."""
+    about = table(row.get("involvedObject"))
+    return Event(
+        moment(row.get("createdAt") or row.get("lastTimestamp")),
+        text(row.get("type")) or "Normal",
+        text(row.get("reason")),
+        text(row.get("message")),
+        f"{text(about.get('kind'))} {text(about.get('name'))}".strip(),
+    )
+
+
+def warnings_of(events: Iterable[Event]) -> list[Event]:
+    """The warnings among events, which are the oldest first; those that name no cause before all others."""
+    return sorted((event for event in events if event.kind == "Warning"), key=lambda event: names_cause(event.message))
+
+
+def began(api: RunaiApi, requests: OptionalRequests, id: str) -> float | None:
+    """When the first of a workload's containers started, seconds since 1970; None of one that never ran. One request.
+
+    `spec.event` and `spec.phaseUpdate` of `GET /workloads/ID/history` of run:ai's API, 2.24.
+    """
+    times = (_ran_at(record) for record in requests.rows(HISTORY, api.history, id))
+    return min((time for time in times if time is not None), default=None)
+
+
+def never_ran(api: RunaiApi, requests: OptionalRequests, id: str) -> bool:
+    """Whether a workload is known not to have run. One request; without a history of it that is not known."""
+    records = requests.rows(HISTORY, api.history, id)
+    return bool(records) and all(_ran_at(record) is None for record in records)
+
+
 def _pod(row: Row) -> Pod:
     name, containers = text(row.get("name")), tables(row.get("containers"))
     container = text(containers[0].get("name")) if containers else ""
-    return Pod(name, rank_of(name), text(row.get("nodeName")), text(row.get("k8sPhase")), container)
+    return Pod(rank_of(name), name, text(row.get("nodeName")), text(row.get("k8sPhase")), container)
+
+
+def _replica(pod: Pod, warning: Event | None) -> Replica:
+    replica = Replica(pod.name, pod.index, pod.node, pod.phase, problem=_PROBLEMS.get(pod.phase, ""))
+    if warning is None or not replica.problem:
+        return replica
+    return replace(replica, message=warning.message, problem=f"{replica.problem}: {warning.reason}")
+
+
+def _ran_at(record: Row) -> float | None:
+    """When a record was made, where it says that something ran."""
+    spec, meta = table(record.get("spec")), table(record.get("meta"))
+    phase = table(spec.get("phaseUpdate")).get("phase")
+    ran = phase == "Running" or table(spec.get("event")).get("reason") == "Started"
+    return moment(meta.get("creationTimestamp") or meta.get("createdAt")) if ran else None

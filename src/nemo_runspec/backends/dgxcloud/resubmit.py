@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_attempt
+from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.payload import VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
@@ -26,11 +26,9 @@ def resubmit(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) 
         UserError: what was sent is not there any more; or run:ai refuses it.
     """
     found = next_attempt(handle)
-    payload = {**read_sent(folder, "run:ai", "spec"), "name": found["workload"]}
-    spec = payload["spec"]
-    spec[VARIABLES] = with_attempt(spec.get(VARIABLES), found)
+    payload = {**read_sent(folder, "run:ai", VARIABLES, found), "name": found["workload"]}
     if avoid:
-        without(spec, avoid)
+        without(payload["spec"], avoid)
     return submit(api, found, payload)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.cloud.states import StateMapping, lookup
-from nemo_runspec.transport.reading import text
+from nemo_runspec.transport.reading import table, text, whole
 
 PHASES: Mapping[str, StateMapping] = {
     "Creating": StateMapping("queued", "queue", "run:ai is creating it"),
@@ -59,6 +59,5 @@ def is_begun(row: Mapping[str, Any]) -> bool:
 
 def _all_run(row: Mapping[str, Any]) -> bool:
     """Whether as many pods run as were asked for, or it is not said how many do."""
-    wanted, running = row.get("requestedPods"), row.get("runningPods")
-    number = wanted.get("number") if isinstance(wanted, Mapping) else None
-    return not isinstance(running, int) or not isinstance(number, int) or running >= number
+    wanted, running = whole(table(row.get("requestedPods")).get("number")), whole(row.get("runningPods"))
+    return wanted is None or running is None or running >= wanted

@@ -126,8 +126,7 @@ class LeptonProvider(PodProvider):
 
     def events(self, handle: Handle) -> Sequence[Event]:
         id = self._id(handle)
-        found = map(replicas.read_event, connect(handle).events(id) if id else ())
-        return sorted(found, key=lambda event: event.time or 0.0)
+        return replicas.events_of(connect(handle), id) if id else []
 
     def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
         return diagnose(connect(handle), handle, status, log) if handle.get("id") else None

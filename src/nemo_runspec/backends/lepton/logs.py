@@ -6,10 +6,11 @@ how many lines of that very time are taken already; a time whose lines do not fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, unpacked
+from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, pod_cursors, unpacked
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
 from nemo_runspec.backends.provider import Cursors, Handle, Json, LogChunk
 from nemo_runspec.transport.reading import number, text
@@ -24,8 +25,7 @@ _UNDATED = 86400 * _SECOND
 _WIDEST = 7 * 86400 * _SECOND
 """The longest time that is asked for at once: servers of logs have such limits."""
 
-_DIGITS, _FAR = 19, 2**63
-"""No time has so many nanoseconds."""
+_NANOSECONDS = re.compile("[0-9]{1,19}")
 
 _UNCOUNTED = 10**9
 """A total that no log has: of a log whose beginning was not counted, so that no line of it is thought to be lost."""
@@ -42,22 +42,29 @@ def cursor_of(stored: Json) -> LogCursor:
 
 
 def tail(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
-    """What is new, a piece for each pod. One request for a job of one node; else one, and one for each node that runs.
+    """What is new, a chunk for each pod. One request for a job of one node; else one, and one for each node that runs.
 
     Args:
         cursors: by pod. `limit`: bytes in all; a line is never cut.
     """
-    pieces, left, known = [], limit, _with_joined(handle, cursors)
+    joined = cursor_of(cursors.get(str(handle["id"])))
+    fresh = LogCursor(joined.time + 1, 0, _UNCOUNTED) if joined.time else LogCursor()  # after the log of all pods
+    chunks: list[LogChunk] = []
     for replica in _pods(api, handle, cursors):
         path = replica or str(handle["id"])
-        cursor = cursor_of(cursors[path]) if path in cursors else known
-        piece = _tail_of(api, handle, replica, path, cursor, left)
-        if piece is not None:
-            pieces.append(piece)
-            left -= len(piece.content)
-        if left <= 0:
+        cursor = cursor_of(cursors[path]) if path in cursors else fresh
+        if replica and cursor.ended:  # a job's only log goes on where Lepton itself starts the job again
+            continue
+        lines, more = _new_lines(api, handle, replica, cursor, limit)
+        if not lines:
+            continue
+        alone = bool(replica) or int(handle.get("nodes") or 1) == 1
+        content = cursor.text(lines, _LOST) if alone else b"".join(line.text for line in lines)
+        chunks.append(LogChunk(path, 0, content, more=more, next=cursor.moved(lines).json))
+        limit -= len(content)
+        if limit <= 0:
             break
-    return pieces
+    return chunks
 
 
 def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None, replica: str = "") -> bytes:
@@ -95,42 +102,32 @@ def _pods(api: LeptonApi, handle: Handle, cursors: Cursors) -> list[str]:
     from nemo_runspec.backends.lepton.replicas import replicas_of
 
     listed = [replica.id for replica in replicas_of(api, str(handle["id"])) if replica.id]
-    gone = [path for path in cursors if path not in listed and "|" not in path and path.startswith(f"{handle['id']}-")]
+    gone = [path for path in pod_cursors(cursors, str(handle["id"])) if path not in listed]
     return [*gone, *listed] or [""]
 
 
-def _with_joined(handle: Handle, cursors: Cursors) -> LogCursor:
-    """Where a pod's log begins that was not asked for yet: after what was read of all pods together, if anything."""
-    joined = cursor_of(cursors.get(str(handle["id"])))
-    return LogCursor(joined.time + 1, 0, _UNCOUNTED) if joined.time else LogCursor()
-
-
-def _tail_of(api: LeptonApi, handle: Handle, replica: str, path: str, cursor: LogCursor, limit: int) -> LogChunk | None:
-    if replica and cursor.ended:  # a job's only log goes on where Lepton itself starts the job again
-        return None
-    taken = list[LogLine]()
-    size, more = 0, False
-    for line in _after(api, str(handle["id"]), replica, cursor, handle):
+def _new_lines(
+    api: LeptonApi, handle: Handle, replica: str, cursor: LogCursor, limit: int
+) -> tuple[list[LogLine], bool]:
+    """The lines after a cursor, up to a number of bytes, and whether there may be more by now."""
+    taken: list[LogLine] = []
+    size = 0
+    for line in _after(api, handle, replica, cursor):
         if line is None or size >= limit:
-            more = True
-            break
+            return taken, True
         taken.append(line)
         size += len(line.text)
-    if not taken:
-        return None
-    alone = bool(replica) or int(handle.get("nodes") or 1) == 1
-    content = cursor.text(taken, _LOST) if alone else b"".join(line.text for line in taken)
-    return LogChunk(path, 0, content, more=more, next=cursor.moved(taken).json)
+    return taken, False
 
 
-def _after(api: LeptonApi, id: str, replica: str, cursor: LogCursor, handle: Handle) -> Iterator[LogLine | None]:
+def _after(api: LeptonApi, handle: Handle, replica: str, cursor: LogCursor) -> Iterator[LogLine | None]:
     """The lines after a cursor, as they are asked for; None at the end where there may be more by now."""
     at, end = cursor.time or _begin(api, handle), _now(api, handle, cursor.time)
     width, written = min(end - at, _WIDEST), 0
     while at < end:
         until = min(at + max(1, width), end)
         settled = max(written, int(api.web.time() * _SECOND) - _BEFORE)
-        lines = read_lines(api.logs(id, at, until, replica=replica))
+        lines = read_lines(api.logs(str(handle["id"]), at, until, replica=replica))
         end = max(_now(api, handle, cursor.time), lines[-1].time + 1 if lines else 0)
         until = min(until, end)
         written = max(written, lines[-1].time) if lines else written
@@ -146,14 +143,12 @@ def _after(api: LeptonApi, id: str, replica: str, cursor: LogCursor, handle: Han
 
 
 def _line(value: Any) -> LogLine | None:
-    if not isinstance(value, (list, tuple)) or len(value) < 2:
+    """A line of an answer: a pair of its time and its text."""
+    if not isinstance(value, list) or len(value) < 2 or not isinstance(value[1], str):
         return None
-    stamp, line = text(value[0]), value[1]
-    if not stamp.isascii() or not stamp.isdigit() or not isinstance(line, str):
-        return None
-    when = int(stamp) if len(stamp) <= _DIGITS else 0
-    whole = line if line.endswith("\n") else f"{line}\n"
-    return LogLine(when, whole.encode("utf-8", "replace")) if 0 < when < _FAR else None
+    time = int(value[0]) if _NANOSECONDS.fullmatch(text(value[0])) else 0
+    line = value[1].removesuffix("\n") + "\n"
+    return LogLine(time, line.encode("utf-8", "replace")) if 0 < time < 2**63 else None
 
 
 def _begin(api: LeptonApi, handle: Handle) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
 from nemo_runspec.backends.provider import Event, Replica
 from nemo_runspec.diagnosis.pulls import may_pass
-from nemo_runspec.transport.reading import count, moment, number, text
+from nemo_runspec.transport.reading import count, moment, number, table, text
 
 _PULLING = "pulling the image"
 _PULL_FAILED = "the image cannot be pulled"
@@ -50,10 +50,7 @@ _ON_THE_WAY = (_PULLING, _STARTING, _QUEUED)
 
 _ENDED = (_PLATFORM_ENDED, _DELETING, _DELETED)
 
-_DIGITS = 10
-"""Of a rank: no job has so many pods."""
-
-_INDEX = re.compile(r"-(\d+)-[a-z0-9]+$")
+_INDEX = re.compile(r"-(\d{1,9})-[a-z0-9]+$")
 _PULL_PROBLEMS = (_PULLING, _PULL_FAILED)
 _QUEUE_PROBLEMS = (_NO_CAPACITY, _QUEUED)
 
@@ -64,10 +61,9 @@ def replicas_of(api: LeptonApi, id: str) -> list[Replica]:
     return sorted(found, key=lambda replica: (replica.index is None, replica.index or 0))
 
 
-def read_replica(told: Mapping[str, Any], job: str) -> Replica:
-    """One pod, out of what the platform says about it."""
-    id = id_of(told)
-    status = section(told, "status")
+def read_replica(row: Mapping[str, Any], job: str) -> Replica:
+    """One pod, as the platform lists it."""
+    id, status = id_of(row), section(row, "status")
     node = section(status, "node")
     reason, message = _issue(status.get("readiness_issue"))
     return Replica(
@@ -83,6 +79,11 @@ def read_replica(told: Mapping[str, Any], job: str) -> Replica:
     )
 
 
+def nodes_of(replicas: Sequence[Replica]) -> str:
+    """The machines of pods, with commas."""
+    return ",".join(dict.fromkeys(replica.node for replica in replicas if replica.node))
+
+
 def waiting_of(replicas: Sequence[Replica]) -> str:
     """Why a job waits, in words: its commonest problem, with how many of its pods have it."""
     troubled = [replica for replica in replicas if replica.problem]
@@ -90,11 +91,11 @@ def waiting_of(replicas: Sequence[Replica]) -> str:
         return ""
     problems = [replica.problem for replica in troubled]
     commonest = max(dict.fromkeys(problems), key=problems.count)
-    first = next(replica for replica in troubled if replica.problem == commonest)
     many = f" ({problems.count(commonest)} of {len(replicas)} nodes)" if len(replicas) > 1 else ""
-    # What is only on its way is said in full by its own words; of a trouble, the platform's words are the news.
-    said = f": {first.message}" if first.message and first.message.lower() not in commonest.lower() else ""
-    return f"{commonest}{many}{'' if commonest in _ON_THE_WAY else said}"
+    message = troubled[problems.index(commonest)].message
+    if commonest in _ON_THE_WAY or not message or message.lower() in commonest.lower():
+        return f"{commonest}{many}"  # of a trouble, the platform's words are the news
+    return f"{commonest}{many}: {message}"
 
 
 def phase_of(replicas: Sequence[Replica], otherwise: str) -> str:
@@ -130,24 +131,27 @@ def is_lost(replica: Replica) -> bool:
     return replica.state == "SystemError" and not out_of_memory([replica])
 
 
-def read_event(told: Mapping[str, Any]) -> Event:
-    """One event, out of what the platform says about it."""
-    about = section(told, "regarding")
+def events_of(api: LeptonApi, id: str) -> list[Event]:
+    """What the platform has written down about a job, the oldest first. One request."""
+    return sorted(map(read_event, api.events(id)), key=lambda event: event.time or 0.0)
+
+
+def read_event(row: Mapping[str, Any]) -> Event:
+    """One event, as the platform lists it."""
+    about = section(row, "regarding")
     return Event(
-        time=moment(told.get("last_observed_time")),
-        kind=text(told.get("type")) or "Normal",
-        reason=text(told.get("reason")),
-        message=text(told.get("message")) or text(told.get("note")),
-        about="/".join(filter(None, (text(about.get(key)) for key in ("kind", "name")))),
-        count=count(told.get("count")) or 1,
+        time=moment(row.get("last_observed_time")),
+        kind=text(row.get("type")) or "Normal",
+        reason=text(row.get("reason")),
+        message=text(row.get("message")) or text(row.get("note")),
+        about="/".join(filter(None, (text(about.get("kind")), text(about.get("name"))))),
+        count=count(row.get("count")) or 1,
     )
 
 
-def _issue(told: Any) -> tuple[str, str]:
+def _issue(issues: Any) -> tuple[str, str]:
     """Reason and message of what keeps a pod from being ready: one table, or a list whose last is the newest."""
-    issue = told[-1] if isinstance(told, list) and told else told
-    if not isinstance(issue, Mapping):
-        return "", ""
+    issue = table(issues[-1] if isinstance(issues, list) and issues else issues)
     return text(issue.get("reason")), " ".join(text(issue.get("message")).split())
 
 
@@ -162,6 +166,5 @@ def _problem(reason: str, message: str) -> str:
 
 def _index(id: str, job: str) -> int | None:
     """The rank in `<job>-<index>-<random>`."""
-    rest = id.removeprefix(job) if job and id.startswith(f"{job}-") else id
-    match = _INDEX.search(rest)
-    return int(match[1]) if match and len(match[1]) < _DIGITS else None
+    match = _INDEX.search(id.removeprefix(job) if job and id.startswith(f"{job}-") else id)
+    return int(match[1]) if match else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent, with_attempt
+from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL
 from nemo_runspec.backends.lepton.submit import submit_once
@@ -23,13 +23,13 @@ def resubmit(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path,
         UserError: what was sent is not kept any more, or Lepton refuses it now.
     """
     found = next_attempt(handle)
-    payload = read_sent(folder, "Lepton", "metadata", "spec")
-    meta, spec = payload["metadata"], payload["spec"]
-    meta["labels"] = {**section(meta, "labels"), ATTEMPT_LABEL: str(found["attempt"])}
-    spec["envs"] = with_attempt(spec.get("envs"), found)
+    payload = read_sent(folder, "Lepton", "envs", found)
+    meta, spec = section(payload, "metadata"), payload["spec"]
+    payload["metadata"] = {**meta, "labels": {**section(meta, "labels"), ATTEMPT_LABEL: str(found["attempt"])}}
     groups = section(spec, "affinity").get("allowed_dedicated_node_groups") or []
     if avoid and groups:
-        left = _others(api, str(groups[0]), set(avoid))
+        nodes = api.nodes(str(groups[0]))
+        left = sorted(id_of(node) for node in nodes if not {id_of(node), name_of(node)} & set(avoid))
         if len(left) >= int(spec.get("parallelism") or 1):
             spec["affinity"]["allowed_nodes_in_node_group"] = left
     return submit_once(api, found, payload, lambda _: None, sent=resumed)
@@ -39,9 +39,3 @@ def next_attempt(handle: Handle) -> dict[str, Any]:
     """As `CloudProvider.next_attempt`: the same name, another attempt, and none of the jobs before."""
     earlier = [*(handle.get("earlier") or ()), *([handle["id"]] if handle.get("id") else ())]
     return next_handle(handle, earlier=earlier)
-
-
-def _others(api: LeptonApi, group: str, avoid: Collection[str]) -> list[str]:
-    """Ids of the nodes of a group that are not avoided."""
-    nodes = [node for node in api.nodes(group) if not {id_of(node), name_of(node)} & set(avoid)]
-    return sorted(id_of(node) for node in nodes)

@@ -46,7 +46,7 @@ def mapping_of(job: Mapping[str, Any]) -> StateMapping:
 def is_begun(job: Mapping[str, Any]) -> bool:
     """Whether some of its pods are ready, and others are not, or not yet."""
     status = section(job, "status")
-    return word_of(job) == "Running" and _lacks_pods(status) and _number(status.get("ready")) > 0
+    return word_of(job) == "Running" and _lacks_pods(status) and (whole(status.get("ready")) or 0) > 0
 
 
 def is_over(job: Mapping[str, Any]) -> bool:
@@ -68,9 +68,9 @@ def times_of(job: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> StateMapping:
     spec = section(job, "spec")
-    if _number(status.get("succeeded")) >= max(1, _number(spec.get("completions"))):
+    if (whole(status.get("succeeded")) or 0) >= max(1, whole(spec.get("completions")) or 0):
         return StateMapping("succeeded")  # whatever has failed before was started again
-    if _number(status.get("failed")):
+    if whole(status.get("failed")):
         return StateMapping("failed")
     if spec.get("stopped"):
         return STATES["Stopped"]
@@ -81,9 +81,5 @@ def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> StateMapping
 
 def _lacks_pods(status: Mapping[str, Any]) -> bool:
     """Whether it counts pods that are not ready; where it does not count, that says nothing."""
-    ready, active = status.get("ready"), status.get("active")
-    return whole(ready) is not None and whole(active) is not None and _number(ready) < _number(active)
-
-
-def _number(value: Any) -> int:
-    return whole(value) or 0
+    ready, active = whole(status.get("ready")), whole(status.get("active"))
+    return ready is not None and active is not None and ready < active

@@ -8,39 +8,28 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes, read_last_lines
-from nemo_runspec.backends.cloud.optional_requests import Aside
-from nemo_runspec.backends.cloud.states import CANCELLED, OUT_OF_MEMORY, StateMapping
-from nemo_runspec.backends.cloud.status import (
-    JobDetail,
-    JobSource,
-    Row,
-    facts_of,
-    find_jobs,
-    missing,
-    pick,
-    sample_waiting,
-)
+from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
+from nemo_runspec.backends.cloud.status import JobDetail, JobReader, Progress, Row, describe, pick, sample_waiting
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi, id_of, section
 from nemo_runspec.backends.lepton.replicas import (
+    events_of,
     is_failing,
     is_lost,
     is_to_start,
+    nodes_of,
     out_of_memory,
     phase_of,
-    read_event,
     replicas_of,
     waiting_of,
 )
-from nemo_runspec.backends.lepton.states import is_begun, is_over, mapping_of, times_of, word_of
+from nemo_runspec.backends.lepton.states import is_begun, mapping_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.backends.provider import Handle, Replica
-from nemo_runspec.records.facts import JobFacts
+from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
-
-FEW = 4
-"""So many jobs are asked about one by one, with their pods; more of them by the list of all, without."""
+from nemo_runspec.transport.reading import whole
 
 _LATE_LOGS = (0.0, 0.5, 1.5, 3.0)
 """Seconds before each question for the last lines of jobs that are over."""
@@ -52,37 +41,30 @@ _PODS, _EVENTS = "replicas", "events"
 
 
 def look(api: LeptonApi, handles: Sequence[Handle]) -> list[JobStatus]:
-    """How jobs are, in the order of the handles: a request for each of a few, pages of the list for many.
-
-    One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither the
-    list nor its id leads to is `JobStatus.absent`; one of which the answer makes no sense is `unknown`.
-
-    Raises:
-        UserError: Lepton does not answer, or refuses.
-    """
-    (jobs, odd), aside = find_jobs(_Jobs(api), handles), Aside("Lepton", api.web)
-    known = {n: _known(handles[n], job) for n, job in jobs.items()}
-    lines = _last_lines(api, aside, {n: known[n] for n, job in jobs.items() if is_over(job)}, jobs)
-    few = len(handles) <= FEW
-    phases = {n: mapping_of(job).phase for n, job in jobs.items()}
-    asked = set(jobs) if few else sample_waiting(phases, "start")
-    return [
-        _over(api, aside, known[n], jobs[n], lines[n], few=few)
-        if n in lines
-        else _going(api, aside, known[n], jobs[n], closely=n in asked)
-        if n in jobs
-        else missing(handle, _absent(handle), odd.get(n, ""))
-        for n, handle in enumerate(handles)
-    ]
+    """As `JobReader.look`, with how jobs ended: a request for each of a few, pages of the list for many."""
+    jobs = _Jobs(api)
+    found = jobs.look(handles)
+    over = {n: jobs.known(handles[n], each) for n, each in enumerate(found) if is_over(each.state) and not each.gone}
+    lines = read_last_lines(
+        over,
+        jobs.requests,
+        lambda n: jobs.last_lines(over[n], found[n]),
+        lambda n, lines: jobs.expects_more(over[n], found[n], lines),
+        _LATE_LOGS,
+        time.sleep,
+    )
+    return [jobs.ended(over[n], each, lines[n]) if n in over else each for n, each in enumerate(found)]
 
 
-class _Jobs(JobSource):
+class _Jobs(JobReader):
     """Lepton's jobs. It answers by their ids, and by lists: of those that are alive first, which are fewer."""
 
-    platform, few = "Lepton", FEW
+    platform, few = "Lepton", 4
 
     def __init__(self, api: LeptonApi) -> None:
+        super().__init__(api.web)
         self.api = api
+        self._pods: dict[str, list[Replica]] = {}
 
     def by_id(self, handle: Handle) -> Row | None:
         return self.api.job(str(handle["id"]))
@@ -93,147 +75,128 @@ class _Jobs(JobSource):
     def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
         found = pick(self.api.jobs(mode="alive_only"), handles, id_of)
         left = {n: handle for n, handle in handles.items() if n not in found}
-        return found | (pick(self.api.jobs(), left, id_of) if len(left) > FEW else {})
+        return found | (pick(self.api.jobs(), left, id_of) if len(left) > self.few else {})
 
     def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
         named = (pick(self.api.jobs(name=str(handle["name"])), {n: handle}, id_of) for n, handle in handles.items())
         return {n: job for found in named for n, job in found.items()}
 
+    def mapping_of(self, row: Row) -> StateMapping:
+        return mapping_of(row)
 
-def _absent(handle: Handle) -> str:
-    return f"Lepton has no job {handle.get('id')} any more: somebody deleted it, or its ttl is over"
+    def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
+        return sample_waiting({n: mapping.phase for n, mapping in found.items()}, "start")
+
+    def absence_of(self, handle: Handle) -> str:
+        return f"Lepton has no job {handle.get('id')} any more: somebody deleted it, or its ttl is over"
+
+    def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
+        mapping, id, ready = mapping_of(row), id_of(row), whole(section(row, "status").get("ready"))
+        pods = self.pods(id) if asked or few or mapping.state == "failed" else []
+        return describe(
+            handle,
+            self._progress(row, mapping, pods, asked),
+            JobDetail(row),
+            id=id,
+            word=word_of(row),
+            replicas="" if mapping.over or ready is None else f"{ready} of {int(handle.get('nodes') or 1)} ready",
+            started=self.requests.ask(_EVENTS, _began, self.api, id) if few and mapping.over else None,
+            ended=times_of(row)[1] if mapping.over else None,
+        )
+
+    def _progress(self, row: Row, mapping: StateMapping, pods: Sequence[Replica], asked: bool) -> Progress:
+        """Without its pods nobody knows what a job that starts waits for: no phase is told, and the last one counts."""
+        begun, waiting, nodes = is_begun(row), waiting_of(pods), nodes_of(pods)
+        asked = asked and not self.requests.why_missing(_PODS)
+        if begun and asked and not is_to_start(pods):  # all have run, and one does not any more
+            return Progress(StateMapping("running", reason=waiting), nodes=nodes)
+        if mapping.state == "running" or mapping.over:
+            return Progress(mapping, nodes=nodes)
+        phase: str | None = mapping.phase
+        if phase == "start":
+            phase = phase_of(pods, phase) if asked else None
+        return Progress(mapping, waiting, phase, nodes, failing=is_failing(pods), begun=begun)
+
+    def pods(self, id: str) -> list[Replica]:
+        """A job's pods, none where Lepton does not tell them. Asked once."""
+        if id not in self._pods:
+            self._pods[id] = self.requests.rows(_PODS, replicas_of, self.api, id)
+        return self._pods[id]
+
+    def known(self, handle: Handle, status: JobStatus) -> Handle:
+        """The handle with the id that was found, and with when the job was made."""
+        since = handle.get("since") or times_of(_row_of(status))[0]
+        return {**handle, "id": status.facts.id, **({"since": since} if since else {})}
+
+    def last_lines(self, handle: Handle, status: JobStatus) -> bytes:
+        """A job's last lines. One request; more where some of its nodes ended long before the others did.
+
+        Before them come those of nodes whose own lie before them, or at their beginning.
+        """
+        nodes = int(handle.get("nodes") or 1)
+        lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
+        text = logs.newest(self.api, handle, lines, ended=status.ended)
+        if nodes == 1 or text.count(b"\n") < lines:  # that was all of the log
+            return text
+        left = missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
+        pods = [pod.id for pod in self.pods(str(handle["id"])) if pod.index in left] if left else []
+        if left and not pods:
+            return logs.newest(self.api, handle, LOG_LINES, ended=status.ended)
+        ends = (logs.newest(self.api, handle, _LAST_LINES, ended=status.ended, replica=pod) for pod in pods)
+        return b"".join(ends) + text
+
+    def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
+        """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
+
+        A job that was stopped may have had no pods at all, and one of long ago has no late lines. A node of a success
+        that tells of a failure may have been started again, and ended well.
+        """
+        told = {n: end for n, end in lines.ends.items() if status.state != "succeeded" or not end.exit_code}
+        left, ended = missing_nodes(handle, told), status.ended
+        if not left or status.state == "cancelled" or ended is None or self.api.web.time() - ended >= LATE:
+            return False
+        pods = self.pods(str(handle["id"])) if status.state == "failed" else []
+        return not left <= {pod.index for pod in pods if is_lost(pod)}
+
+    def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
+        """A job that is over with what its nodes say, else its platform."""
+        detail = JobDetail(_row_of(status), lines.log)
+        status = replace(status, facts=replace(status.facts, unanswered=self.requests.summary()), detail=detail)
+        if status.state == "lost":
+            status = _by_ends(status, handle, lines)
+        pods = self.pods(handle["id"]) if status.state == "failed" else []
+        found = conclude(status, handle, lines, self.platform, lambda failed: _explained(failed, pods))
+        if found.state == "succeeded" and lines.unread in ("", NOT_YET):
+            return replace(found, reason=_without_end(handle, lines))
+        return found
 
 
-def _known(handle: Handle, job: Mapping[str, Any]) -> Handle:
-    """The handle with the id that was found, and with when the job was made."""
-    since = handle.get("since") or times_of(job)[0]
-    return {**handle, "id": id_of(job), **({"since": since} if since else {})}
-
-
-def _pods(api: LeptonApi, aside: Aside, handle: Handle) -> list[Replica]:
-    """A job's pods, none where Lepton does not tell them."""
-    return aside.listed(_PODS, replicas_of, api, str(handle["id"]))
-
-
-def _nodes(replicas: Sequence[Replica]) -> str:
-    return ",".join(dict.fromkeys(replica.node for replica in replicas if replica.node))
-
-
-def _going(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any], *, closely: bool) -> JobStatus:
-    """Without its pods nobody knows what a job that starts waits for: no phase is told then; the last one counts."""
-    mapping = mapping_of(job)
-    replicas = _pods(api, aside, handle) if closely else []
-    closely = closely and not aside.lacks(_PODS)
-    begun, waiting = is_begun(job), waiting_of(replicas)
-    if begun and closely and not is_to_start(replicas):
-        mapping, begun = StateMapping("running", reason=waiting), False  # all have run, and one does not any more
-    facts = _facts(handle, job, replicas, aside)
-    if mapping.state != "running":
-        phase = phase_of(replicas, mapping.phase) if mapping.phase == "start" else mapping.phase
-        known = phase if closely or mapping.phase != "start" else None
-        facts = replace(facts, failing=is_failing(replicas), begun=begun, phase=known, waiting=waiting)
-    ready = section(job, "status").get("ready")
-    if isinstance(ready, int) and not isinstance(ready, bool):
-        facts = replace(facts, replicas=f"{ready} of {int(handle.get('nodes') or 1)} ready")
-    return JobStatus(mapping.state, facts.waiting or mapping.reason, facts=facts)
-
-
-def _facts(handle: Handle, job: Mapping[str, Any], replicas: Sequence[Replica], aside: Aside) -> JobFacts:
-    return replace(facts_of(handle, word_of(job)), nodes=_nodes(replicas), unanswered=aside.summary())
-
-
-def _last_lines(
-    api: LeptonApi, aside: Aside, handles: Mapping[int, Handle], jobs: Mapping[int, Row]
-) -> dict[int, LastLines]:
-    return read_last_lines(
-        handles,
-        aside,
-        lambda n: _log_end(api, aside, handles[n], jobs[n]),
-        lambda n, lines: _expects_more(api, aside, handles[n], jobs[n], lines),
-        _LATE_LOGS,
-        time.sleep,
-    )
-
-
-def _log_end(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any]) -> bytes:
-    """A job's last lines. One request; more where some of its nodes ended long before the others did."""
-    nodes, ended = int(handle.get("nodes") or 1), times_of(job)[1]
-    lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
-    text = logs.newest(api, handle, lines, ended=ended)
-    if nodes > 1 and text.count(b"\n") >= lines:  # else that was all of the log
-        text = _with_earlier(api, aside, handle, text, ended)
-    return text
-
-
-def _with_earlier(api: LeptonApi, aside: Aside, handle: Handle, text: bytes, ended: float | None) -> bytes:
-    """The last lines, before them the last words of those nodes whose own lie before them or at their beginning."""
-    left = missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
-    pods = [each.id for each in _pods(api, aside, handle) if each.index in left] if left else []
-    earlier = [logs.newest(api, handle, _LAST_LINES, ended=ended, replica=pod) for pod in pods]
-    if left and not pods:
-        return logs.newest(api, handle, LOG_LINES, ended=ended)
-    return b"".join(earlier) + text
-
-
-def _expects_more(api: LeptonApi, aside: Aside, handle: Handle, job: Mapping[str, Any], lines: LastLines) -> bool:
-    """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
-
-    A job that was stopped may have had no pods at all, and one of long ago has no late lines. A node of a success that
-    tells of a failure may have been started again, and ended well.
-    """
-    ended, state = times_of(job)[1], mapping_of(job).state
-    heard = {n: end for n, end in lines.ends.items() if state != "succeeded" or not end.exit_code}
-    left = missing_nodes(handle, heard)
-    if not left or state == "cancelled" or ended is None or api.web.time() - ended >= LATE:
-        return False
-    gone = {each.index for each in _pods(api, aside, handle) if is_lost(each)} if state == "failed" else set()
-    return not left <= gone
-
-
-def _over(api: LeptonApi, aside: Aside, handle: Handle, job: Row, lines: LastLines, *, few: bool) -> JobStatus:
-    mapping = _by_ends(mapping_of(job), handle, lines)
-    replicas = _pods(api, aside, handle) if few or mapping.state == "failed" else []
-    status = JobStatus(
-        mapping.state,
-        mapping.reason,
-        facts=_facts(handle, job, replicas, aside),
-        started=aside.of(_EVENTS, _began, api, str(handle["id"])) if few else None,
-        ended=times_of(job)[1],
-        detail=JobDetail(job, lines.log),
-    )
-    if mapping.state == "cancelled":
-        return replace(status, exit_code=CANCELLED)
-    found = conclude(status, handle, lines, "Lepton", lambda failed: _failure(failed, replicas))
-    if found.state == "succeeded" and lines.unread in ("", NOT_YET):
-        return replace(found, reason=_unheard(handle, lines))
-    return found
+def _row_of(status: JobStatus) -> Mapping[str, Any]:
+    return status.detail.row if isinstance(status.detail, JobDetail) else {}
 
 
 def _began(api: LeptonApi, id: str) -> float | None:
     """When the first pod started: Lepton's status only says when the job was made. One request."""
-    times = [event.time for event in map(read_event, api.events(id)) if event.reason == "Started" and event.time]
-    return min(times, default=None)
+    return next((event.time for event in events_of(api, id) if event.reason == "Started" and event.time), None)
 
 
-def _by_ends(mapping: StateMapping, handle: Handle, lines: LastLines) -> StateMapping:
-    """What the nodes themselves say counts where the platform does not say how a job ended."""
-    if mapping.state != "lost":
-        return mapping
+def _by_ends(status: JobStatus, handle: Handle, lines: LastLines) -> JobStatus:
+    """A job of which the platform does not say how it ended: its nodes themselves may."""
     if lines.failed:
-        return StateMapping("failed")
+        return replace(status, state="failed", reason="")
     if lines.unread:
-        return StateMapping("unknown", reason=f"{mapping.reason}; {lines.unread}")
-    return mapping if missing_nodes(handle, lines.ends) else StateMapping("succeeded")
+        return replace(status, state="unknown", reason=f"{status.reason}; {lines.unread}")
+    return status if missing_nodes(handle, lines.ends) else replace(status, state="succeeded", reason="")
 
 
-def _unheard(handle: Handle, lines: LastLines) -> str:
+def _without_end(handle: Handle, lines: LastLines) -> str:
     """That a good end came without the last words of all nodes, by which alone a log is known to be whole."""
     nodes = ", ".join(map(str, sorted(missing_nodes(handle, lines.ends))[:4]))
     return f"the end of node {nodes}'s log never came: it may lack lines" if nodes else ""
 
 
-def _failure(status: JobStatus, replicas: Sequence[Replica]) -> JobStatus:
+def _explained(status: JobStatus, pods: Sequence[Replica]) -> JobStatus:
     """A failure with what Lepton says of its pods."""
-    if out_of_memory(replicas):
+    if out_of_memory(pods):
         return replace(status, reason="out of memory, as Lepton says", exit_code=OUT_OF_MEMORY)
-    return replace(status, reason=waiting_of(replicas) or "Lepton says that it failed")
+    return replace(status, reason=waiting_of(pods) or "Lepton says that it failed")

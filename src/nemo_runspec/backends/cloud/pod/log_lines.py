@@ -6,31 +6,32 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from nemo_runspec.backends.cloud.log_cursor import ENDED
 from nemo_runspec.backends.provider import LogChunk
 from nemo_runspec.script.pod_marker import END, INPUT, METRICS, OUTPUT
 
-_TOLD = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)
-_ENDED = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)
+_MARKER_LINES = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)
+_END_LINE = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)
 
 
-def shown(pieces: Iterable[LogChunk]) -> list[LogChunk]:
-    """The same pieces without lines of `cloud.marker`; a silent piece beside one in which a node has ended."""
-    return [part for piece in pieces for part in _shown(piece)]
+def without_markers(chunks: Iterable[LogChunk]) -> list[LogChunk]:
+    """The same chunks without lines of `script.pod_marker`; a silent chunk beside one in which a node has ended."""
+    return [part for chunk in chunks for part in _without_markers(chunk)]
 
 
-def _shown(piece: LogChunk) -> Iterator[LogChunk]:
-    whole = _whole(piece)
-    if not _TOLD.search(whole.content):
-        yield piece
+def _without_markers(chunk: LogChunk) -> Iterator[LogChunk]:
+    whole = _whole(chunk)
+    if not _MARKER_LINES.search(whole.content):
+        yield chunk
         return
-    left = _TOLD.sub(b"", whole.content)
-    if left:
-        yield replace(whole, content=left, next=whole.cursor)
-    if not left or _ENDED.search(whole.content):
-        path = f"{piece.path}|ended" if left else piece.path
-        yield LogChunk(path, whole.start, b"", more=piece.more and not left, silent=True, next=whole.cursor)
+    content = _MARKER_LINES.sub(b"", whole.content)
+    if content:
+        yield replace(whole, content=content, next=whole.cursor)
+    if not content or _END_LINE.search(whole.content):
+        path = f"{chunk.path}{ENDED}" if content else chunk.path
+        yield LogChunk(path, whole.start, b"", more=chunk.more and not content, silent=True, next=whole.cursor)
 
 
-def _whole(piece: LogChunk) -> LogChunk:
+def _whole(chunk: LogChunk) -> LogChunk:
     """Up to its last line's end: a line that is not whole yet cannot be judged."""
-    return piece if piece.next is not None else replace(piece, content=piece.content[: piece.content.rfind(b"\n") + 1])
+    return chunk if chunk.next is not None else replace(chunk, content=chunk.content[: chunk.content.rfind(b"\n") + 1])

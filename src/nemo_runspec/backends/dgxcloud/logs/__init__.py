@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nemo_runspec.backends.cloud.optional_requests import Aside
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs import kube, pvc, s3_copy, unavailable
+from nemo_runspec.backends.dgxcloud.pods import never_ran
 from nemo_runspec.backends.dgxcloud.status import is_over_now, state_now
-from nemo_runspec.backends.dgxcloud.timeline import never_ran
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
@@ -35,9 +35,9 @@ def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequenc
         new = pvc.tail(handle, cursors, limit)
         empty = not new and not cursors and is_over_now(api, handle)
         return unavailable.nothing_there(handle) if empty else new
-    found, trouble = _of_pods(api, handle, cursors, limit)
-    if found is not None:
-        return found
+    chunks, trouble = _of_pods(api, handle, cursors, limit)
+    if chunks is not None:
+        return chunks
     if kube.is_whole(handle, cursors):
         return []
     if _never_ran(api, handle, cursors):
@@ -45,26 +45,12 @@ def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequenc
     copied = s3_copy.tail(api, handle, cursors, limit)
     if copied is not None:
         return copied
-    why = "; ".join(filter(None, (_closed(handle), trouble)))
-    if not why and not cursors.get(unavailable.PATH) and kube.begun(handle, cursors):
-        return unavailable.broken_off(handle)
-    return unavailable.tail(handle, cursors, why)
-
-
-def _never_ran(api: RunaiApi, handle: Handle, cursors: Cursors) -> bool:
-    """Whether a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
-    id = str(handle["id"])
-    if cursors.get(unavailable.PATH) and not handle.get("logs_url"):
-        return False
-    if id not in _RAN and is_over_now(api, handle):
-        stopped = state_now(api, handle) == "cancelled"
-        _RAN[id] = not stopped or kube.begun(handle, cursors) or not never_ran(api, Aside("run:ai", api.web), id)
-    return not _RAN.get(id, True)
-
-
-def _closed(handle: Handle) -> str:
-    place = pvc.closed(handle)
-    return f"{place} may not be read by this user (the job's pods run as another one)" if place else ""
+    closed = pvc.closed(handle)
+    why = [f"{closed} may not be read by this user (the job's pods run as another one)"] if closed else []
+    why += [trouble] if trouble else []
+    if not why and kube.begun(handle, cursors):
+        return unavailable.cut_short(handle, cursors)
+    return unavailable.no_log(handle, cursors, "; ".join(why))
 
 
 def last_lines(api: RunaiApi, handle: Handle) -> bytes:
@@ -74,10 +60,22 @@ def last_lines(api: RunaiApi, handle: Handle) -> bytes:
     return kube.last_lines(api, handle) if api.kube is not None else b""
 
 
+def _never_ran(api: RunaiApi, handle: Handle, cursors: Cursors) -> bool:
+    """Whether a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
+    id = str(handle["id"])
+    if cursors.get(unavailable.PATH) and not handle.get("logs_url"):
+        return False
+    if id not in _RAN and is_over_now(api, handle):
+        stopped, requests = state_now(api, handle) == "cancelled", OptionalRequests("run:ai", api.web)
+        _RAN[id] = not stopped or kube.begun(handle, cursors) or not never_ran(api, requests, id)
+    return not _RAN.get(id, True)
+
+
 def _of_pods(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> tuple[Sequence[LogChunk] | None, str]:
     """What is new in the pods' logs, None where they cannot be read from there, and why.
 
-    A cluster that is out of reach, or shows nobody its logs, keeps nobody from seeing how the job ends.
+    A cluster that is out of reach, or shows nobody its logs, keeps nobody from seeing how the job ends: once it has,
+    the cluster is asked a last time.
     """
     if api.kube is None:
         return None, ""

@@ -10,7 +10,7 @@ import calendar
 import time
 from collections.abc import Iterator, Mapping
 
-from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, unpacked
+from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, pod_cursors, unpacked
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, namespace_of, pods_of, rank_of
 from nemo_runspec.backends.dgxcloud.status import is_over_now, workload_name
@@ -42,30 +42,27 @@ def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[Lo
     pods = pods_of(api, str(handle["id"]))
     if not pods:
         return None if is_over_now(api, handle) else []
-    found: list[LogChunk] = []
-    known = False
-    for pod in pods:
-        piece = _new(api, handle, pod, cursors.get(pod.name), max(_LEAST, limit // len(pods)))
-        known = known or piece is not None
-        found += [piece] if piece is not None and piece.content else []
-    return found if known or any(pod.phase not in _OVER for pod in pods) else None
+    room = max(_LEAST, limit // len(pods))
+    found = [chunk for pod in pods if (chunk := _new(api, handle, pod, cursors.get(pod.name), room)) is not None]
+    known = found or any(pod.phase not in _OVER for pod in pods)
+    return [chunk for chunk in found if chunk.content] if known else None
 
 
 def is_whole(handle: Handle, cursors: Cursors) -> bool:
     """Whether every node's last line has been read."""
-    pods = [cursor_of(cursor) for path, cursor in cursors.items() if _is_pod(path, workload_name(handle))]
-    return sum(cursor.ended for cursor in pods) >= int(handle.get("nodes") or 1)
+    ended = sum(cursor_of(cursor).ended for cursor in pod_cursors(cursors, workload_name(handle)).values())
+    return ended >= int(handle.get("nodes") or 1)
 
 
 def begun(handle: Handle, cursors: Cursors) -> bool:
     """Whether any line of this attempt's pods has been read."""
-    return any(cursor for path, cursor in cursors.items() if _is_pod(path, workload_name(handle)))
+    return any(pod_cursors(cursors, workload_name(handle)).values())
 
 
 def lines_taken(handle: Handle, cursors: Cursors, node: int) -> int:
     """How many lines of a node were read from its pods, those of all attempts."""
-    mine = [path for path in cursors if _is_pod(path, str(handle["name"])) and rank_of(path) == node]
-    return sum(cursor_of(cursors[path]).total for path in mine)
+    pods = pod_cursors(cursors, str(handle["name"]))
+    return sum(cursor_of(cursor).total for pod, cursor in pods.items() if rank_of(pod) == node)
 
 
 def last_lines(api: RunaiApi, handle: Handle) -> bytes:
@@ -73,10 +70,6 @@ def last_lines(api: RunaiApi, handle: Handle) -> bytes:
     pods = pods_of(api, str(handle["id"]))
     telling = sorted(pods, key=lambda pod: (pod.phase != "Failed", pod.index))[:_ENDS]
     return b"".join(_end(api, handle, pod) for pod in telling)
-
-
-def _is_pod(path: str, name: str) -> bool:
-    return path.startswith(f"{name}-") and "|" not in path  # such a path says that the pod has ended
 
 
 def _new(api: RunaiApi, handle: Handle, pod: Pod, stored: Json, room: int) -> LogChunk | None:

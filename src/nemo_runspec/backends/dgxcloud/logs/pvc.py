@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
 
 _END = 64 << 10
 """Bytes of a log's end that are looked at."""
+
+_OPEN = os.R_OK | os.X_OK
 
 
 def seen_from_here(handle: Handle) -> bool:
@@ -32,52 +32,44 @@ def closed(handle: Handle) -> str:
     if not handle.get("here"):
         return ""
     folder = Path(str(handle["here"]))
-    for place, mode in _way_to(folder / "logs"):
+    logs, jobs = folder / "logs", folder.parent
+    for place, mode in ((jobs.parent, os.X_OK), (jobs, os.X_OK), (folder, _OPEN), (logs, _OPEN)):
         if not os.path.exists(place):  # noqa: PTH110  (Path's raises where a directory above is closed)
             return ""
         if not _may(place, mode):
             return str(place)
-    return next((str(file) for file in _found(folder / "logs", "node-*.log") if not _may(file, os.R_OK)), "")
+    return next((str(file) for file in _files(logs, "node-*.log") if not _may(file, os.R_OK)), "")
 
 
-def _way_to(logs: Path) -> Iterator[tuple[Path, int]]:
-    """The directories on the way, the outermost first, and what one must be allowed to do there."""
-    yield from ((place, os.X_OK) for place in (logs.parents[2], logs.parents[1]))
-    yield from ((place, os.R_OK | os.X_OK) for place in (logs.parent, logs))
+def tail(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
+    """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent chunks."""
+    folder = Path(str(handle["here"]))
+    markers = (_name(folder, file) for file in _files(folder / "status", "node-*") if file.suffix != ".tmp")
+    chunks = [LogChunk(name, 0, b"1", silent=True) for name in markers if name not in cursors]
+    for file in _logs(folder):
+        name = _name(folder, file)
+        start = offset_of(cursors.get(name))
+        content, more = _read(file, start, limit)
+        limit -= len(content)
+        chunks += [LogChunk(name, start, content, more)] if content else []
+    return chunks
+
+
+def last_lines(handle: Handle) -> bytes:
+    """The last bytes of every node's log, one after the other."""
+    return b"".join(_read(file, -_END, _END)[0] for file in _logs(Path(str(handle["here"]))))
 
 
 def _may(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def tail(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
-    """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent pieces."""
-    found = [LogChunk(name, 0, b"1", silent=True) for name in _markers(handle) if name not in cursors]
-    for file in _logs(handle):
-        name = _name(handle, file)
-        start = offset_of(cursors.get(name))
-        content, more = _read(file, start, limit)
-        limit -= len(content)
-        found += [LogChunk(name, start, content, more)] if content else []
-    return found
-
-
-def last_lines(handle: Handle) -> bytes:
-    """The last bytes of every node's log, one after the other."""
-    ends = []
-    for file in _logs(handle):
-        with suppress(OSError):
-            ends.append(_read(file, max(0, file.stat().st_size - _END), _END)[0])
-    return b"".join(ends)
-
-
-def _logs(handle: Handle) -> list[Path]:
+def _logs(folder: Path) -> list[Path]:
     """The nodes' logs; and why a job's files never came to its directory, which boot.sh writes beside it."""
-    folder = Path(str(handle["here"]))
-    return [*_found(folder.parent, f"{folder.name}.failed.*"), *_found(folder / "logs", "node-*.log")]
+    return [*_files(folder.parent, f"{folder.name}.failed.*"), *_files(folder / "logs", "node-*.log")]
 
 
-def _found(folder: Path, pattern: str) -> list[Path]:
+def _files(folder: Path, pattern: str) -> list[Path]:
     """Files by their names; none of a directory that is gone or cannot be read now."""
     try:
         return sorted(folder.glob(pattern))
@@ -85,23 +77,18 @@ def _found(folder: Path, pattern: str) -> list[Path]:
         return []
 
 
-def _markers(handle: Handle) -> Iterator[str]:
-    for file in _found(Path(str(handle["here"]), "status"), "node-*"):
-        if file.suffix != ".tmp":
-            yield _name(handle, file)
-
-
-def _name(handle: Handle, file: Path) -> str:
-    folder = Path(str(handle["here"]))
+def _name(folder: Path, file: Path) -> str:
+    """How a file is called among a job's logs: by its path in the job's directory, or beside it."""
     return str(file.relative_to(folder if folder in file.parents else folder.parent))
 
 
 def _read(file: Path, start: int, limit: int) -> tuple[bytes, bool]:
-    """Bytes from there on, and whether there are more already. A file that is gone has none."""
+    """Bytes from there on, or that many before the end, and whether there are more. A file that is gone has none."""
     try:
         with file.open("rb") as stream:
-            stream.seek(start)
+            size = os.fstat(stream.fileno()).st_size
+            start = stream.seek(start if start >= 0 else max(0, size + start))
             content = stream.read(max(0, limit))
-            return content, start + len(content) < os.fstat(stream.fileno()).st_size
+            return content, start + len(content) < size
     except OSError:
         return b"", False

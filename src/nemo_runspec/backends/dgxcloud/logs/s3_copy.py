@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
-from nemo_runspec.backends.dgxcloud.logs.unavailable import said
+from nemo_runspec.backends.dgxcloud.logs.unavailable import notice
 from nemo_runspec.backends.dgxcloud.payload import BOOT, TRAININGS, base_spec
 from nemo_runspec.backends.dgxcloud.status import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
@@ -74,59 +74,26 @@ def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[Lo
     """
     if not handle.get("logs_url") or not is_over_now(api, handle):
         return None
-    if _copy(handle) in _FAILED:
+    copy, bucket = _copy(handle), _bucket(handle)
+    if copy in _FAILED:
         return []
-    bucket = _bucket(handle)
     if bucket is None:
-        return _told(cursors, _WHY, _NO_KEYS)
+        return _problem(cursors, _NO_KEYS)
     try:
-        if bucket.head(_copy(handle)) is None:
+        if bucket.head(copy) is None:
             if not cursors.get(_ANNOUNCED):
-                return [replace(said(_ANNOUNCED, (_HELPING,)), more=True)]
+                return [replace(notice(_ANNOUNCED, _HELPING), more=True)]
             _make(api, handle, bucket)
         _tidy(api, handle)
-        return _pieces(handle, _content(handle, bucket), cursors, limit)
+        web = Web("", "the S3 service", headers=dict)
+        archive = web.reply("GET", bucket.presign(copy, _HOLDS), repeatable=True, secret=True).body
+        return _pieces(handle, logs_in(archive), cursors, limit)
     except UserError as error:
         if error.transient:
             raise
-        _FAILED.add(_copy(handle))
-        why, where = error.what, f"they are in {handle['job_dir']}/logs on the claim"
-        return _told(cursors, _WHY, f"the logs could not be fetched ({why}); {where}")
-
-
-def helper_payload(handle: Handle, address: str) -> dict[str, Any]:
-    """The workload of the helper: one pod without GPUs, with the job's image, which its nodes have.
-
-    Args:
-        address: where it puts the logs; it holds for this one object and for an hour.
-    """
-    variables = {BOOT: _PROGRAM, "NEMOTRON_JOB_DIR": str(handle["job_dir"]), "NEMOTRON_PUT": address}
-    spec = base_spec(
-        image=str(handle["image"]),
-        nodes=1,
-        gpus=0,
-        pvcs=handle["pvcs"],
-        framework="",
-        variables=[{"name": name, "value": value} for name, value in variables.items()],
-    )
-    name = _helper(handle)["name"]
-    return {"name": name, "projectId": handle["project_id"], "clusterId": handle["cluster_id"], "spec": spec}
-
-
-def _told(cursors: Cursors, path: str, line: str) -> list[LogChunk]:
-    """A line, unless it was the last one of that path."""
-    piece = said(path, (line,))
-    return [] if cursors.get(path) == piece.cursor else [piece]
-
-
-def _copy(handle: Handle) -> str:
-    """Where the copy is; a further attempt writes on in the same logs, so each has its own."""
-    return f"{handle['logs_url']}-{int(handle.get('attempt') or 0)}.tar.gz"
-
-
-def _content(handle: Handle, bucket: Bucket) -> Mapping[str, bytes]:
-    web = Web("", "the S3 service", headers=dict)
-    return logs_in(web.reply("GET", bucket.presign(_copy(handle), _HOLDS), repeatable=True, secret=True).body)
+        _FAILED.add(copy)
+        where = f"they are in {handle['job_dir']}/logs on the claim"
+        return _problem(cursors, f"the logs could not be fetched ({error.what}); {where}")
 
 
 def logs_in(archive: bytes) -> Mapping[str, bytes]:
@@ -145,6 +112,17 @@ def logs_in(archive: bytes) -> Mapping[str, bytes]:
             return {name: file.read() for name, file in sorted(files.items()) if file is not None}
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, KeyError, OverflowError) as error:
         raise UserError(f"the copy of the logs is cut off or damaged: {error}") from None
+
+
+def _problem(cursors: Cursors, line: str) -> list[LogChunk]:
+    """Why there is no copy, unless that was said last."""
+    chunk = notice(_WHY, line)
+    return [] if cursors.get(_WHY) == chunk.cursor else [chunk]
+
+
+def _copy(handle: Handle) -> str:
+    """Where the copy is; a further attempt writes on in the same logs, so each has its own."""
+    return f"{handle['logs_url']}-{int(handle.get('attempt') or 0)}.tar.gz"
 
 
 def _make(api: RunaiApi, handle: Handle, bucket: Bucket) -> None:
@@ -166,7 +144,7 @@ def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[fl
     """
     helper = _helper(handle)
     try:
-        id = workload_id(api.create(TRAININGS, helper_payload(handle, address)))
+        id = workload_id(api.create(TRAININGS, _payload(handle, address)))
     except Refused:
         found = find(api, helper)
         if found is None:
@@ -178,14 +156,9 @@ def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[fl
             sleep(_PAUSE)
             state = state_of(api, {**helper, "id": id})
     finally:
-        _delete(api, id)
+        with suppress(UserError):  # one that is gone is as good; one that cannot be deleted now is there the next time
+            api.delete(TRAININGS, id)
     return state
-
-
-def _delete(api: RunaiApi, id: str) -> None:
-    """Deletes a helper. One that is gone is as good; one that cannot be deleted now is there the next time."""
-    with suppress(UserError):
-        api.delete(TRAININGS, id)
 
 
 def _tidy(api: RunaiApi, handle: Handle) -> None:
@@ -194,9 +167,9 @@ def _tidy(api: RunaiApi, handle: Handle) -> None:
         return
     with suppress(UserError):
         left = find(api, _helper(handle))
-        if left is not None:
-            _delete(api, workload_id(left))
         _TIDIED.add(_copy(handle))
+        if left is not None:
+            api.delete(TRAININGS, workload_id(left))
 
 
 def _helper(handle: Handle) -> dict[str, Any]:
@@ -204,36 +177,48 @@ def _helper(handle: Handle) -> dict[str, Any]:
     return {**handle, "name": f"{workload_name(handle)}-logs", "workload": "", "id": ""}
 
 
+def _payload(handle: Handle, address: str) -> dict[str, Any]:
+    """The workload of the helper: one pod without GPUs, with the job's image, which its nodes have.
+
+    Args:
+        address: where it puts the logs; it holds for this one object and for an hour.
+    """
+    variables = {BOOT: _PROGRAM, "NEMOTRON_JOB_DIR": str(handle["job_dir"]), "NEMOTRON_PUT": address}
+    spec = base_spec(
+        image=str(handle["image"]),
+        nodes=1,
+        gpus=0,
+        pvcs=handle["pvcs"],
+        framework="",
+        variables=[{"name": name, "value": value} for name, value in variables.items()],
+    )
+    place = {"projectId": handle["project_id"], "clusterId": handle["cluster_id"]}
+    return {"name": _helper(handle)["name"], **place, "spec": spec}
+
+
 def _bucket(handle: Handle) -> Bucket | None:
     from nemo_runspec.backends.cloud.fields import CloudTarget
     from nemo_runspec.backends.cloud.storage.bucket import from_environment
 
-    place = handle.get("s3") or {}
-    target = CloudTarget(
-        container_image="", s3_endpoint=place.get("endpoint") or "", s3_region=place.get("region") or ""
-    )
-    return from_environment(target)
+    s3 = handle.get("s3") or {}
+    endpoint, region = s3.get("endpoint") or "", s3.get("region") or ""
+    return from_environment(CloudTarget(container_image="", s3_endpoint=endpoint, s3_region=region))
 
 
 def _pieces(handle: Handle, files: Mapping[str, bytes], cursors: Cursors, limit: int) -> list[LogChunk]:
     """New bytes. What was read from the pods, while they were there, is not said again."""
-    found = []
+    chunks = []
     for name, content in files.items():
-        if name in cursors:
-            start = offset_of(cursors[name])
-        else:
-            start = _after_lines(content, lines_taken(handle, cursors, _node_of(name)))
+        start = offset_of(cursors[name]) if name in cursors else _after_pods(handle, name, content, cursors)
         part = content[start : start + max(0, limit)]
         limit -= len(part)
         if part:
-            found.append(LogChunk(name, start, part, start + len(part) < len(content)))
-    return found
+            chunks.append(LogChunk(name, start, part, start + len(part) < len(content)))
+    return chunks
 
 
-def _after_lines(content: bytes, count: int) -> int:
-    return min(len(content), sum(len(line) + 1 for line in content.split(b"\n")[:count]))
-
-
-def _node_of(name: str) -> int:
+def _after_pods(handle: Handle, name: str, content: bytes, cursors: Cursors) -> int:
+    """The offset after the lines of a node's log that were read from its pods."""
     number = name.rpartition("-")[2].partition(".")[0]
-    return int(number) if number.isdigit() else 0
+    taken = lines_taken(handle, cursors, int(number) if number.isdigit() else 0)
+    return min(len(content), sum(len(line) + 1 for line in content.split(b"\n")[:taken]))

@@ -42,7 +42,7 @@ def ran(lab: RunaiLab, command: str, **scenario: Any) -> dict[str, Any]:
 def pieces(lab: RunaiLab, job: dict[str, Any], limit: int) -> Iterator[LogChunk]:
     """All that there is, asked for again and again, as it is kept between two processes."""
     offsets: dict[str, int] = {}
-    while found := logs.tail(api_of(lab), job, json.loads(json.dumps(offsets)), limit):
+    while found := logs.new_chunks(api_of(lab), job, json.loads(json.dumps(offsets)), limit):
         offsets |= {piece.path: piece.cursor for piece in found}
         yield from found
 
@@ -69,9 +69,9 @@ def test_what_the_cluster_has_lost_is_said(runai_lab: RunaiLab):
 def test_a_log_that_is_read_to_its_end_needs_no_word_when_its_pods_are_gone(runai_lab: RunaiLab):
     job = ran(runai_lab, f"{COUNT}; {END}")
     api, offsets = api_of(runai_lab), {}
-    first = logs.tail(api, job, offsets, 16 << 20)
+    first = logs.new_chunks(api, job, offsets, 16 << 20)
     api.delete("trainings", str(job["id"]))
-    assert logs.tail(api, job, {piece.path: piece.cursor for piece in first}, 16 << 20) == []
+    assert logs.new_chunks(api, job, {piece.path: piece.cursor for piece in first}, 16 << 20) == []
 
 
 def test_a_log_whose_pods_are_gone_says_so_once(runai_lab: RunaiLab):

@@ -90,7 +90,7 @@ def told(lab: RunaiLab, job: dict[str, object]) -> None:
     provider = DgxCloudProvider()
     offsets: dict[str, int] = {}
     for _ in range(2):
-        for piece in logs.tail(api_of(job), job, offsets, 1 << 16):
+        for piece in logs.new_chunks(api_of(job), job, offsets, 1 << 16):
             offsets[piece.path] = piece.cursor
     json.dumps(offsets)
     kube.last_lines(api_of(job), job)

@@ -18,7 +18,7 @@ from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
 from nemo_runspec.backends.dgxcloud.fields import _SHORTEST_ARGS, DgxCloudTarget, claim_of
 from nemo_runspec.backends.dgxcloud.payload import base_spec, claim_entry
-from nemo_runspec.backends.dgxcloud.resubmit import without
+from nemo_runspec.backends.dgxcloud.resubmit import avoid_nodes
 from nemo_runspec.backends.provider import Policy
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
@@ -85,10 +85,10 @@ def test_only_holes_are_filled():
 
 def test_other_nodes_are_avoided_in_every_alternative():
     spec: dict[str, Any] = {}
-    without(spec, ["n1"])
+    avoid_nodes(spec, ["n1"])
     rule = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["n1"]}
     assert spec["nodeAffinityRequired"] == {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
-    without(spec, ["n2"])
+    avoid_nodes(spec, ["n2"])
     (term,) = spec["nodeAffinityRequired"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [rule, {**rule, "values": ["n2"]}]
 

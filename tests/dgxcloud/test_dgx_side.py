@@ -22,7 +22,7 @@ from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.exit_status import with_ends
-from nemo_runspec.backends.dgxcloud.status import look
+from nemo_runspec.backends.dgxcloud.status import poll
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.transport.web import NotKnown
 
@@ -57,10 +57,10 @@ def short_of_patience(monkeypatch: pytest.MonkeyPatch):
 def test_the_state_is_the_jobs_own(runai_lab: RunaiLab, kind: str, phase: str):
     made = workload(runai_lab, "job-1", phase)
     job = handle(runai_lab, "job-1", id=made.id, project_id=runai_lab.mine.id)
-    before = look(api_of(runai_lab), [job])[0]
+    before = poll(api_of(runai_lab), [job])[0]
     for match in SIDES:
         runai_lab.fault(match, kind, times=None)
-    [seen] = look(api_of(runai_lab), [job])
+    [seen] = poll(api_of(runai_lab), [job])
     assert (seen.state, seen.facts.platform_state) == (before.state, phase)
     if kind not in ("404",):
         assert str(seen.facts.unanswered or "run:ai did not tell its ").startswith("run:ai did not tell its ")
@@ -76,7 +76,7 @@ def test_an_exit_code_that_cannot_be_read_yet_is_not_known_yet(runai_lab: RunaiL
     """The cluster's log is closed for a while: never fixed at 1, and a later look has it."""
     job = ran(runai_lab, FAILS if fails else END)
     provider = DgxCloudProvider()
-    logs.tail(api_of(runai_lab), job, {}, 1000)  # the cluster has let us in before
+    logs.new_chunks(api_of(runai_lab), job, {}, 1000)  # the cluster has let us in before
     faults = [runai_lab.kube.fault("*", kind, times=None), runai_lab.fault("GET /workloads/*/pods", kind, times=None)]
     faults.append(runai_lab.fault("GET /workloads/*/events", kind, times=None))
     [seen] = provider.status([job])
@@ -97,7 +97,7 @@ def test_a_clock_of_its_own(runai_lab: RunaiLab, skew: float):
     offsets: dict[str, int] = {}
     text = b""
     for _ in range(3):
-        for piece in logs.tail(api_of(runai_lab), job, json.loads(json.dumps(offsets)), 1 << 20):
+        for piece in logs.new_chunks(api_of(runai_lab), job, json.loads(json.dumps(offsets)), 1 << 20):
             offsets[piece.path], text = piece.cursor, text + piece.content
     assert [text.count(b"line %d" % i) for i in (1, 2, 3)] == [1] * 3
     [seen] = DgxCloudProvider().status([job])
@@ -117,7 +117,7 @@ def test_a_job_whose_end_is_long_ago_by_its_own_clock_is_not_waited_for(
     for ago, waits in ((600.0, False), (1.0, True)):
         made = workload(runai_lab, f"job-{ago:g}", "Failed", completed=time.time() - ago)
         job = handle(runai_lab, made.name, id=made.id, here=str(tmp_path / "jobs" / made.name))
-        [seen] = look(api_of(runai_lab), [job])
+        [seen] = poll(api_of(runai_lab), [job])
         seen = replace(seen, facts=replace(seen.facts, nodes="gpu-node-1"))  # where its pod, which is gone, has run
         slept.clear()
         [found] = with_ends(api_of(runai_lab), [job], [seen], sleep=slept.append)

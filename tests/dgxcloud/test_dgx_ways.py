@@ -99,7 +99,7 @@ def test_whatever_is_closed_on_the_way_is_named(closed: dict[str, Any], what: st
         assert pvc.closed(closed) == str(place)
         assert not pvc.seen_from_here(closed)
         assert pvc.last_lines(closed) == b""
-        assert pvc.tail(closed, {}, LIMIT) == []
+        assert pvc.new_chunks(closed, {}, LIMIT) == []
 
 
 # A copy on S3
@@ -136,7 +136,7 @@ def fetched(lab: RunaiLab, job: Mapping[str, Any], offsets: dict[str, int]) -> s
     """What one command gets; it asks on while there is more."""
     pieces: list[LogChunk] = []
     while True:
-        found = logs.tail(api_of(lab, kube=""), job, offsets, LIMIT)
+        found = logs.new_chunks(api_of(lab, kube=""), job, offsets, LIMIT)
         offsets |= {piece.path: piece.cursor for piece in found}
         pieces += found
         if not any(piece.more for piece in found):
@@ -217,12 +217,12 @@ def test_a_log_that_is_looked_at_often_asks_seldom_for_the_state(
     copy(s3_lab)
     offsets: dict[str, int] = {"nemotron": 1} if way == "copy" else {}
     for _ in range(20):
-        assert logs.tail(api_of(runai_lab, kube=""), job, offsets, LIMIT) == []
+        assert logs.new_chunks(api_of(runai_lab, kube=""), job, offsets, LIMIT) == []
     assert len(runai_lab.calls_of("GET /workloads/*")) == 1
     made.enter("Completed")
     (seen,) = DgxCloudProvider().status([job])
     assert seen.state == "succeeded"
-    told = text(logs.tail(api_of(runai_lab, kube=""), job, offsets, LIMIT))
+    told = text(logs.new_chunks(api_of(runai_lab, kube=""), job, offsets, LIMIT))
     assert (LOG.decode() in told) if way == "copy" else ("is not the directory that they see" in told)
 
 

@@ -11,7 +11,7 @@ from support import finish
 
 from nemo_runspec.backends.cloud.api import page_rows
 from nemo_runspec.backends.lepton.api import is_job
-from nemo_runspec.backends.lepton.status import look
+from nemo_runspec.backends.lepton.status import poll
 from nemo_runspec.transport.web import Malformed
 
 
@@ -42,15 +42,15 @@ def test_a_list_that_is_none_says_nothing_of_anybody(lepton_lab, kind):
     handles = planted(lepton_lab, 6, "Running")
     lepton_lab.fault("GET /jobs", kind)
     with pytest.raises(Malformed, match="answer"):
-        look(api_of(lepton_lab), handles)
-    assert {each.state for each in look(api_of(lepton_lab), handles)} == {"running"}
+        poll(api_of(lepton_lab), handles)
+    assert {each.state for each in poll(api_of(lepton_lab), handles)} == {"running"}
 
 
 @pytest.mark.parametrize("kind", ["emptied", "lacking", "list"])
 def test_a_page_that_lacks_jobs_is_made_up_by_their_ids(lepton_lab, kind):
     handles = planted(lepton_lab, 6, "Running")
     lepton_lab.fault("GET /jobs", kind, times=None)
-    assert [each.state for each in look(api_of(lepton_lab), handles)] == ["running"] * 6
+    assert [each.state for each in poll(api_of(lepton_lab), handles)] == ["running"] * 6
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_empty_page_that_says_how_many_there_are(lepton_lab):
     handles = planted(lepton_lab, 6, "Running")
     page = lepton_lab.fault("GET /jobs", "rowless")
     with pytest.raises(Malformed, match="says that there are 6 jobs"):
-        look(api_of(lepton_lab), handles)
+        poll(api_of(lepton_lab), handles)
     assert page.times == 0
 
 
@@ -81,14 +81,14 @@ def test_one_odd_answer_is_of_one_job_alone(lepton_lab, kind, others):
     handles = planted(lepton_lab, 2 + others, "Running")
     lepton_lab.fault(f"GET /jobs/{handles[0]['id']}", kind)
     lepton_lab.fault("GET /jobs", "emptied", times=None)
-    seen = look(api_of(lepton_lab), handles)
+    seen = poll(api_of(lepton_lab), handles)
     assert [each.state for each in seen] == ["unknown"] + ["running"] * (1 + others)
     assert seen[0].absent == (kind == "404")
 
 
 def test_a_thousand_jobs_that_are_gone_are_not_asked_for_at_once(lepton_lab):
     gone = [handle_of(lepton_lab, name, id=f"{name}-abcd") for name in (new_name() for _ in range(300))]
-    seen = look(api_of(lepton_lab), [*gone, *planted(lepton_lab, 3, "Running")])
+    seen = poll(api_of(lepton_lab), [*gone, *planted(lepton_lab, 3, "Running")])
     assert {each.state for each in seen[:300]} == {"unknown"}
     assert sum(each.absent for each in seen) == 64
     assert [each.state for each in seen[300:]] == ["running"] * 3

@@ -18,7 +18,7 @@ from nemo_runspec.backends.cloud.diagnose import event_messages
 from nemo_runspec.backends.lepton import status as looking
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of
 from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, replica_messages
-from nemo_runspec.backends.lepton.logs import newest
+from nemo_runspec.backends.lepton.logs import last_lines
 from nemo_runspec.backends.lepton.replicas import read_event
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis.model import Diagnosis
@@ -77,12 +77,12 @@ def submit(api: LeptonApi, name: str, command: str = "sleep 600") -> Handle:
 
 def seen_as(api: LeptonApi, handle: Handle, holds: Callable[[JobStatus], object]) -> JobStatus:
     """How a job is as soon as that holds."""
-    return until(lambda: looking.look(api, [handle])[0], str(handle["name"]), holds)
+    return until(lambda: looking.poll(api, [handle])[0], str(handle["name"]), holds)
 
 
 def verdict(api: LeptonApi, handle: Handle, seen: JobStatus) -> Diagnosis | None:
     log = seen.detail.log if seen.detail is not None else None
-    return diagnose(api, handle, seen, newest(api, handle, 200) if log is None else log)
+    return diagnose(api, handle, seen, last_lines(api, handle, 200) if log is None else log)
 
 
 @needs_mounts

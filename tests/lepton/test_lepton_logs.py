@@ -9,7 +9,7 @@ from labs.pods import needs_mounts
 from lepton_jobs import api_of, run
 from waiting import until
 
-from nemo_runspec.backends.lepton.logs import newest, tail
+from nemo_runspec.backends.lepton.logs import last_lines, new_chunks
 
 LINES = 12_000
 _MANY = f"""
@@ -21,7 +21,7 @@ echo 'nemotron-end: node=0 attempt=0 exit_code=0 signal= rank= oom=0 phase=comma
 def read_all(api, handle, limit, offsets=None):
     """Everything that is new, in pieces of about `limit` bytes: by pod, with the offsets to go on from."""
     offsets, found = dict(offsets or {}), {}
-    while pieces := tail(api, handle, offsets, limit):
+    while pieces := new_chunks(api, handle, offsets, limit):
         for piece in pieces:
             found[piece.path] = found.get(piece.path, b"") + piece.content
             offsets[piece.path] = piece.cursor
@@ -44,7 +44,7 @@ def test_more_lines_than_an_answer_holds(lepton_lab, resolution):
     expected = [f"zeile {number} — 漢字 é 🚀" for number in range(1, LINES + 1)]
     assert text.splitlines()[:LINES] == expected
     assert len(text.splitlines()) == LINES + 1  # and no word about lost lines
-    assert tail(api, handle, offsets, 100_000) == []
+    assert new_chunks(api, handle, offsets, 100_000) == []
 
 
 class Slow:
@@ -77,7 +77,7 @@ def test_what_is_written_between_two_answers_comes_with_the_next():
     log = Slow(12_000)
     handle, offsets, text = {"id": "job", "since": log.time() - 5}, {}, b""
     for _ in range(100):
-        for piece in tail(log, handle, offsets, 10**6):
+        for piece in new_chunks(log, handle, offsets, 10**6):
             offsets[piece.path], text = piece.cursor, text + piece.content
     told = [int(line) for line in text.split()]
     assert told == list(range(len(told))) and len(told) > 15_000
@@ -95,9 +95,9 @@ def test_a_log_for_each_node(lepton_lab):
         assert text.decode().splitlines()[:3] == [f"{number}: {i}" for i in (1, 2, 3)]
         assert text.count(b"\n") == 4
     asked = len(lepton_lab.calls_of("GET /logs"))
-    assert tail(api_of(lepton_lab), handle, offsets, 1 << 20) == []
+    assert new_chunks(api_of(lepton_lab), handle, offsets, 1 << 20) == []
     assert len(lepton_lab.calls_of("GET /logs")) == asked  # nodes that have ended say no more
-    last = newest(api_of(lepton_lab), handle, 5).decode().splitlines()
+    last = last_lines(api_of(lepton_lab), handle, 5).decode().splitlines()
     assert [line[:13] == "nemotron-end:" for line in last].count(True) >= 1
     assert len(last) == 5
 
@@ -126,7 +126,7 @@ def test_nodes_that_are_listed_late(lepton_lab):
     told = [line for line in lines if not line.startswith("nemotron-end:")]
     assert sorted(told) == ["0: early", "1: early", "1: late"]
     assert list(late) == [job.replicas[1].id]
-    assert tail(api, handle, offsets, 1 << 20) == []
+    assert new_chunks(api, handle, offsets, 1 << 20) == []
 
 
 @needs_mounts

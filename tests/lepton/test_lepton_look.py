@@ -8,7 +8,7 @@ from labs.pods import needs_mounts
 from lepton_jobs import api_of, body_of, handle_of, new_name, planted, run
 from waiting import until
 
-from nemo_runspec.backends.lepton.status import look
+from nemo_runspec.backends.lepton.status import poll
 from nemo_runspec.script.pod_marker import outputs_of
 
 _END = (
@@ -32,7 +32,7 @@ def short_of_patience(request, monkeypatch):
 def test_a_thousand_jobs_are_few_requests(lepton_lab):
     handles = [*planted(lepton_lab, 600, "Running"), *planted(lepton_lab, 400, "Queueing")]
     planted(lepton_lab, 300, "Running")  # other people's
-    seen = look(api_of(lepton_lab), handles)
+    seen = poll(api_of(lepton_lab), handles)
     assert [each.state for each in seen] == ["running"] * 600 + ["queued"] * 400
     assert [each.facts.id for each in seen] == [handle["id"] for handle in handles]
     assert len(lepton_lab.calls) <= 3
@@ -40,14 +40,14 @@ def test_a_thousand_jobs_are_few_requests(lepton_lab):
 
 def test_archived_jobs_are_found_among_many(lepton_lab):
     old, new = planted(lepton_lab, 6, "Archived"), planted(lepton_lab, 3, "Running")
-    seen = look(api_of(lepton_lab), [*old, *new])
+    seen = poll(api_of(lepton_lab), [*old, *new])
     assert [each.state for each in seen] == ["lost"] * 6 + ["running"] * 3
 
 
 @pytest.mark.parametrize("many", [1, 6])
 def test_jobs_that_are_gone(lepton_lab, many):
     handles = [handle_of(lepton_lab, name, id=f"{name}-abcd") for name in (new_name() for _ in range(many))]
-    seen = look(api_of(lepton_lab), [*handles, handle_of(lepton_lab, new_name())])
+    seen = poll(api_of(lepton_lab), [*handles, handle_of(lepton_lab, new_name())])
     assert [each.state for each in seen] == ["unknown"] * many + ["failed"]
     assert [(each.absent, each.gone) for each in seen] == [(True, False)] * many + [(False, True)]
     assert f"Lepton has no job {handles[0]['id']} any more" in seen[0].reason
@@ -56,7 +56,7 @@ def test_jobs_that_are_gone(lepton_lab, many):
 def test_a_job_without_an_id_is_adopted(lepton_lab):
     [handle] = planted(lepton_lab, 1, "Running")
     id = handle.pop("id")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.facts.id) == ("running", id)
 
 
@@ -75,12 +75,12 @@ def test_how_a_job_ended(lepton_lab, kind, script, state, code):
     lepton_lab.scenario(None, kind)
     job, handle = run(lepton_lab, script)
     job.wait_for("Completed", "Failed", "Archived")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (state, code)
     assert bool(seen.reason) == (state != "succeeded")
     assert bool(seen.facts.unread) == (state == "failed" and code is None), "its last lines may come yet"
     job.ended -= 600  # it is over for ten minutes: nothing comes any more
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (state, 1 if (state, code) == ("failed", None) else code)
     assert not seen.facts.unread
 
@@ -92,7 +92,7 @@ def test_the_node_that_failed_by_itself_says_why(lepton_lab):
     lepton_lab.timings = Timings(grace=60)
     job, handle = run(lepton_lab, script, nodes=2)
     job.wait_for("Failed")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.exit_code, seen.reason) == (3, "rank 9 ended with exit code 3")
     assert len(seen.facts.nodes.split(",")) == 2
 
@@ -109,7 +109,7 @@ def test_a_node_that_ended_long_before_the_others(lepton_lab):
     lepton_lab.timings = Timings(grace=60)
     job, handle = run(lepton_lab, script, nodes=2, mounts=mounts, affinity=affinity)
     job.wait_for("Failed")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert job.text.count("\n") > 900
     assert seen.exit_code == 7
     assert outputs_of(seen.detail.log) == {"model": "/run/model"}
@@ -120,7 +120,7 @@ def test_the_words_of_a_node_that_is_gone_are_not_waited_for(lepton_lab):
     lepton_lab.scenario(None, "nodefail")
     job, handle = run(lepton_lab, "sleep 600")
     job.wait_for("Failed")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("failed", 1)
     assert len(lepton_lab.calls_of("GET /logs")) == 1
 
@@ -130,7 +130,7 @@ def test_out_of_memory_where_no_node_could_say_so(lepton_lab):
     lepton_lab.scenario(None, "oom", whole=True)
     job, handle = run(lepton_lab, "sleep 600")
     job.wait_for("Failed")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("failed", 137)
     assert "memory" in seen.reason
 
@@ -150,7 +150,7 @@ def test_why_a_job_waits(lepton_lab, kind, state, phase, waiting):
     job, handle = run(lepton_lab, "true")
     job.wait_for("Queueing" if state == "queued" else "Starting")
     api = api_of(lepton_lab)
-    [seen] = until(lambda: look(api, [handle]), "why", lambda seen: _waits(seen[0]).startswith(waiting))
+    [seen] = until(lambda: poll(api, [handle]), "why", lambda seen: _waits(seen[0]).startswith(waiting))
     assert (seen.state, seen.facts.phase) == (state, phase)
 
 
@@ -160,7 +160,7 @@ def _waits(seen):
 
 def test_a_state_that_nobody_knows_is_shown(lepton_lab):
     [handle] = planted(lepton_lab, 1, "Hibernating")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("unknown", None)
     assert "Hibernating" in seen.reason
 
@@ -178,7 +178,7 @@ def test_a_success_of_which_a_node_tells_otherwise(lepton_lab, nodes):
     job, handle = run(lepton_lab, script, nodes=nodes)
     job.wait_for("Completed", "Failed")
     lepton_lab.fault("GET /jobs/*", "changed", times=None, change=_completed)
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("failed", 9)
 
 
@@ -191,5 +191,5 @@ def test_a_status_that_is_empty_is_that_of_no_queue(lepton_lab, status):
     """A job that runs does not wait again as an answer lacks its status."""
     [handle] = planted(lepton_lab, 1, "Running")
     lepton_lab.fault("GET /jobs/*", "changed", change=lambda answer: {**answer, "status": status})
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.facts.phase or "") == ("unknown", "")

@@ -22,9 +22,9 @@ from lepton_jobs import api_of, body_of, handle_of, new_name
 from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.lepton import listing, preflight
 from nemo_runspec.backends.lepton.client import LeptonProvider
-from nemo_runspec.backends.lepton.logs import newest, tail
+from nemo_runspec.backends.lepton.logs import last_lines, new_chunks
 from nemo_runspec.backends.lepton.resolve import group_of, platform_facts
-from nemo_runspec.backends.lepton.status import look
+from nemo_runspec.backends.lepton.status import poll
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.backends.listing import ListingRequest
 from nemo_runspec.errors import UserError
@@ -88,7 +88,7 @@ def put(lab: LeptonLab, state: str) -> dict[str, object]:
 def looked(lab: LeptonLab, handle: dict[str, object]) -> None:
     api = api_of(lab, patience=0.1)
     for handles in ([handle], [handle] * 6, [{**handle, "id": ""}], [{**handle, "nodes": 3, "doubt": True}]):
-        for seen in look(api, handles):
+        for seen in poll(api, handles):
             check(seen)
             LeptonProvider().collect([handle], [seen])
 
@@ -108,9 +108,9 @@ def told(lab: LeptonLab, handle: dict[str, object]) -> None:
     for job in (handle, {**handle, "nodes": 2}):
         offsets: dict[str, int] = {}
         for _ in range(3):
-            for piece in tail(api, job, offsets, 1 << 16):
+            for piece in new_chunks(api, job, offsets, 1 << 16):
                 offsets[piece.path] = piece.cursor
-        newest(api, job, 10)
+        last_lines(api, job, 10)
         json.dumps(offsets)
     provider.read_log(handle, {}, 1 << 16, platform=True)
     f"{provider.replicas(handle)}{provider.events(handle)}".encode()

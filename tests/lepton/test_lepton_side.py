@@ -14,8 +14,8 @@ from waiting import until
 
 from nemo_runspec.backends.cloud import optional_requests
 from nemo_runspec.backends.lepton import logs
-from nemo_runspec.backends.lepton.logs import tail
-from nemo_runspec.backends.lepton.status import look
+from nemo_runspec.backends.lepton.logs import new_chunks
+from nemo_runspec.backends.lepton.status import poll
 
 KINDS = ("500", "403", "401", "404", "garbage", "halved", "reset")
 """How an endpoint fails for as long as it likes."""
@@ -35,10 +35,10 @@ def short_of_patience(monkeypatch: pytest.MonkeyPatch):
 def test_the_state_is_the_jobs_own(lepton_lab: LeptonLab, kind: str, state: str):
     """All side endpoints fail at once; what could not be asked is said, and is nothing that the state depends on."""
     [handle] = planted(lepton_lab, 1, state)
-    before = look(api_of(lepton_lab), [handle])[0]
+    before = poll(api_of(lepton_lab), [handle])[0]
     for match in SIDES:
         lepton_lab.fault(match, kind, times=None)
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert seen.state == before.state
     told = str(seen.facts.unanswered or "")
     if kind != "404":  # that one says that there is none
@@ -55,11 +55,11 @@ def test_an_exit_code_that_cannot_be_read_yet_is_not_known_yet(lepton_lab: Lepto
     job, handle = run(lepton_lab, end(code))
     job.wait_for("Completed", "Failed")
     fault = lepton_lab.fault("GET /logs", kind, times=None)
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == (("failed", None) if code else ("succeeded", 0))
     assert seen.facts.unread
     fault.times = 0
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.exit_code, seen.facts.unread) == (code, "")
 
 
@@ -82,17 +82,17 @@ def test_a_clock_of_its_own(lepton_lab: LeptonLab, skew: float, nodes: int):
         time.sleep(0.05)
     text += _new(lepton_lab, handle, offsets)
     assert [text.count(b"line %d" % i) for i in (1, 2, 3)] == [nodes] * 3
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.state, seen.exit_code) == ("failed", 7)
     assert seen.started is not None and seen.ended is not None
     assert -1.5 <= seen.ended - seen.started < 60
     assert abs(seen.ended - (time.time() + skew)) < 60
-    assert logs.newest(api_of(lepton_lab), handle, 10).count(b"nemotron-end") >= 1
+    assert logs.last_lines(api_of(lepton_lab), handle, 10).count(b"nemotron-end") >= 1
 
 
 def _new(lab: LeptonLab, handle: dict[str, object], offsets: dict[str, int]) -> bytes:
     text = b""
-    for piece in tail(api_of(lab), handle, offsets, 1 << 20):
+    for piece in new_chunks(api_of(lab), handle, offsets, 1 << 20):
         offsets[piece.path], text = piece.cursor, text + piece.content
     return text
 
@@ -106,11 +106,11 @@ def test_a_job_whose_end_is_long_ago_by_its_own_clock_is_not_waited_for(
     lepton_lab.skew = skew
     job, handle = run(lepton_lab, "exit 9")
     job.wait_for("Failed")
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.exit_code, bool(seen.facts.unread)) == (None, True), "it has ended just now"
     job.ended = (job.ended or 0.0) - 600
     asked = len(lepton_lab.calls_of("GET /logs"))
-    [seen] = look(api_of(lepton_lab), [handle])
+    [seen] = poll(api_of(lepton_lab), [handle])
     assert (seen.exit_code, seen.facts.unread) == (1, "")
     assert len(lepton_lab.calls_of("GET /logs")) == asked + 1
 

@@ -71,14 +71,14 @@ def conclude(
     handle: Handle,
     lines: LastLines,
     platform: str,
-    says: Callable[[JobStatus], JobStatus],
+    explain: Callable[[JobStatus], JobStatus],
     unexplained: Callable[[JobStatus], JobStatus] = lambda status: status,
 ) -> JobStatus:
     """How a job ended. Its nodes' own word counts: a success of which a node says that it failed is none.
 
     Args:
         status: `succeeded` or `failed`; any other is given back as it is.
-        says: adds to a failure what the platform itself says of it: the reason, the exit code where it names one.
+        explain: adds to a failure what the platform itself says of it: the reason, the exit code where it names one.
         unexplained: adds to a failure of which nobody names one.
 
     Returns: the status; `exit_code` is None where a later look may find it, and `facts.unread` says why.
@@ -91,18 +91,18 @@ def conclude(
     if status.state == "succeeded":
         nodes = status.facts.nodes or (end.host if end is not None else "")
         return replace(status, exit_code=0, facts=replace(status.facts, nodes=nodes, unread=lines.unread))
-    told = says(replace(status, exit_code=None))
-    if told.exit_code is not None:
-        return told
+    failed = explain(replace(status, exit_code=None))
+    if failed.exit_code is not None:
+        return failed
     if missing_nodes(handle, lines.ends) == set():
         return replace(
-            told,
+            failed,
             reason=status.reason or f"{platform} says that it failed, although its program ended with exit code 0",
             exit_code=1,
         )
     if lines.unread:
-        return replace(told, facts=replace(told.facts, unread=lines.unread))
-    return replace(unexplained(told), exit_code=1)
+        return replace(failed, facts=replace(failed.facts, unread=lines.unread))
+    return replace(unexplained(failed), exit_code=1)
 
 
 def missing_nodes(handle: Handle, ends: Mapping[int, NodeMarker]) -> set[int]:

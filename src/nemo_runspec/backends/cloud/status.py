@@ -112,7 +112,7 @@ class JobReader(JobSource):
     def absence_of(self, handle: Handle) -> str:
         """What is said of a job that the platform had, and has no more."""
 
-    def look(self, handles: Sequence[Handle]) -> list[JobStatus]:
+    def poll(self, handles: Sequence[Handle]) -> list[JobStatus]:
         """How jobs are, in the order of the handles. What was not asked, or not answered, is not among the facts.
 
         One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither a
@@ -121,13 +121,13 @@ class JobReader(JobSource):
         Raises:
             UserError: the platform does not answer, or refuses.
         """
-        rows, odd = find_jobs(self, handles)
+        rows, unclear = find_jobs(self, handles)
         few = len(handles) <= self.few
         asked = set(rows) if few else self.sample({n: self.mapping_of(row) for n, row in rows.items()})
         found = [
             self.status_of(handle, rows[n], few=few, asked=n in asked)
             if n in rows
-            else missing(handle, self.absence_of(handle), odd.get(n, ""))
+            else missing(handle, self.absence_of(handle), unclear.get(n, ""))
             for n, handle in enumerate(handles)
         ]
         return [replace(status, facts=replace(status.facts, unanswered=self.requests.summary())) for status in found]
@@ -138,35 +138,35 @@ def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, R
 
     A handle without an id, or of which there may be another job (`doubt`), is looked for by its name.
     """
-    found, odd = dict[int, Row](), dict[int, str]()
+    found, unclear = dict[int, Row](), dict[int, str]()
     for n, handle in enumerate(handles):
         if not handle.get("id") or handle.get("doubt"):
-            _ask(source.by_name, n, handle, found, odd)
-    known = {n: each for n, each in enumerate(handles) if each.get("id") and n not in found and n not in odd}
+            _ask(source.by_name, n, handle, found, unclear)
+    known = {n: each for n, each in enumerate(handles) if each.get("id") and n not in found and n not in unclear}
     if len(known) > source.few:
         found |= source.listed(known)
     left = {n: handle for n, handle in known.items() if n not in found}
     asked = random.sample(sorted(left), min(BY_ID, len(left)))
-    odd |= {
+    unclear |= {
         n: f"{source.platform}'s list lacks it; its id is asked for with a later look" for n in left if n not in asked
     }
     for n in asked:
-        _ask(source.by_id, n, left[n], found, odd)
-    absent = {n: left[n] for n in asked if n not in found and n not in odd}
+        _ask(source.by_id, n, left[n], found, unclear)
+    absent = {n: left[n] for n in asked if n not in found and n not in unclear}
     try:
         found |= source.elsewhere(absent) if absent else {}
     except Malformed as error:
-        odd |= dict.fromkeys(absent, error.what)
-    return found, odd
+        unclear |= dict.fromkeys(absent, error.what)
+    return found, unclear
 
 
 def _ask(
-    ask: Callable[[Handle], Row | None], n: int, handle: Handle, found: dict[int, Row], odd: dict[int, str]
+    ask: Callable[[Handle], Row | None], n: int, handle: Handle, found: dict[int, Row], unclear: dict[int, str]
 ) -> None:
     try:
         row = ask(handle)
     except Malformed as error:
-        odd[n] = error.what
+        unclear[n] = error.what
         return
     if row:
         found[n] = row
@@ -192,14 +192,14 @@ def sample_waiting(states: Mapping[int, str], *wanted: str) -> set[int]:
     return set(found)
 
 
-def missing(handle: Handle, absent: str, odd: str) -> JobStatus:
+def missing(handle: Handle, absent: str, unclear: str) -> JobStatus:
     """A job that was not found.
 
     Args:
-        absent: what is said of one that the platform had. `odd`: why it is not known whether it is there.
+        absent: what is said of one that the platform had. `unclear`: why it is not known whether it is there.
     """
-    if odd:
-        return JobStatus("unknown", odd, facts=facts_of(handle))
+    if unclear:
+        return JobStatus("unknown", unclear, facts=facts_of(handle))
     if not handle.get("id"):
         return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)

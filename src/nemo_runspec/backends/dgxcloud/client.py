@@ -82,7 +82,7 @@ class DgxCloudProvider(PodProvider):
         if not handles:
             return []
         api = connect(handles[0])
-        found = status.look(api, handles)
+        found = status.poll(api, handles)
         return with_ends(api, [with_id(*pair) for pair in zip(handles, found, strict=True)], found)
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
@@ -104,7 +104,7 @@ class DgxCloudProvider(PodProvider):
         return (api.web, api.kube)
 
     def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
-        return logs.tail(connect(handle), handle, cursors, limit)
+        return logs.new_chunks(connect(handle), handle, cursors, limit)
 
     def last_lines(self, handle: Handle) -> bytes:
         return logs.last_lines(connect(handle), handle)

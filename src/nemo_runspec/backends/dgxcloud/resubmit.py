@@ -28,7 +28,7 @@ def resubmit(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) 
     found = next_attempt(handle)
     payload = {**read_sent(folder, "run:ai", VARIABLES, found), "name": found["workload"]}
     if avoid:
-        without(payload["spec"], avoid)
+        avoid_nodes(payload["spec"], avoid)
     return submit(api, found, payload)
 
 
@@ -38,7 +38,7 @@ def next_attempt(handle: Handle) -> dict[str, Any]:
     return {**found, "workload": f"{handle['name']}-r{found['attempt']}"}
 
 
-def without(spec: Spec, nodes: Sequence[str]) -> None:
+def avoid_nodes(spec: Spec, nodes: Sequence[str]) -> None:
     """Adds to a spec that it must not run on these machines; every alternative of its own affinity gets the rule."""
     rule = {"key": _HOSTNAME, "operator": "NotIn", "values": list(nodes)}
     terms = (spec.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms") or [{}]

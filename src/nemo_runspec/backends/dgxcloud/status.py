@@ -40,12 +40,12 @@ def workload_id(row: Mapping[str, Any]) -> str:
     return text(row.get("id")) or text(row.get("workloadId"))
 
 
-def look(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
-    """As `JobReader.look`: up to four requests each for a few, for many those of a list.
+def poll(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
+    """As `JobReader.poll`: up to four requests each for a few, for many those of a list.
 
     Of many it is also asked what some of those that have not begun wait for, and where those that failed ran.
     """
-    found = _Workloads(api).look(handles)
+    found = _Workloads(api).poll(handles)
     for status in found:
         if status.facts.id:
             _remember(status.facts.id, status.state)

@@ -84,7 +84,7 @@ class LeptonProvider(PodProvider):
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. Lepton tells nobody's place in a queue."""
-        return status.look(connect(handles[0]), handles) if handles else []
+        return status.poll(connect(handles[0]), handles) if handles else []
 
     def endpoint(self, handle: Handle) -> str:
         return f"lepton|{handle.get('workspace')}|{handle.get('url')}"
@@ -108,10 +108,10 @@ class LeptonProvider(PodProvider):
     def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
         api = connect(handle)
         with api.web.within(_LOG):
-            return logs.tail(api, handle, cursors, limit)
+            return logs.new_chunks(api, handle, cursors, limit)
 
     def last_lines(self, handle: Handle) -> bytes:
-        return logs.newest(connect(handle), handle, 1000)
+        return logs.last_lines(connect(handle), handle, 1000)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """Raises `UserError`: Lepton's API opens no shell in a job."""

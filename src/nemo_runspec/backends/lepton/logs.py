@@ -41,7 +41,7 @@ def cursor_of(stored: Json) -> LogCursor:
     return LogCursor(time, taken, lines, ended=time > 0 and not lines)
 
 
-def tail(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
+def new_chunks(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     """What is new, a chunk for each pod. One request for a job of one node; else one, and one for each node that runs.
 
     Args:
@@ -67,7 +67,7 @@ def tail(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> list[L
     return chunks
 
 
-def newest(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None, replica: str = "") -> bytes:
+def last_lines(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None, replica: str = "") -> bytes:
     """The last lines of all of a job's nodes together, or of one, in the order of their times. One request.
 
     Args:

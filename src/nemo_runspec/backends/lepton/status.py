@@ -40,20 +40,9 @@ _PODS, _EVENTS = "replicas", "events"
 """What is asked for beside the job itself."""
 
 
-def look(api: LeptonApi, handles: Sequence[Handle]) -> list[JobStatus]:
-    """As `JobReader.look`, with how jobs ended: a request for each of a few, pages of the list for many."""
-    jobs = _Jobs(api)
-    found = jobs.look(handles)
-    over = {n: jobs.known(handles[n], each) for n, each in enumerate(found) if is_over(each.state) and not each.gone}
-    lines = read_last_lines(
-        over,
-        jobs.requests,
-        lambda n: jobs.last_lines(over[n], found[n]),
-        lambda n, lines: jobs.expects_more(over[n], found[n], lines),
-        _LATE_LOGS,
-        time.sleep,
-    )
-    return [jobs.ended(over[n], each, lines[n]) if n in over else each for n, each in enumerate(found)]
+def poll(api: LeptonApi, handles: Sequence[Handle]) -> list[JobStatus]:
+    """As `JobReader.poll`, with how jobs ended: a request for each of a few, pages of the list for many."""
+    return _Jobs(api).poll(handles)
 
 
 class _Jobs(JobReader):
@@ -65,6 +54,19 @@ class _Jobs(JobReader):
         super().__init__(api.web)
         self.api = api
         self._pods: dict[str, list[Replica]] = {}
+
+    def poll(self, handles: Sequence[Handle]) -> list[JobStatus]:
+        found = super().poll(handles)
+        over = {n: _known(handles[n], each) for n, each in enumerate(found) if is_over(each.state) and not each.gone}
+        lines = read_last_lines(
+            over,
+            self.requests,
+            lambda n: self._last_lines(over[n], found[n]),
+            lambda n, lines: self._expects_more(over[n], found[n], lines),
+            _LATE_LOGS,
+            time.sleep,
+        )
+        return [self._ended(over[n], each, lines[n]) if n in over else each for n, each in enumerate(found)]
 
     def by_id(self, handle: Handle) -> Row | None:
         return self.api.job(str(handle["id"]))
@@ -92,7 +94,7 @@ class _Jobs(JobReader):
 
     def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
         mapping, id, ready = mapping_of(row), id_of(row), whole(section(row, "status").get("ready"))
-        pods = self.pods(id) if asked or few or mapping.state == "failed" else []
+        pods = self._pods_of(id) if asked or few or mapping.state == "failed" else []
         return describe(
             handle,
             self._progress(row, mapping, pods, asked),
@@ -117,35 +119,30 @@ class _Jobs(JobReader):
             phase = phase_of(pods, phase) if asked else None
         return Progress(mapping, waiting, phase, nodes, failing=is_failing(pods), begun=begun)
 
-    def pods(self, id: str) -> list[Replica]:
+    def _pods_of(self, id: str) -> list[Replica]:
         """A job's pods, none where Lepton does not tell them. Asked once."""
         if id not in self._pods:
             self._pods[id] = self.requests.rows(_PODS, replicas_of, self.api, id)
         return self._pods[id]
 
-    def known(self, handle: Handle, status: JobStatus) -> Handle:
-        """The handle with the id that was found, and with when the job was made."""
-        since = handle.get("since") or times_of(_row_of(status))[0]
-        return {**handle, "id": status.facts.id, **({"since": since} if since else {})}
-
-    def last_lines(self, handle: Handle, status: JobStatus) -> bytes:
+    def _last_lines(self, handle: Handle, status: JobStatus) -> bytes:
         """A job's last lines. One request; more where some of its nodes ended long before the others did.
 
         Before them come those of nodes whose own lie before them, or at their beginning.
         """
         nodes = int(handle.get("nodes") or 1)
         lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
-        text = logs.newest(self.api, handle, lines, ended=status.ended)
+        text = logs.last_lines(self.api, handle, lines, ended=status.ended)
         if nodes == 1 or text.count(b"\n") < lines:  # that was all of the log
             return text
         left = missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
-        pods = [pod.id for pod in self.pods(str(handle["id"])) if pod.index in left] if left else []
+        pods = [pod.id for pod in self._pods_of(str(handle["id"])) if pod.index in left] if left else []
         if left and not pods:
-            return logs.newest(self.api, handle, LOG_LINES, ended=status.ended)
-        ends = (logs.newest(self.api, handle, _LAST_LINES, ended=status.ended, replica=pod) for pod in pods)
+            return logs.last_lines(self.api, handle, LOG_LINES, ended=status.ended)
+        ends = (logs.last_lines(self.api, handle, _LAST_LINES, ended=status.ended, replica=pod) for pod in pods)
         return b"".join(ends) + text
 
-    def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
+    def _expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
         """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
 
         A job that was stopped may have had no pods at all, and one of long ago has no late lines. A node of a success
@@ -155,20 +152,26 @@ class _Jobs(JobReader):
         left, ended = missing_nodes(handle, told), status.ended
         if not left or status.state == "cancelled" or ended is None or self.api.web.time() - ended >= LATE:
             return False
-        pods = self.pods(str(handle["id"])) if status.state == "failed" else []
+        pods = self._pods_of(str(handle["id"])) if status.state == "failed" else []
         return not left <= {pod.index for pod in pods if is_lost(pod)}
 
-    def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
+    def _ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
         """A job that is over with what its nodes say, else its platform."""
         detail = JobDetail(_row_of(status), lines.log)
         status = replace(status, facts=replace(status.facts, unanswered=self.requests.summary()), detail=detail)
         if status.state == "lost":
             status = _by_ends(status, handle, lines)
-        pods = self.pods(handle["id"]) if status.state == "failed" else []
+        pods = self._pods_of(handle["id"]) if status.state == "failed" else []
         found = conclude(status, handle, lines, self.platform, lambda failed: _explained(failed, pods))
         if found.state == "succeeded" and lines.unread in ("", NOT_YET):
             return replace(found, reason=_without_end(handle, lines))
         return found
+
+
+def _known(handle: Handle, status: JobStatus) -> Handle:
+    """The handle with the id that was found, and with when the job was made."""
+    since = handle.get("since") or times_of(_row_of(status))[0]
+    return {**handle, "id": status.facts.id, **({"since": since} if since else {})}
 
 
 def _row_of(status: JobStatus) -> Mapping[str, Any]:

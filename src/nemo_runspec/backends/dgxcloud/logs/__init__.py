@@ -22,7 +22,7 @@ _RAN: dict[str, bool] = {}
 """Whether jobs that are over have ever run, by their workloads' ids, as far as this process has asked."""
 
 
-def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
+def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
     """What is new in the logs of a job's nodes; where they cannot be read, a line that says why, once.
 
     Args:
@@ -32,7 +32,7 @@ def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequenc
         UserError: run:ai does not answer, or refuses.
     """
     if pvc.seen_from_here(handle):
-        new = pvc.tail(handle, cursors, limit)
+        new = pvc.new_chunks(handle, cursors, limit)
         empty = not new and not cursors and is_over_now(api, handle)
         return unavailable.nothing_there(handle) if empty else new
     chunks, trouble = _of_pods(api, handle, cursors, limit)
@@ -42,7 +42,7 @@ def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> Sequenc
         return []
     if _never_ran(api, handle, cursors):
         return unavailable.never_ran(handle, cursors)
-    copied = s3_copy.tail(api, handle, cursors, limit)
+    copied = s3_copy.new_chunks(api, handle, cursors, limit)
     if copied is not None:
         return copied
     closed = pvc.closed(handle)
@@ -80,7 +80,7 @@ def _of_pods(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> tup
     if api.kube is None:
         return None, ""
     try:
-        return kube.tail(api, handle, cursors, limit), ""
+        return kube.new_chunks(api, handle, cursors, limit), ""
     except Unreachable:
         if not is_over_now(api, handle):
             return [], ""
@@ -88,6 +88,6 @@ def _of_pods(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> tup
         return None, error.what
     api.ask_kube_now()
     try:
-        return kube.tail(api, handle, cursors, limit), ""
+        return kube.new_chunks(api, handle, cursors, limit), ""
     except UserError as error:
         return None, error.what

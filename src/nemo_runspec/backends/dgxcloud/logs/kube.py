@@ -37,7 +37,7 @@ def cursor_of(stored: Json) -> LogCursor:
     return LogCursor(time, taken, count // 2, before, bool(count % 2))
 
 
-def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk] | None:
+def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk] | None:
     """New lines of each pod; None where the cluster has no log of any of them, as they are gone or never started."""
     pods = pods_of(api, str(handle["id"]))
     if not pods:

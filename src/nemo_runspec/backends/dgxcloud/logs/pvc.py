@@ -41,7 +41,7 @@ def closed(handle: Handle) -> str:
     return next((str(file) for file in _files(logs, "node-*.log") if not _may(file, os.R_OK)), "")
 
 
-def tail(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
+def new_chunks(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent chunks."""
     folder = Path(str(handle["here"]))
     markers = (_name(folder, file) for file in _files(folder / "status", "node-*") if file.suffix != ".tmp")

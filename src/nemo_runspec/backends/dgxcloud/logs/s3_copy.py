@@ -67,7 +67,7 @@ fi
 """
 
 
-def tail(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk] | None:
+def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk] | None:
     """New bytes of the copy, which is made where there is none; None where S3 is not set up or the job goes on.
 
     Why there is no copy is said, once in the same words. It is tried again by every later process, not by this one.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import sleep as sleep_for
 
-from nemo_runspec.backends.cloud.diagnose import event_messages
 from nemo_runspec.backends.cloud.ending import LATE, LastLines, conclude, read_last_lines
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY
@@ -71,6 +70,7 @@ def _expects_more(api: RunaiApi, handle: Handle, status: JobStatus) -> bool:
 
 def _explained(api: RunaiApi, handle: Handle, status: JobStatus) -> JobStatus:
     """A failure with what the cluster says of its containers."""
+    from nemo_runspec.backends.cloud.diagnose import event_messages
     from nemo_runspec.backends.dgxcloud.diagnose import pod_messages
     from nemo_runspec.diagnosis.causes import says_killed_for_memory
 

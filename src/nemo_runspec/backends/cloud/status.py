@@ -91,7 +91,10 @@ class JobReader(JobSource):
 
     Attributes:
         requests: what is asked besides.
+        absent: what is said of a job that the platform had, and has no more; `{id}` is its id.
     """
+
+    absent: str
 
     def __init__(self, *webs: Web | None) -> None:
         self.requests = OptionalRequests(self.platform, *webs)
@@ -108,10 +111,6 @@ class JobReader(JobSource):
     def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
         """How a job is. `few`: no more are asked about at once. `asked`: it is one of the sample."""
 
-    @abstractmethod
-    def absence_of(self, handle: Handle) -> str:
-        """What is said of a job that the platform had, and has no more."""
-
     def poll(self, handles: Sequence[Handle]) -> list[JobStatus]:
         """How jobs are, in the order of the handles. What was not asked, or not answered, is not among the facts.
 
@@ -127,7 +126,7 @@ class JobReader(JobSource):
         found = [
             self.status_of(handle, rows[n], few=few, asked=n in asked)
             if n in rows
-            else missing(handle, self.absence_of(handle), unclear.get(n, ""))
+            else missing(handle, self.absent.format(id=handle.get("id")), unclear.get(n, ""))
             for n, handle in enumerate(handles)
         ]
         return [replace(status, facts=replace(status.facts, unanswered=self.requests.summary())) for status in found]

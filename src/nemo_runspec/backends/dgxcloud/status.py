@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from nemo_runspec.backends.cloud.states import StateMapping
@@ -55,8 +55,7 @@ def poll(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
 def find(api: RunaiApi, handle: Handle) -> Row | None:
     """The workload of a job's name, None where there is none. Several requests only where run:ai has many."""
     name = workload_name(handle)
-    rows = api.workloads([f"name=={name}", _project(handle)])
-    return next((row for row in rows if row.get("name") == name and workload_id(row)), None)
+    return next((row for row in _named(api, handle) if row.get("name") == name and workload_id(row)), None)
 
 
 def is_over_now(api: RunaiApi, handle: Handle) -> bool:
@@ -92,6 +91,7 @@ class _Workloads(JobReader):
     """run:ai's workloads. It answers by their ids, and by lists of a project: of those there are, of those deleted."""
 
     platform, few = "run:ai", 2
+    absent = "run:ai has it no more; how it ended is not known"
 
     def __init__(self, api: RunaiApi) -> None:
         super().__init__(api.web)
@@ -110,8 +110,11 @@ class _Workloads(JobReader):
         if len(handles) > self.few:
             deleted = self.api.workloads([_project(next(iter(handles.values())))], deleted=True)
             return pick(islice(deleted, _DELETED), handles, workload_id)
-        named = {n: self._of_name(handle) or self._of_name(handle, deleted=True) for n, handle in handles.items()}
-        return {n: row for n, row in named.items() if row}
+        found: dict[int, Row] = {}
+        for n, handle in handles.items():
+            rows = chain(_named(self.api, handle), _named(self.api, handle, deleted=True))
+            found |= pick(rows, {n: handle}, workload_id)
+        return found
 
     def mapping_of(self, row: Row) -> StateMapping:
         return mapping_of(row)
@@ -120,9 +123,6 @@ class _Workloads(JobReader):
         """Of those that have not begun it is asked what they wait for, of those that are over since when they ran."""
         over = [n for n, mapping in found.items() if mapping.over][:SAMPLE]
         return sample_waiting({n: mapping.state for n, mapping in found.items()}, "starting", "queued") | set(over)
-
-    def absence_of(self, handle: Handle) -> str:
-        return "run:ai has it no more; how it ended is not known"
 
     def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
         """With why it waits or since when it ran, where that is `asked`, and where it runs or ran."""
@@ -134,10 +134,6 @@ class _Workloads(JobReader):
         if known.state == "failed" or (few and (known.state == "running" or known.over)):
             progress = replace(progress, nodes=nodes_of(self.requests.rows(PODS, pods_of, self.api, id)))
         return _status(handle, row, progress, started)
-
-    def _of_name(self, handle: Handle, *, deleted: bool = False) -> Row | None:
-        rows = self.api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=deleted)
-        return next((row for row in rows if row.get("id") == handle["id"]), None)
 
     def _progress(self, row: Row, known: StateMapping, *, few: bool, asked: bool) -> Progress:
         """Why a workload waits. Without asking, one that is pending now starts where it did a moment ago."""
@@ -171,6 +167,10 @@ def _status(handle: Handle, row: Row, progress: Progress, started: float | None 
         started=started,
         ended=(moment(row.get("completedAt")) or moment(row.get("phaseUpdatedAt"))) if mapping.over else None,
     )
+
+
+def _named(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Iterator[Row]:
+    return api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=deleted)
 
 
 def _project(handle: Handle) -> str:

@@ -49,6 +49,7 @@ class _Jobs(JobReader):
     """Lepton's jobs. It answers by their ids, and by lists: of those that are alive first, which are fewer."""
 
     platform, few = "Lepton", 4
+    absent = "Lepton has no job {id} any more: somebody deleted it, or its ttl is over"
 
     def __init__(self, api: LeptonApi) -> None:
         super().__init__(api.web)
@@ -88,9 +89,6 @@ class _Jobs(JobReader):
 
     def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
         return sample_waiting({n: mapping.phase for n, mapping in found.items()}, "start")
-
-    def absence_of(self, handle: Handle) -> str:
-        return f"Lepton has no job {handle.get('id')} any more: somebody deleted it, or its ttl is over"
 
     def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
         mapping, id, ready = mapping_of(row), id_of(row), whole(section(row, "status").get("ready"))

@@ -6,7 +6,6 @@ written last: an environment without the marker was never finished and is made a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -21,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.digests import digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
@@ -88,7 +88,7 @@ def env_key(python: PythonEnv, interpreter: str, settings: Mapping[str, str]) ->
         sysconfig.get_platform(),
         sorted(settings.items()),
     ]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
+    return digest_of_text(json.dumps(facts))[:20]
 
 
 def install_settings(python: PythonEnv, environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from nemo_runspec.digests import digest_of_text
 
 _MARK = re.compile(r"([0-9a-f]{8})-([0-9]{1,10})-([0-9a-f]{8})(?:-|$)", re.ASCII)
 
@@ -70,7 +71,7 @@ def is_left_over(name: str) -> bool | None:
 
 
 def _short(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return digest_of_text(text)[:8]
 
 
 def user_name() -> str:

@@ -11,8 +11,8 @@ from support import Project
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.cloud.placeholders import CARGO, Placeholder, fill
 from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.request import CARGO
 from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
@@ -21,6 +21,7 @@ from nemo_runspec.backends.dgxcloud.payload import base_spec, claim_entry
 from nemo_runspec.backends.dgxcloud.resubmit import avoid_nodes
 from nemo_runspec.backends.provider import Policy
 from nemo_runspec.errors import UserError
+from nemo_runspec.placeholders import Placeholder, fill
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.records.lifecycle import Attempt, Deadlines
 

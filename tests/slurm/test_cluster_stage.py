@@ -12,7 +12,7 @@ from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, tasks_s
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster.stage import ask, stage
-from nemo_runspec.backends.slurm.paths import HOME, fill
+from nemo_runspec.backends.slurm.paths import HOME, fill_home
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.transport.base import Data, Done
@@ -139,7 +139,7 @@ def test_a_hole_is_filled_everywhere_and_the_job_runs_there(slurm_lab_plain: Slu
     with Login(slurm_lab_plain, USER) as login:
         home = ask(login, plan.job_dir).cluster.home
         assert home == f"{slurm_lab_plain.base}/home/{USER}"
-        filled = fill(plan, home)
+        filled = fill_home(plan, home)
         assert HOME not in plan_to_json(filled)
         rendering = get_backend("slurm").make_rendering(filled)
         assert rendering is not None

@@ -146,7 +146,8 @@ def test_real_failures(lab: SlurmLab, tmp_path: Path, small_memory: str):
     ward.admit("image", "print('never')", {"container_image": "/nowhere/nemo.sqsh"})
     ward.admit("registry", "print('never')", {"container_image": "nvcr.io/nvidia/gone:1"})
     setup = ('[ "$NEMOTRON_NODE_RANK" = 0 ] || pip-of-nobody install x',)
-    ward.admit("setup", "print('never')", nodes=2, setup=setup)
+    # Its second node is named in what is expected, and Slurm takes those that have room.
+    ward.admit("setup", "print('never')", {"exclude": "n[3-4]"}, nodes=2, setup=setup)
     ward.admit("lines", "print('never')", {"setup_lines": "echo 'module: there is no nemo/9' >&2\nexit 5"})
     ward.admit("srun", "print('never')", {"srun_args": ["--no-such-option"]})
     ward.admit("memory", "x = bytearray(600 << 20); print(len(x))", {"exclude": "n[2-4]"}, setup=(small_memory,))

@@ -177,7 +177,7 @@ class Prepared:
     """A job whose files are where it will run, not submitted yet.
 
     Args:
-        handle: how it is found. `rendering`: the exact texts, holes filled.
+        handle: how it is found. `rendering`: the exact texts, placeholders filled.
         by_hand: how a person goes on without nemotron, as lines.
     """
 

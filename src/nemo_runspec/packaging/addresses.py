@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from nemo_runspec.digests import digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git import without_credentials
 from nemo_runspec.plans.model import AutoMount
@@ -112,4 +112,4 @@ def _slug(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return digest_of_text(text)[:8]

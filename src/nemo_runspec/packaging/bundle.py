@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nemo_runspec.catalog import Recipe, declares_itself, scripts_in
+from nemo_runspec.digests import digest_of, digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Bundle, BundleFile
 
@@ -29,10 +29,7 @@ def make_bundle(recipe: Recipe) -> Bundle:
 
 def digest(contents: Mapping[str, bytes]) -> str:
     """What `Bundle.digest` is for files with these contents, by their paths in the bundle."""
-    whole = hashlib.sha256()
-    for path, content in sorted(contents.items()):
-        whole.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\n".encode("utf-8", "surrogateescape"))
-    return whole.hexdigest()
+    return digest_of_text("".join(f"{path}\0{digest_of(content)}\n" for path, content in sorted(contents.items())))
 
 
 def script_in_bundle(recipe: Recipe) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from nemo_runspec.regular import open_regular, read_regular
 from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
+from nemo_runspec.script.quoting import exports
 from nemo_runspec.submission.bundle import write_bundle
 from nemo_runspec.submission.layout import job_files, make_folders
 
@@ -46,8 +46,7 @@ def fill(root: Path, plan: Plan, parts: Parts, rendering: Rendering, secrets: Ma
     if parts.archive is not None:
         unpack(parts.archive, Path(layout.code))
     if secrets:
-        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
-        paths.write_private(Path(layout.secrets), "".join(lines))
+        paths.write_private(Path(layout.secrets), exports(secrets))
 
 
 def ended(root: Path, nodes: int, *, stopped: bool) -> JobStatus | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nemo_runspec.errors import UserError
 
@@ -24,3 +24,13 @@ def quote(text: str) -> str:
 def join(words: Iterable[str]) -> str:
     """Shell words as one line."""
     return " ".join(quote(word) for word in words)
+
+
+def exports(values: Mapping[str, str]) -> str:
+    """The text of a file of secrets: a line of bash for each variable."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def assignments(values: Mapping[str, str], prefix: str = "") -> str:
+    """Lines of bash that set variables, the last one without its end."""
+    return "\n".join(f"{prefix}{name}={shlex.quote(value)}" for name, value in values.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import secrets
@@ -11,10 +10,9 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Done, Host
-
-_BLOCK = 1 << 18
 
 _PUT = """\
 set -eo pipefail
@@ -115,7 +113,10 @@ def put_file(host: Host, path: Path, remote: str, mode: int = 0o600, *, timeout:
         Unreachable: as `Host.run`. What was there before is still there then.
         UserError: it cannot be written there, or cannot be read here, or has changed meanwhile.
     """
-    size, sha256 = _digest(path)
+    try:
+        size, sha256 = path.stat().st_size, digest_of(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
     names = {"file": there(remote), "size": size, "sha256": sha256, "mode": mode}
     if host.run(_SAME.format(**names), timeout=timeout).text.strip() == "same":
         return False
@@ -189,18 +190,8 @@ def _unreadable(path: Path, error: OSError) -> UserError:
     return UserError(f"{path} cannot be read: {error.strerror or error}")
 
 
-def _digest(path: Path) -> tuple[int, str]:
-    """Size in bytes and SHA-256 of a file."""
-    digest, size = hashlib.sha256(), 0
-    for block in _blocks(path):
-        digest.update(block)
-        size += len(block)
-    return size, digest.hexdigest()
-
-
 def _blocks(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as handle:
-            yield from iter(lambda: handle.read(_BLOCK), b"")
+        yield from blocks_of(path)
     except OSError as error:
         raise _unreadable(path, error) from None

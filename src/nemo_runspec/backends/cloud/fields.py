@@ -19,7 +19,7 @@ from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
 
 if TYPE_CHECKING:
-    from nemo_runspec.backends.cloud.placeholders import CreateRequest
+    from nemo_runspec.backends.cloud.request import CreateRequest
     from nemo_runspec.plans.model import Plan
 
 CloudTargetT = TypeVar("CloudTargetT", bound="CloudTarget")

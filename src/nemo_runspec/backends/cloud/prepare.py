@@ -10,8 +10,8 @@ from typing import Any
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import PodObserver
-from nemo_runspec.backends.cloud.placeholders import CARGO
 from nemo_runspec.backends.cloud.render import PAYLOAD, render
+from nemo_runspec.backends.cloud.request import CARGO
 from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared, Say
 from nemo_runspec.check import Check
 from nemo_runspec.errors import UserError

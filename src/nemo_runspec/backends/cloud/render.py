@@ -7,7 +7,8 @@ from typing import Any
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.cloud.fields import CloudTarget
-from nemo_runspec.backends.cloud.placeholders import as_text, explained, fill
+from nemo_runspec.backends.cloud.request import as_text
+from nemo_runspec.placeholders import explained, fill
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 

@@ -20,7 +20,7 @@ from nemo_runspec.backends.cloud.fields import (
     plain,
     text,
 )
-from nemo_runspec.backends.cloud.placeholders import CreateRequest
+from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, make_request, mounts_of, target_spec
 from nemo_runspec.errors import Unfilled, UserError
 from nemo_runspec.field import SAME_NAME, Field

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.cloud.placeholders import CARGO, CreateRequest, Placeholder
+from nemo_runspec.backends.cloud.request import CARGO, CreateRequest
+from nemo_runspec.placeholders import Placeholder
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 
 if TYPE_CHECKING:

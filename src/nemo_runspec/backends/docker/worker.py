@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +37,7 @@ from nemo_runspec.records.process import is_alive
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
+from nemo_runspec.script.quoting import exports
 
 _TRIES = 3
 _LATER = "and what it prints is added to its log when it has ended"
@@ -197,8 +197,7 @@ def _make_folders(plan: Plan) -> None:
 def _write_secrets(layout: JobLayout, secrets: Mapping[str, str]) -> None:
     """The file that the job script reads and removes; a request is visible to all who may ask the engine."""
     if secrets:
-        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
-        paths.write_private(Path(layout.secrets), "".join(lines))
+        paths.write_private(Path(layout.secrets), exports(secrets))
 
 
 def _started(client: Any, plan: Plan, folder: Path, made: dict[str, Any]) -> ContainerWork:

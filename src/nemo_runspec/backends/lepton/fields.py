@@ -19,7 +19,7 @@ from nemo_runspec.backends.cloud.fields import (
     make_cloud_target,
     text,
 )
-from nemo_runspec.backends.cloud.placeholders import CreateRequest
+from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.payload import LISTS, VARIABLES, make_request, make_spec
 from nemo_runspec.errors import Unfilled

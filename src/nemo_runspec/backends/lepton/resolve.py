@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.cloud.placeholders import placeholders
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of
 from nemo_runspec.backends.lepton.fields import LeptonTarget, no_meeting
 from nemo_runspec.backends.lepton.mounts import fill_mounts
@@ -14,6 +13,7 @@ from nemo_runspec.backends.lepton.payload import MOUNT, NODE_GROUP, RESOURCE_SHA
 from nemo_runspec.backends.lepton.secrets import secret_facts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.errors import UserError
+from nemo_runspec.placeholders import placeholders
 from nemo_runspec.planning.kept import problems_of
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of

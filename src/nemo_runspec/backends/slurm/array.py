@@ -16,7 +16,6 @@ import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.slurm import batch
@@ -24,6 +23,7 @@ from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_scri
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.digests import digest_of_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
@@ -124,7 +124,7 @@ def shape_of(plan: Plan) -> str | None:
     mounts = [(mount.url, mount.ref, mount.target, mount.commit, mount.there) for mount in plan.auto_mounts]
     own = [file.text for file in batch.batch_files(bare)]
     text = json.dumps([render_sbatch(bare), own, rest, mounts, target.tunnel], default=str)
-    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return digest_of_text(text)
 
 
 def _batch_functions(array: Array, text: str) -> str:

@@ -12,18 +12,19 @@ from nemo_runspec.backends.capabilities import JobArray
 from nemo_runspec.backends.provider import Handle, Parts, Say
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.array import folder_of, make_array
-from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, digest_of, host_of
+from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_of
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, read_sections
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.paths import HOME, fill
+from nemo_runspec.backends.slurm.paths import HOME, fill_home
 from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
+from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -54,12 +55,12 @@ class SlurmArray(JobArray):
             UserError: it would; or NeMo-Run would submit something else.
         """
         array = self.array
-        self._archive, self._digest = archive, digest_of(archive)
+        self._archive, self._digest = archive, digest_of(archive) if archive else ""
         self._found = ask(self.host, array.plan.job_dir, self._digest)
         if HOME in array.plan.job_dir:
             home = self._found.cluster.home
             self.array = replace(
-                array, plan=fill(array.plan, home), members=tuple(fill(m, home) for m in array.members)
+                array, plan=fill_home(array.plan, home), members=tuple(fill_home(m, home) for m in array.members)
             )
         self._comparison.finish(self.array.plan)
         self._check(say)

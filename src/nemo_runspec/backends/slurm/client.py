@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shape import array_size
 from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -46,7 +46,7 @@ class SlurmProvider(SubmitsArrays):
         host_of(connection_of(target_of(plan, SlurmTarget)))
 
     def make_handle(self, plan: Plan) -> Handle:
-        """As `Provider.make_handle`. `job_dir` may begin with the hole `HOME`."""
+        """As `Provider.make_handle`. `job_dir` may begin with `HOME`."""
         target = target_of(plan, SlurmTarget)
         outputs = {a.name: a.path for a in plan.produces if a.path}
         many = {"tasks": array_size(target.array), **_versions(plan)} if target.array is not None else {}
@@ -65,16 +65,16 @@ class SlurmProvider(SubmitsArrays):
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
         from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
-        from nemo_runspec.backends.slurm.paths import fill
+        from nemo_runspec.backends.slurm.paths import fill_home
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
         from nemo_runspec.submission.layout import job_files
 
         comparison = Comparison(submission.plan)
         host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
-        digest = digest_of(archive)
+        digest = digest_of(archive) if archive else ""
         found = ask(host, submission.plan.job_dir, digest)
-        plan = fill(submission.plan, found.cluster.home)
+        plan = fill_home(submission.plan, found.cluster.home)
         rendering = render(plan)
         texts = job_files(plan, rendering)
         comparison.finish(plan)
@@ -284,17 +284,6 @@ def check_there(host: Host, plan: Plan, say: Say) -> None:
         if check.verdict == "failed":
             raise check.error()
         say(f"warning: {check.seen}")
-
-
-def digest_of(archive: Path | None) -> str:
-    """The code package's name on the cluster: its content."""
-    if archive is None:
-        return ""
-    digest = sha256()
-    with archive.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _versions(plan: Plan) -> dict[str, list[str]]:

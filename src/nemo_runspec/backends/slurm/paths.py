@@ -1,4 +1,4 @@
-"""Where a Slurm job lies, the holes for what only the cluster knows, and how a task finds out which one it is."""
+"""Where a Slurm job lies, placeholders for what only the cluster knows, and how a task finds out which one it is."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec import paths
-from nemo_runspec.planning.rename import replaced
+from nemo_runspec.placeholders import TextPlaceholder, fill
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.node_identity import NodeIdentity
 
-HOME = "@HOME@"
-"""Stands for the home directory on the other side of an SSH tunnel: a named hole, filled when a job is submitted.
+HOME = TextPlaceholder("@HOME@")
+"""The home directory on the other side of an SSH tunnel.
 
-It has no character a shell or Slurm reads specially, so that filling it changes nothing else in a text.
+Its name has no character that a shell or Slurm reads specially, so that filling it changes nothing else in a text.
 """
 
-HOST = "@HOST@"
-"""Stands for a login node that the profile does not name yet: a named hole."""
+HOST = TextPlaceholder("@HOST@", "the login node, which the profile does not name yet")
 
 JOB_DIR = "/$nemo_run"
 """What NeMo-Run replaces by the job's directory at the front of a mount's source."""
@@ -51,7 +50,7 @@ SRUN_TASK = NodeIdentity(
 )
 
 
-def fill(plan: Plan, home: str) -> Plan:
+def fill_home(plan: Plan, home: str) -> Plan:
     """The same plan with the home directory of the login node in all its texts: paths, variables, configuration."""
-    filled: Plan = replaced(plan, HOME, home.rstrip("/"))
+    filled: Plan = fill(plan, {HOME: home.rstrip("/")})
     return filled

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ from nemo_runspec.backends.slurm.batch import batch_files
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME, HOST, JOB_DIR
 from nemo_runspec.errors import UserError
+from nemo_runspec.placeholders import Placeholder, explained
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 
@@ -42,7 +44,7 @@ _OPTIONS = {declared.nemo_run: declared.sbatch for declared in FIELDS if declare
 def render(plan: Plan) -> Rendering:
     """The job script and the batch script of a plan, what they need beside them, and the command that submits it.
 
-    The files' names are paths below the job's directory. A `HOME` in a text is a hole, see `places.HOME`.
+    The files' names are paths below the job's directory. `paths.HOME` in a text is a placeholder.
     """
     from nemo_runspec.script.render import render_job_script
 
@@ -51,7 +53,7 @@ def render(plan: Plan) -> Rendering:
         RenderedFile("sbatch script", posixpath.basename(sbatch_script(plan)), render_sbatch(plan)),
         *batch_files(plan),
     )
-    return Rendering(files, submit_command(plan), _holes(plan))
+    return Rendering(files, submit_command(plan), explained([*_placeholders(plan)]))
 
 
 def render_sbatch(plan: Plan) -> str:
@@ -82,7 +84,7 @@ def submit_words(plan: Plan) -> tuple[str, ...]:
 
 
 def submit_command(plan: Plan) -> tuple[str, ...]:
-    """The process that submits the plan: `sbatch` here, or on the login node. A `HOST` in it is a hole."""
+    """The process that submits the plan: `sbatch` here, or on the login node. `HOST` in it is a placeholder."""
     target = target_of(plan, SlurmTarget)
     command = (*submit_words(plan), sbatch_script(plan))
     if target.tunnel != "ssh":
@@ -94,15 +96,13 @@ def submit_command(plan: Plan) -> tuple[str, ...]:
     return ("ssh", *port, *identity, login, *command)
 
 
-def _holes(plan: Plan) -> tuple[str, ...]:
+def _placeholders(plan: Plan) -> Iterator[Placeholder]:
     target = target_of(plan, SlurmTarget)
-    found = []
     if target.remote_job_dir.startswith(HOME):
-        where = f"{target.user or 'your user'} on {target.host or HOST}"
-        found.append(f"{HOME}: the home directory of {where}, asked for when it is submitted")
+        whose = f"{target.user or 'your user'} on {target.host or HOST}"
+        yield Placeholder(HOME, f"the home directory of {whose}, asked for when it is submitted")
     if target.tunnel == "ssh" and not target.host:
-        found.append(f"{HOST}: the login node, which the profile does not name yet")
-    return tuple(found)
+        yield HOST
 
 
 def _flags(plan: Plan, arguments: dict[str, Any]) -> list[str]:

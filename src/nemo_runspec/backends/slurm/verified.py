@@ -60,7 +60,7 @@ class Comparison:
         """Compares, unless this very script has been compared before.
 
         Args:
-            plan: with its holes filled.
+            plan: with its placeholders filled.
 
         Raises:
             UserError: NeMo-Run would submit something else.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import PACKAGES
+from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.plans.model import Package, Plan
 from nemo_runspec.plans.target import target_of
@@ -238,7 +238,7 @@ def _put_on_volume(source: Path, digest: str, folder: Path, say: Callable[[str],
     """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
     place = folder / f"{digest}.tar.gz"
     with suppress(OSError):
-        if sha256_of(place) == digest:  # one that was damaged is put there anew
+        if digest_of(place) == digest:  # one that was damaged is put there anew
             return
     say(str(folder))
     try:
@@ -265,12 +265,3 @@ def _put_to_s3(source: Path, digest: str, place: S3Place, say: Callable[[str], N
     url = f"{place.url}/{digest}.tar.gz"
     place.bucket.put(url, source, digest, lambda: say(place.url))
     return place.bucket.presign(url, DAYS * 86400)
-
-
-def sha256_of(file: Path) -> str:
-    """The digest of a file's content, in hexadecimal."""
-    found = hashlib.sha256()
-    with file.open("rb") as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            found.update(block)
-    return found.hexdigest()

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import nemo_runspec
-from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put, sha256_of
+from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put
 from nemo_runspec.backends.cloud.layout import job_layout
 from nemo_runspec.backends.cloud.pod.program import DATA, DATA_PROGRAM
 from nemo_runspec.backends.provider import Parts, Say
+from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.submission.request import Submission
@@ -140,7 +141,7 @@ def _sizes(job: bytes, parts: Parts) -> dict[str, int]:
 
 
 def _send(kind: str, file: Path, way: Way, offer: Offer, say: Say) -> Part:
-    digest, size = sha256_of(file), file.stat().st_size
+    digest, size = digest_of(file), file.stat().st_size
     sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
     tree, words = put(way, file, digest, offer, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, way, words)

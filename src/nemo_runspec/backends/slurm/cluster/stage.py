@@ -25,8 +25,10 @@ from nemo_runspec.backends.slurm.cluster.answer import Section, read_sections
 from nemo_runspec.backends.slurm.cluster.refusals import unwritable
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
+from nemo_runspec.digests import blocks_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import AutoMount, BundleFile
+from nemo_runspec.script.quoting import exports
 from nemo_runspec.transport.base import Done, Host
 
 _ASK_SECONDS = 300.0
@@ -95,7 +97,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     """What the login node is, and what of a job is there. One round trip.
 
     Args:
-        job_dir: may begin with the hole `HOME`. `digest`: of the code package, '' for none.
+        job_dir: may begin with `HOME`. `digest`: of the code package, '' for none.
 
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
@@ -112,7 +114,7 @@ def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) ->
     """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
 
     Args:
-        job_dir: without holes.
+        job_dir: without placeholders.
 
     Raises:
         UserError: it cannot be written: a full disk, no permission. Nothing is left of it then.
@@ -123,7 +125,7 @@ def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) ->
     if cargo.archive is not None and not found.package:
         size = f"size={cargo.archive.stat().st_size}\n"
         script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{size}{program('cluster/upload.sh')}"
-        _require(host, job_dir, host.run(script, data=_blocks(cargo.archive), timeout=_UPLOAD_SECONDS))
+        _require(host, job_dir, host.run(script, data=blocks_of(cargo.archive), timeout=_UPLOAD_SECONDS))
     data, unpacked = _squeezed(tar_of(cargo))
     keeper = _keeper(secret=bool(cargo.secrets or any(cargo.secret_files.values())))
     store = f"store={shlex.quote(cargo.store)}\n"
@@ -135,12 +137,6 @@ def _keeper(*, secret: bool) -> str:
     """Shell variables: what stays on the login node until the job's secrets are gone, '' for a job without any."""
     keeper = shlex.quote(program("cluster/keeper.sh")) if secret else ""
     return f"keeper={keeper} pause={_PAUSE:g} rounds={_ROUNDS}\n"
-
-
-def _blocks(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            yield block
 
 
 def _squeezed(data: bytes) -> tuple[bytes, str]:
@@ -163,9 +159,8 @@ def tar_of(cargo: StagedFiles) -> bytes:
         for name, target in cargo.links.items():
             _add(tar, name, b"", 0o777, now, kind=tarfile.SYMTYPE, linkname=target)
         for path, secrets in {"secrets.env": cargo.secrets, **cargo.secret_files}.items():
-            lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
             if secrets:
-                _add(tar, path, "".join(lines).encode("utf-8", "surrogateescape"), 0o600, now)
+                _add(tar, path, exports(secrets).encode("utf-8", "surrogateescape"), 0o600, now)
         _add(tar, _WHOLE, b"", 0o600, now)
     return out.getvalue()
 

@@ -101,7 +101,7 @@ def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
     """Makes the cache on the cluster and puts the logins there, for their owner alone. Two or three round trips.
 
     Args:
-        plan: of a build, without holes. One that runs in no container needs no logins: enroot reads its own.
+        plan: of a build, without placeholders. One that runs in no container needs no logins: enroot reads its own.
 
     Raises:
         UserError: the cache cannot be written. Unreachable: the host did not answer.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from hashlib import sha256
 
+from nemo_runspec.digests import digest_of_text
 from nemo_runspec.errors import UserError
 
 _HUB = "docker.io"
@@ -94,7 +94,7 @@ class LocalImage:
 
 def _file_name(shown: str, whole: str) -> str:
     readable = re.sub("[^A-Za-z0-9._]+", "-", shown)[:_READABLE]
-    return f"{readable}-{sha256(whole.encode()).hexdigest()[:10]}.sqsh"
+    return f"{readable}-{digest_of_text(whole)[:10]}.sqsh"
 
 
 def is_file(image: str) -> bool:

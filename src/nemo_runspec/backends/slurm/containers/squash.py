@@ -24,7 +24,7 @@ OVERRIDES = ("run.env.mounts=[]", "run.env.packager=none")
 
 @dataclass(frozen=True, slots=True)
 class Squash:
-    """One squash file. `path`: on the cluster; may begin with the hole `HOME`."""
+    """One squash file. `path`: on the cluster; may begin with `HOME`."""
 
     image: ImageReference | LocalImage
     path: str
@@ -59,7 +59,7 @@ def exists(plan: Plan, path: str) -> bool:
     """Whether a file is on the plan's cluster. One round trip.
 
     Args:
-        path: may begin with the hole `HOME`.
+        path: may begin with `HOME`.
 
     Raises:
         UserError: the cluster refuses us. Unreachable: it did not answer.

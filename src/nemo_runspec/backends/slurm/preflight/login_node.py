@@ -104,7 +104,7 @@ class LoginQuestion:
     """What is asked of a login node.
 
     Args:
-        folder: `remote_job_dir`; may begin with the hole `HOME`.
+        folder: `remote_job_dir`; may begin with `HOME`.
         image: the profile's, None without one. `mounts`: sources as the profile writes them.
     """
 

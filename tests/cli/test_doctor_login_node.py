@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from nemo_runspec.backends.slurm.cluster.answer import Answer
 from nemo_runspec.backends.slurm.preflight import job, login
 from nemo_runspec.backends.slurm.preflight.examine import ask
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, Answer, LoginQuestion, image_of
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginQuestion
 from nemo_runspec.check import Check, Question
 from nemo_runspec.transport.local import LocalHost
+from nemo_runspec.transport.registry import image_of
 
 QUESTION = Question("c", {})
 QUOTA = """\

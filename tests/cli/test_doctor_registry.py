@@ -13,16 +13,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from nemo_runspec.backends.slurm.preflight.login_node import (
-    NEEDED,
-    Image,
-    LoginQuestion,
-    answer_of,
-    ask_from_here,
-    image_of,
-)
+from nemo_runspec.backends.slurm.cluster.answer import answer_of
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginQuestion
 from nemo_runspec.transport.local import LocalHost
-from nemo_runspec.transport.registry import RegistryAnswer, RegistryLogin, ask, reference_of
+from nemo_runspec.transport.registry import Image, RegistryAnswer, RegistryLogin, ask, image_of
 
 TOKEN = "a-token-for-anyone"
 ME = f"Basic {b64encode(b'$oauthtoken:a-key').decode()}"
@@ -97,7 +91,7 @@ def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def from_here(image: Image) -> str:
-    return ask_from_here(image)
+    return ask(image).status
 
 
 def by_curl(image: Image) -> str:
@@ -140,7 +134,7 @@ def test_what_the_registry_says(registry: str, ask, name: str, status: str):
 def test_with_credentials(registry: str, name: str, key: str, answer: RegistryAnswer):
     """A key opens what is private, one that is not accepted is told apart, and it follows no redirect."""
     login = RegistryLogin("$oauthtoken", key, "NGC_KEY") if key else None
-    assert ask(reference_of(f"{registry}/{name}"), login) == answer
+    assert ask(image_of(f"{registry}/{name}"), login) == answer
     assert key not in repr(login) or not key
 
 

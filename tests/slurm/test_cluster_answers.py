@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends.slurm.array_job import stop as stop_array
+from nemo_runspec.backends.slurm.cluster.answer import answer_of
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.logs import tail_many
 from nemo_runspec.backends.slurm.cluster.stage import ask
@@ -30,7 +31,7 @@ from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.preflight.job import read as read_job
-from nemo_runspec.backends.slurm.preflight.login_node import answer_of, asked_of, plan_of
+from nemo_runspec.backends.slurm.preflight.login_node import asked_of, plan_of
 from nemo_runspec.backends.slurm.status import exclude_and_release
 from nemo_runspec.backends.slurm.status import look as see
 from nemo_runspec.check import Question

@@ -21,10 +21,10 @@ from labs.slurm.standins import STANDINS
 from support import Outcome, Project
 from waiting import line_of, until
 
-from nemo_runspec.backends.slurm.containers.names import is_file, parse_image
-from nemo_runspec.backends.slurm.containers.squash import squash_recipe
+from nemo_runspec.backends.slurm.containers.squash import parse_image, squash_recipe
 from nemo_runspec.backends.slurm.render import render_sbatch
 from nemo_runspec.errors import UserError
+from nemo_runspec.images import is_image_file
 from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 from nemo_runspec.planning.planned import Planned
@@ -90,13 +90,13 @@ def test_an_image_of_no_registry(text, name):
     image = parse_image(text)
     assert image.uri == text
     assert re.fullmatch(rf"{name}-[0-9a-f]{{10}}\.sqsh", image.file_name)
-    assert not is_file(text)
+    assert not is_image_file(text)
 
 
 @pytest.mark.parametrize("path", ["/lustre/a.sqsh", "~/a.sqsh", "$HOME/a", "a.sqsh", "./b"])
 def test_files_are_files(path):
-    assert is_file(path)
-    assert not is_file(IMAGE)
+    assert is_image_file(path)
+    assert not is_image_file(IMAGE)
 
 
 _PART = st.from_regex(r"[a-z0-9]{1,4}([._-][a-z0-9]{1,3})?", fullmatch=True)

@@ -17,6 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from nemo_runspec.images import HUB, is_image_file, parse_reference
 from nemo_runspec.transport.loopback import is_in_clear, is_loopback
 
 ACCEPT = ", ".join((
@@ -29,9 +30,6 @@ NGC, NGC_USER = "nvcr.io", "$oauthtoken"
 """NVIDIA's registry; its user stands for an API key, the password (docs.nvidia.com/ngc, "Accessing NGC")."""
 
 _HUB = "registry-1.docker.io"
-_NAME = re.compile(
-    r"(?:docker://)?(?:[^@#/]+@)?(?:(?P<registry>[^#]+)#)?(?P<name>[^:@]+(?::\d+/[^:@]+)?)(?::(?P<tag>[^@]+))?"
-)
 _SECONDS = 10.0
 
 
@@ -72,21 +70,16 @@ class RegistryAnswer:
     accepted: bool = True
 
 
-def reference_of(given: str) -> Image:
-    """What a reference `[USER@][REGISTRY#]IMAGE[:TAG]` or `REGISTRY/IMAGE[:TAG]` names in a registry."""
-    text, _, digest = given.partition("@sha256:")
-    found = _NAME.fullmatch(text)
-    if found is None or "://" in text.removeprefix("docker://"):
+def image_of(given: str) -> Image:
+    """What a profile's `container_image` names: a file, or a reference of a registry in any spelling."""
+    if is_image_file(given):
+        return Image(given, path=given)
+    found = parse_reference(given)
+    if found is None:
         return Image(given)
-    registry, name = found["registry"] or "", found["name"]
-    tag = f"sha256:{digest}" if digest else found["tag"] or "latest"
-    first, slash, rest = name.partition("/")
-    if not registry and slash and ("." in first or ":" in first or first == "localhost"):
-        registry, name = first, rest
-    if registry in ("", "docker.io"):
-        registry, name = _HUB, name if "/" in name else f"library/{name}"
-    url = f"{_scheme(registry)}://{registry}/v2/{name}/manifests/{tag}"
-    return Image(given, "", registry, url, f"repository:{name}:pull")
+    registry = _HUB if found.registry == HUB else found.registry
+    url = f"{_scheme(registry)}://{registry}/v2/{found.repository}/manifests/{found.version}"
+    return Image(given, "", registry, url, f"repository:{found.repository}:pull")
 
 
 def ask(image: Image, login: RegistryLogin | None = None) -> RegistryAnswer:

@@ -18,7 +18,7 @@ from nemo_runspec.plans.target import target_of
 from nemo_runspec.s3_names import PAIRS
 from nemo_runspec.secrets import NGC_KEYS, find
 from nemo_runspec.transport.base import Unreachable
-from nemo_runspec.transport.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, reference_of
+from nemo_runspec.transport.registry import NGC, NGC_USER, Image, RegistryAnswer, RegistryLogin, ask, image_of
 from nemo_runspec.transport.web import Refused
 
 Api = TypeVar("Api")
@@ -167,8 +167,8 @@ def image_check(text: str, kept: str) -> Check:
     Args:
         kept: where the platform's own credentials for registries are, for a person.
     """
-    image = reference_of(text)
-    if not image.url or text.startswith(("/", ".", "~")) or text.endswith(".sqsh"):
+    image = image_of(text)
+    if not image.url:
         return failed("image", f"{text} is no image of a registry", "write REGISTRY/IMAGE:TAG; a file cannot be pulled")
     login = _ngc_login() if image.registry == NGC else None
     return _of_registry(image, ask(image, login), login, kept)

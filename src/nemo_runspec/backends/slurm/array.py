@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import posixpath
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ from nemo_runspec.digests import digest_of_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.quoting import assignments
 from nemo_runspec.script.render import render_job_script
 
 _BEGIN = "nemotron_batch_begin\n"
@@ -130,6 +130,6 @@ def shape_of(plan: Plan) -> str | None:
 def _batch_functions(array: Array, text: str) -> str:
     """`batch.sh` with `array.sh` before its last line."""
     settings = {"name": job_name(array.plan), "ends_all": "1" if array.ends_all else ""}
-    lines = [f"nemotron_{name}={shlex.quote(value)}" for name, value in settings.items()]
+    lines = assignments(settings, "nemotron_")
     assert text.endswith(_BEGIN), "batch.sh ends with the call that begins it"
-    return "\n".join((text.removesuffix(_BEGIN) + "\n".join(lines), program("array.sh").strip(), "", _BEGIN))
+    return "\n".join((text.removesuffix(_BEGIN) + lines, program("array.sh").strip(), "", _BEGIN))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,14 @@ from nemo_runspec.backends.provider import Handle, Parts, Say
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_of
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, read_sections
-from nemo_runspec.backends.slurm.cluster.query import UNSETTLED
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, run_script
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
-from nemo_runspec.backends.slurm.cluster.stop import require_stopped
+from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_script
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME, fill_home
 from nemo_runspec.backends.slurm.render import submit_words
-from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
+from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
 from nemo_runspec.digests import digest_of
@@ -155,8 +153,6 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
 
     As `cluster.stop.ask_to_stop`, with `hard` as its `end`, for any number of them in one round trip.
     """
-    settings = {"seconds": "25", "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
-    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     arrays: dict[str, list[Handle]] = {}
     for handle in handles:
         number, _, cluster = str(handle["id"]).partition(";")
@@ -165,12 +161,12 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     for key, some in arrays.items():
         tasks, name = " ".join(str(handle["task"]) for handle in some), str(some[0].get("name") or "")
         lines.append(FIELD.join((key, tasks, slurm_of(some[0]), name)) + "\n")
-    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, program("array_stop.sh")))
-    done = host.run(script, data="".join(lines).encode("utf-8", "surrogateescape"), timeout=_SECONDS * 3 * len(arrays))
-    answer = {section.name: section for section in read_sections(done.text)}
+    data = "".join(lines).encode("utf-8", "surrogateescape")
+    script = stopping_script("array_stop.sh", by, hard=hard)
+    answer = run_script(host, script, data=data, timeout=_SECONDS * 3 * len(arrays))
     for key, some in arrays.items():
         number = key.split(FIELD)[0]
-        require_stopped(host, f"array {number}", str(some[0].get("name")), answer.get(number), done)
+        require_stopped(host, f"array {number}", str(some[0].get("name")), answer, number)
 
 
 def remove(host: Host, handles: Sequence[Handle]) -> None:

@@ -28,7 +28,6 @@ Parts of ours add to it here, one line each:
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 
 from nemo_runspec.artifacts.store import versions_of
@@ -40,6 +39,7 @@ from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.script.quoting import assignments
 from nemo_runspec.script.render import shared_functions
 
 NAME = "batch.sh"
@@ -94,5 +94,4 @@ def _settings(plan: Plan) -> str:
         "signal": name_of(target.signal),
         "lead": str(lead_of(target.signal)),
     }
-    lines = (f"nemotron_{name}={shlex.quote(value)}" for name, value in values.items())
-    return "\n".join(("# Sourced by the batch script.", *lines))
+    return f"# Sourced by the batch script.\n{assignments(values, 'nemotron_')}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from nemo_runspec.backends.provider import Handle, Results
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, run_script, whole
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
@@ -33,13 +33,11 @@ def rest(host: Host, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> li
     """
     questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, seen, strict=True)))
     script = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{program('rest.sh')}"
-    done = host.run(script, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
-    answers = {section.name: section for section in read_sections(done.text)}
-    if handles and not answers:
-        raise UserError(f"{host.name} does not say what is left of jobs: {done.said or 'no word'}")
-    empty = Section("", 1)
+    answer = run_script(host, script, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
+    if handles and not answer.sections:
+        raise UserError(f"{host.name} does not say what is left of jobs: {answer.said or 'no word'}")
     return [
-        _rest(handle, each, answers.get(f"rest;{number}", empty))
+        _rest(handle, each, answer[f"rest;{number}"])
         for number, (handle, each) in enumerate(zip(handles, seen, strict=True))
     ]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.backends.slurm.cluster.answer import read_sections
+from nemo_runspec.backends.slurm.cluster.answer import run_script
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
@@ -16,6 +15,7 @@ from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
+from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Host
 
 
@@ -63,16 +63,16 @@ def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
     Raises:
         UserError: Slurm does not answer, or refuses. Unreachable: the host does not answer.
     """
-    words = (f"id={shlex.quote(job.id.partition(';')[0])}", f"held={shlex.quote(job.job_dir)}/status/held")
-    done = host.run("\n".join((PRELUDE, *words, program("health/release.sh"))))
-    if done.code:
-        said = done.said or "Slurm does not answer"
+    words = assignments({"id": job.id.partition(";")[0], "held": f"{job.job_dir}/status/held"})
+    answer = run_script(host, "\n".join((PRELUDE, words, program("health/release.sh"))))
+    if answer.code:
+        said = answer.said or "Slurm does not answer"
         raise UserError(
             f"job {job.id} is held after its health check, and cannot be released: {said}",
             where=host.name,
             remedy=f"scontrol release {job.id}",
         )
-    return next((section.said for section in read_sections(done.text) if section.name == "excluded"), "")
+    return answer["excluded"].said
 
 
 def _looked_at(handle: Handle) -> SlurmJobRef:

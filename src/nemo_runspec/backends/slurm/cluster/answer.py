@@ -1,11 +1,13 @@
-"""How the errands' bash scripts answer: sections with a name and an exit status, rows of fields, and what was said."""
+"""Answers of the bash scripts that run on a login node: sections with a name, an exit status, rows and lines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nemo_runspec.transport.base import Data, Host
 from nemo_runspec.transport.chatter import without_chatter
 
 FIELD, SECTION, ERROR = "\x1f", "\x1e", "\x1d"
@@ -59,6 +61,56 @@ class Section:
         """Why it failed, on one line: Slurm's own words, else those of the error stream, else what it said."""
         own = [line for line in (*self.errors, *self.lines) if _OWN.match(line)]
         return _joined(own or self.notes or without_chatter(self.lines))[:_MOST]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a script answered.
+
+    Args:
+        sections: by name.
+        code: its exit status. `said`: its last words, for a person.
+        began, ended: when it was asked, in seconds since 1970 by this machine's clock.
+    """
+
+    sections: Mapping[str, Section]
+    code: int = 0
+    said: str = ""
+    began: float = 0.0
+    ended: float = 0.0
+
+    def __getitem__(self, name: str) -> Section:
+        """The section; an empty one with exit status 1 where there is none."""
+        return self.sections.get(name) or Section(name, 1)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is such a section."""
+        return name in self.sections
+
+    def row(self, name: str) -> list[str]:
+        """The first row of a section."""
+        return next(iter(self[name].rows), [])
+
+    def column(self, name: str, number: int) -> list[str]:
+        """The values of a column, each once."""
+        return list(dict.fromkeys(row[number] for row in self[name].rows if len(row) > number and row[number]))
+
+    def path_of(self, tool: str) -> str:
+        """Where a program is, as section `tools` tells; '' where it is not."""
+        return next((row[1] for row in self["tools"].rows if row[0] == tool), "")
+
+
+def run_script(host: Host, script: str, *, data: Data = b"", timeout: float = 60.0) -> Answer:
+    """Runs a script on a login node. As `Host.run`."""
+    began = time.time()
+    done = host.run(script, data=data, timeout=timeout)
+    sections = {section.name: section for section in read_sections(done.text)}
+    return Answer(sections, done.code, done.said, began, time.time())
+
+
+def answer_of(text: str) -> Answer:
+    """What a script answered that wrote this text."""
+    return Answer({section.name: section for section in read_sections(text)})
 
 
 def _joined(lines: Sequence[str]) -> str:

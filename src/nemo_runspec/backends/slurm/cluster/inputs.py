@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from nemo_runspec.backends.mounted import outside
 from nemo_runspec.backends.slurm.client import connection_of, host_of
-from nemo_runspec.backends.slurm.cluster.answer import read_sections
+from nemo_runspec.backends.slurm.cluster.answer import run_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
@@ -34,10 +34,10 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     if not asked:
         return dict.fromkeys(paths)
     host = host_of(connection_of(target_of(plan, SlurmTarget)))
-    done = host.run(f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(asked)})\n{program('cluster/inputs.sh')}")
-    answers = [section.rows[0][0] for section in read_sections(done.text) if section.rows]
+    answer = run_script(host, f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(asked)})\n{program('cluster/inputs.sh')}")
+    answers = [section.rows[0][0] for section in answer.sections.values() if section.rows]
     if len(answers) != len(asked):
-        raise UserError(f"the job's inputs cannot be looked at: {done.said or 'no answer'}", where=host.name)
+        raise UserError(f"the job's inputs cannot be looked at: {answer.said or 'no answer'}", where=host.name)
     words = {"there": True, "missing": False}
     found = dict(zip(asked, map(words.get, answers), strict=True))
     return {path: found[place] if place is not None else None for path, place in places.items()}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.backends.slurm.cluster.answer import Section
+from nemo_runspec.backends.slurm.cluster.answer import Answer
 from nemo_runspec.errors import UserError
 
 
@@ -60,13 +60,13 @@ _REFUSALS = (
 """Patterns of sbatch's messages, as 22.05 words them; the first that fits."""
 
 
-def refusal(said: str, answer: Mapping[str, Section]) -> UserError:
+def refusal(said: str, answer: Answer) -> UserError:
     """What sbatch said, in words. As `explained`."""
     error = explained(said, answer)
     return UserError(f"Slurm refuses the job: {error.what}", remedy=error.remedy, key=error.key)
 
 
-def explained(said: str, answer: Mapping[str, Section]) -> UserError:
+def explained(said: str, answer: Answer) -> UserError:
     """Why Slurm refuses a job, without that it does.
 
     Args:
@@ -100,9 +100,8 @@ _MENDS: Mapping[str, str] = {
 }
 
 
-def _partitions(answer: Mapping[str, Section]) -> str:
-    rows = answer["partitions"].rows if "partitions" in answer else []
-    shown = [_partition(*row) for row in rows if len(row) in (5, 6)]
+def _partitions(answer: Answer) -> str:
+    shown = [_partition(*row) for row in answer["partitions"].rows if len(row) in (5, 6)]
     return f"partitions: {', '.join(shown)}" if shown else ""
 
 
@@ -114,19 +113,14 @@ def _partition(name: str, limit: str, nodes: str, gres: str, up: str, size: str 
     return f"{name} ({', '.join(filter(None, about))})"
 
 
-def _accounts(answer: Mapping[str, Section]) -> str:
-    names = _column(answer, 0)
+def _accounts(answer: Answer) -> str:
+    names = answer.column("accounts", 0)
     return f"your accounts: {', '.join(names)}" if names else ""
 
 
-def _qos(answer: Mapping[str, Section]) -> str:
-    names = [name for cell in _column(answer, 2) for name in cell.split(",")]
+def _qos(answer: Answer) -> str:
+    names = [name for cell in answer.column("accounts", 2) for name in cell.split(",")]
     return f"your QoS: {', '.join(dict.fromkeys(names))}" if names else ""
-
-
-def _column(answer: Mapping[str, Section], number: int) -> list[str]:
-    rows = answer["accounts"].rows if "accounts" in answer else []
-    return list(dict.fromkeys(row[number] for row in rows if len(row) > number and row[number]))
 
 
 _LISTS = {"partitions": _partitions, "accounts": _accounts, "qos": _qos}

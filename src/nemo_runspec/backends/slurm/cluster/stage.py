@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_runspec.backends.provider import Say
-from nemo_runspec.backends.slurm.cluster.answer import Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import run_script
 from nemo_runspec.backends.slurm.cluster.refusals import unwritable
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
@@ -29,7 +29,7 @@ from nemo_runspec.digests import blocks_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import AutoMount, BundleFile
 from nemo_runspec.script.quoting import exports
-from nemo_runspec.transport.base import Done, Host
+from nemo_runspec.transport.base import Data, Host
 
 _ASK_SECONDS = 300.0
 """Long enough for a turn among many commands at once: sshd lets ten sessions share a connection."""
@@ -102,12 +102,12 @@ def ask(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    done = host.run(f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{program('cluster/ask.sh')}", timeout=_ASK_SECONDS)
-    for section in read_sections(done.text):
-        if section.name == "found" and section.rows and len(section.rows[0]) >= 6:
-            home, user, node, package, job, slurm = section.rows[0][:6]
-            return AlreadyStaged(Cluster(home, user, node, slurm), package == "yes", job == "yes")
-    raise UserError(f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}")
+    script = f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{program('cluster/ask.sh')}"
+    answer = run_script(host, script, timeout=_ASK_SECONDS)
+    if len(answer.row("found")) < 6:
+        raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")
+    home, user, node, package, job, slurm = answer.row("found")[:6]
+    return AlreadyStaged(Cluster(home, user, node, slurm), package == "yes", job == "yes")
 
 
 def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) -> None:
@@ -125,12 +125,12 @@ def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) ->
     if cargo.archive is not None and not found.package:
         size = f"size={cargo.archive.stat().st_size}\n"
         script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{size}{program('cluster/upload.sh')}"
-        _require(host, job_dir, host.run(script, data=blocks_of(cargo.archive), timeout=_UPLOAD_SECONDS))
+        _require_end(host, job_dir, script, blocks_of(cargo.archive))
     data, unpacked = _squeezed(tar_of(cargo))
     keeper = _keeper(secret=bool(cargo.secrets or any(cargo.secret_files.values())))
     store = f"store={shlex.quote(cargo.store)}\n"
     script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{store}{unpacked}{program('cluster/stage.sh')}"
-    _require(host, job_dir, host.run(script, data=data, timeout=_UPLOAD_SECONDS))
+    _require_end(host, job_dir, script, data)
 
 
 def _keeper(*, secret: bool) -> str:
@@ -189,16 +189,14 @@ def _names(job_dir: str, digest: str) -> str:
     )
 
 
-def _require(host: Host, job_dir: str, done: Done) -> None:
-    """Raises where a script did not say that it had come to its end."""
-    section = next((s for s in read_sections(done.text) if s.name == "end"), Section("end", done.code or 1))
-    if section.code == 0:
-        return
-    said = section.reason or done.said or f"exit code {done.code}"
-    raise unwritable(said, f"{host.name}:{job_dir}")
+def _require_end(host: Host, job_dir: str, script: str, data: Data) -> None:
+    """Runs a script. Raises where it did not say that it had come to its end."""
+    answer = run_script(host, script, data=data, timeout=_UPLOAD_SECONDS)
+    if answer["end"].code:
+        said = answer["end"].reason or answer.said or f"exit code {answer.code}"
+        raise unwritable(said, f"{host.name}:{job_dir}")
 
 
-_BLOCK = 1 << 20
 _LAST = ".whole.nemotron"
 
 
@@ -234,7 +232,7 @@ def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
             assert process.stdout is not None
             assert process.stderr is not None
             stream = process.stdout
-            yield iter(lambda: stream.read(_BLOCK), b"")
+            yield iter(lambda: stream.read(1 << 20), b"")
             said = process.stderr.read().decode(errors="replace").strip()
             if process.wait():
                 raise UserError(f"{folder} cannot be packed: {said}", where=str(folder))

@@ -16,15 +16,15 @@ not begun, gets the first at once. Who asked is left in `status/cancelled`, for 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
-from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, Answer, run_script
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport.base import Done, Host
+from nemo_runspec.script.quoting import assignments
+from nemo_runspec.transport.base import Host
 
 _SECONDS = 25
 _PER_JOB = 4
@@ -50,21 +50,25 @@ def end(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
 def _stop(host: Host, jobs: list[SlurmJobRef], by: str, *, hard: bool) -> None:
     if not jobs:
         return
-    settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
-    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    script = "\n".join((PRELUDE, SLURM_NAME, STOPPING, *words, program("cluster/stop.sh")))
-    done = host.run(script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
-    answer = {section.name: section for section in read_sections(done.text)}
+    script = stopping_script("cluster/stop.sh", by, hard=hard)
+    answer = run_script(host, script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
     for job in jobs:
-        require_stopped(host, f"job {job.id}", job.name, answer.get(key_of(job.id)), done)
+        require_stopped(host, f"job {job.id}", job.name, answer, key_of(job.id))
 
 
-def require_stopped(host: Host, what: str, name: str, section: Section | None, done: Done) -> None:
-    """Raises where a script did not stop something. `name`: the job's in Slurm; `section`: the answer about it."""
-    if section is not None and not section.code:
+def stopping_script(name: str, by: str, *, hard: bool) -> str:
+    """A script that ends what its input names. `hard`: without any grace."""
+    settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
+    return "\n".join((PRELUDE, SLURM_NAME, STOPPING, assignments(settings), program(name)))
+
+
+def require_stopped(host: Host, what: str, name: str, answer: Answer, key: str) -> None:
+    """Raises `UserError` where a job was not stopped. `name`: its own in Slurm; `key`: of the answer about it."""
+    section = answer[key]
+    if not section.code:
         return
-    said = (section.reason if section else done.said) or "Slurm does not answer"
-    another = section is not None and section.code == ANOTHER
+    said = (section.reason if key in answer else answer.said) or "Slurm does not answer"
+    another = section.code == ANOTHER
     own = f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
     remedy = own if another else "try again; nothing is done twice"
     raise UserError(f"{what} cannot be cancelled: {said}", where=host.name, remedy=remedy)

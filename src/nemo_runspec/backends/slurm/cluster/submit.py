@@ -12,13 +12,14 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD, Answer, Section, run_script
 from nemo_runspec.backends.slurm.cluster.refusals import refusal, unwritable
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
+from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Broken, Host, Unreachable
 
 PAUSES = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 30.0, 30.0, 30.0)
@@ -112,46 +113,37 @@ def find(host: Host, job: SlurmSubmission) -> Submitted | None:
     Raises:
         NotSubmitted: Slurm did not answer: it is not known. Unreachable: the host did not.
     """
-    answer, said = _asked(host, _script(job, doubtful=False, only_look=True))
-    if "found" in answer and _id(answer["found"]):
-        return Submitted(_id(answer["found"]), adopted=True)
+    answer = run_script(host, _script(job, only_find=True), timeout=_TIMEOUT)
+    if id := _id(answer["found"]):
+        return Submitted(id, adopted=True)
     if "absent" in answer:
         return None
-    raise _no_answer(host, answer.get("busy") or Section("", 1, lines=[said]))
+    raise _no_answer(host, answer)
 
 
 def _attempt(
     host: Host, job: SlurmSubmission, say: Callable[[str], None], *, doubtful: bool
 ) -> tuple[Submitted | None, UserError]:
     """The job, or why it is not known to be submitted."""
-    answer, said = _asked(host, _script(job, doubtful=doubtful))
-    made = answer.get("made")
-    if made is not None and made.code == 0:
+    answer = run_script(host, _script(job, doubtful=doubtful), timeout=_TIMEOUT)
+    made = answer["made"]
+    if made.code == 0:
         for note in made.notes:
             say(f"sbatch on {host.name}: {note}")
-    if id := _id_in(answer):
-        return Submitted(id, adopted=made is None or _id(made) != id), NotSubmitted("")
-    if made is not None and not _may_pass(made):
+    ids = [_id(section) for section in (answer["found"], made) if section.code == 0]
+    if id := next(filter(None, ids), ""):
+        return Submitted(id, adopted=_id(made) != id), NotSubmitted("")
+    if "made" in answer and not _may_pass(made):
         raise refusal(made.reason, answer) if made.code else _nameless(host, made)
     if "unwritable" in answer:
         raise unwritable(answer["unwritable"].reason, f"{host.name}:{job.folder}")
-    return None, _no_answer(host, made or answer.get("busy") or Section("", 1, lines=[said]))
+    return None, _no_answer(host, answer)
 
 
-def _id_in(answer: Mapping[str, Section]) -> str:
-    """Of the job that is there, else of the one that was made; '' where neither is."""
-    sections = (answer.get(name) for name in ("found", "made"))
-    return next(filter(None, (_id(section) for section in sections if section and section.code == 0)), "")
-
-
-def _asked(host: Host, script: str) -> tuple[dict[str, Section], str]:
-    """The answer's sections by name, and its last words."""
-    done = host.run(script, timeout=_TIMEOUT)
-    return {section.name: section for section in read_sections(done.text)}, done.said
-
-
-def _no_answer(host: Host, section: Section) -> NotSubmitted:
-    return NotSubmitted(f"Slurm on {host.name} does not answer: {section.reason or 'no word'}", remedy=_AGAIN)
+def _no_answer(host: Host, answer: Answer) -> NotSubmitted:
+    name = next((name for name in ("made", "busy") if name in answer), "")
+    said = answer[name].reason if name else Section("", 1, lines=[answer.said]).reason
+    return NotSubmitted(f"Slurm on {host.name} does not answer: {said or 'no word'}", remedy=_AGAIN)
 
 
 def _nameless(host: Host, section: Section) -> NotSubmitted:
@@ -172,7 +164,7 @@ def _id(section: Section) -> str:
     return next((line for line in section.lines if _ID.fullmatch(line)), "")
 
 
-def _script(job: SlurmSubmission, *, doubtful: bool, only_look: bool = False) -> str:
+def _script(job: SlurmSubmission, *, doubtful: bool = False, only_find: bool = False) -> str:
     settings = {
         "name": job.name,
         "job": job.folder,
@@ -183,7 +175,8 @@ def _script(job: SlurmSubmission, *, doubtful: bool, only_look: bool = False) ->
         "grace": str(_GRACE),
         "busy": _BUSY,
         "doubtful": "yes" if doubtful else "",
-        "only_look": "yes" if only_look else "",
+        "only_find": "yes" if only_find else "",
     }
-    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    return "\n".join((PRELUDE, *words, f"command=({shlex.join(job.command)})", program("cluster/submit.sh")))
+    return "\n".join(
+        (PRELUDE, assignments(settings), f"command=({shlex.join(job.command)})", program("cluster/submit.sh"))
+    )

@@ -1,4 +1,4 @@
-# One submission of one job, alone. Answers with `found` (its id, it was there), `absent` (it is not, and `only_look` is
+# One submission of one job, alone. Answers with `found` (its id, it was there), `absent` (it is not, and `only_find` is
 # set), `made` (sbatch's answer), `busy` and `unwritable` (nothing was done, and why), `dropped` (of several by its name, the later ones),
 # and what exists where it is refused.
 
@@ -139,14 +139,14 @@ take_answer() {
 }
 
 locked=
-if ! cd "$job" 2> /dev/null && [ -z "$only_look" ]; then
+if ! cd "$job" 2> /dev/null && [ -z "$only_find" ]; then
   section made 1 "the job's directory is gone: $job"
   exit 0
 fi
 lock || exit 0
 ids=$(find_it_twice) || { printf '%s\n' "$ids"; exit 0; }
 if [ "$ids" ]; then settle $ids; exit 0; fi
-if [ "$only_look" ]; then section absent 0; exit 0; fi
+if [ "$only_find" ]; then section absent 0; exit 0; fi
 
 # The lock goes with sbatch: it holds while sbatch lives, even where this script was killed. Who comes next sees by the
 # lock's file that one was begun, and looks twice.

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from nemo_runspec.backends import machine
 from nemo_runspec.backends.slurm.client import host_of
+from nemo_runspec.backends.slurm.cluster.answer import Answer, run_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.job import job_checks
 from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
 from nemo_runspec.backends.slurm.preflight.login_node import (
     TIMEOUT,
-    Answer,
     LoginQuestion,
-    answer_of,
     asked_of,
     draft,
-    image_of,
     sources,
 )
 from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
@@ -27,6 +24,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.base import Broken, Host
+from nemo_runspec.transport.registry import image_of
 
 _ORDER = (login.checks, shape.shape_checks, shape.billing, login.image_checks, login.place_checks)
 
@@ -64,12 +62,10 @@ def ask(host: Host, asked: LoginQuestion) -> Answer:
     Raises:
         NoAnswer: one that is none. UserError, Unreachable: as `Host.run`.
     """
-    began = time.time()
-    done = host.run(asked.script(), timeout=TIMEOUT)
-    answer = answer_of(done.text, began, time.time())
+    answer = run_script(host, asked.script(), timeout=TIMEOUT)
     if "host" not in answer:
         raise NoAnswer(
-            f"{host.name} does not answer as a login node does: {done.said or 'it says nothing'}",
+            f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}",
             remedy="log in by hand and see whether bash works there",
         )
     return answer
@@ -97,8 +93,7 @@ def fast_checks(host: Host, plan: Plan) -> list[Check]:
         Unreachable: as `Host.run`.
     """
     asked = _asked_of_plan(plan)
-    done = host.run(asked.script("fast.sh"), timeout=_TIMEOUT)
-    answer = answer_of(done.text)
+    answer = run_script(host, asked.script("fast.sh"), timeout=_TIMEOUT)
     if "tools" not in answer:
         return []
     if not answer.path_of("sbatch"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from nemo_runspec.backends.slurm.cluster.answer import whole
+from nemo_runspec.backends.slurm.cluster.answer import Answer, run_script, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.backends.slurm.preflight.login_node import Answer, LoginQuestion, answer_of
+from nemo_runspec.backends.slurm.preflight.login_node import LoginQuestion
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
@@ -37,11 +37,11 @@ def job_checks(question: Question, asked: LoginQuestion, answer: Answer, host: H
         yield skipped("shared", "not checked: Slurm does not answer")
         return
     try:
-        done = host.run(_script(question, asked), timeout=_LIMIT + 60.0)
+        told = run_script(host, _script(question, asked), timeout=_LIMIT + 60.0)
     except UserError as error:
         yield warning("shared", f"not known: {error.what}", error.remedy or "")
         return
-    yield from read(question, asked, answer_of(done.text), answer)
+    yield from read(question, asked, told, answer)
 
 
 def read(question: Question, asked: LoginQuestion, told: Answer, before: Answer) -> Iterator[Check]:
@@ -68,7 +68,7 @@ def read(question: Question, asked: LoginQuestion, told: Answer, before: Answer)
 def _no_job(said: str, before: Answer) -> Check:
     if "nodes are busy" in said or not said:
         return skipped("shared", f"no nodes were free within {_WAIT} s", "try again when some are: sinfo")
-    error = explained(said.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before.sections)
+    error = explained(said.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before)
     return failed("shared", f"no job could be had: {error.what}", error.remedy or "")
 
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from nemo_runspec.backends.machine import enough
-from nemo_runspec.backends.slurm.cluster.answer import whole
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, Answer, Image, LoginQuestion, ask_from_here
+from nemo_runspec.backends.slurm.cluster.answer import Answer, whole
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginQuestion
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host
+from nemo_runspec.transport.registry import Image, ask
 
 _STEPS = ("host", "host key", "login")
 _FAILED = {Code.HOST_KEY: "host key", Code.LOGIN: "login"}
@@ -241,7 +242,7 @@ def _image(image: Image, answer: Answer) -> Check:
         mend = "write [REGISTRY#]IMAGE[:TAG], or the path of a .sqsh file"
         return warning("image", f"{image.text} is not understood", mend)
     from_there = "image" in answer
-    status = answer["image"].said or answer["image"].reason if from_there else ask_from_here(image)
+    status = answer["image"].said or answer["image"].reason if from_there else ask(image).status
     return _of_registry(image, status, "the login node" if from_there else "here (the login node has no curl)")
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections
+from nemo_runspec.backends.slurm.cluster.answer import FIELD
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME, run_dir
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.transport.registry import ACCEPT, Image, ask, reference_of
+from nemo_runspec.transport.registry import ACCEPT, Image, image_of
 
 _NAME = "nemotron-doctor"
 
@@ -146,41 +146,6 @@ class LoginQuestion:
         yield f'sources=("${{sources[@]//{HOME}/$HOME}}")'
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the login node said, by section. `began`, `ended`: seconds since 1970 when it was asked, by our clock."""
-
-    sections: Mapping[str, Section]
-    began: float = 0.0
-    ended: float = 0.0
-    empty: Section = field(default_factory=lambda: Section("", 1))
-
-    def __getitem__(self, name: str) -> Section:
-        """The section, an empty one with exit status 1 where nothing of it was said."""
-        return self.sections.get(name, self.empty)
-
-    def __contains__(self, name: str) -> bool:
-        """True where it was asked."""
-        return name in self.sections
-
-    def row(self, name: str) -> list[str]:
-        """The first row of a section."""
-        return next(iter(self[name].rows), [])
-
-    def path_of(self, tool: str) -> str:
-        """Where a program is there; '' where it is not."""
-        return next((row[1] for row in self["tools"].rows if row[0] == tool), "")
-
-    def column(self, name: str, number: int) -> list[str]:
-        """The values of a column, each once."""
-        return list(dict.fromkeys(row[number] for row in self[name].rows if len(row) > number and row[number]))
-
-
-def answer_of(text: str, began: float = 0.0, ended: float = 0.0) -> Answer:
-    """An answer, out of what the script wrote."""
-    return Answer({section.name: section for section in read_sections(text)}, began, ended)
-
-
 def asked_of(env: Mapping[str, Any]) -> LoginQuestion:
     """What there is to ask about a profile."""
     image = env.get("container_image")
@@ -193,18 +158,3 @@ def sources(mounts: Sequence[Any]) -> tuple[str, ...]:
     """Where mounts come from, each once. What lies in the job's own directory is not there yet, nor is a clone."""
     words = [str(mount).split(":")[0] for mount in mounts if "auto_mount:" not in str(mount)]
     return tuple(dict.fromkeys(word for word in words if not re.match(r"/\$nemo_run\b", word)))
-
-
-__all__ = ["ACCEPT", "Image", "ask_from_here", "image_of"]
-
-
-def image_of(given: str) -> Image:
-    """What a profile's `container_image` names."""
-    if given.startswith(("/", "./", "~/")) or given.endswith(".sqsh") or (given[:1] == "$" and "#" not in given):
-        return Image(given, path=given)
-    return reference_of(given)
-
-
-def ask_from_here(image: Image) -> str:
-    """The status of the registry's answer, such as `200`; what went wrong where there was none."""
-    return ask(image).status

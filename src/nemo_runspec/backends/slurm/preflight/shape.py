@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_runspec.backends.slurm.cluster.answer import Section, whole
+from nemo_runspec.backends.slurm.cluster.answer import Answer, Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.backends.slurm.preflight.login_node import Answer, Draft, LoginQuestion
+from nemo_runspec.backends.slurm.preflight.login_node import Draft, LoginQuestion
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
@@ -45,7 +45,7 @@ def partition(name: str, wanted: str | None, answer: Answer) -> Check:
     rows = {row[0]: row for row in answer["partitions"].rows if len(row) == 5}
     missing = [one for one in wanted.split(",") if one not in rows]
     if missing:
-        error = explained("invalid partition specified", answer.sections)
+        error = explained("invalid partition specified", answer)
         return failed(name, f"there is no partition '{', '.join(missing)}'", error.remedy or "")
     for one in wanted.split(","):
         if rows[one][4] in _STATES:
@@ -111,7 +111,7 @@ def waits_for(section: Section, draft: Draft, answer: Answer) -> str:
 
 def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
     """Why Slurm would take no such job, with what is known here of it."""
-    error = explained(section.reason, answer.sections)
+    error = explained(section.reason, answer)
     more = too_many(draft, answer) if NOT_NOW in section.reason else ""
     return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy, key=error.key)
 

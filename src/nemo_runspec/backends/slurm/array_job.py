@@ -9,16 +9,15 @@ from pathlib import Path
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import JobArray
 from nemo_runspec.backends.provider import Handle, Parts, Say
-from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_of
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, run_script
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_script
-from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
+from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME, fill_home
-from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
@@ -108,14 +107,7 @@ class SlurmArray(JobArray):
         Raises:
             As `cluster.submit.submit`.
         """
-        whole = self.array.plan
-        script = sbatch_script(whole)
-        hidden = [secret.name for secret in whole.secrets]
-        submitted = submit(
-            self.host,
-            SlurmSubmission(job_name(whole), whole.job_dir, script, (*submit_words(whole), script), hidden),
-            say,
-        )
+        submitted = submit(self.host, submission_of(self.array.plan), say)
         return [{**handle, "id": id_of(submitted.id, handle)} for handle in self.handles()]
 
     def remove(self) -> None:

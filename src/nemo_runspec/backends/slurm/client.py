@@ -94,10 +94,9 @@ class SlurmProvider(SubmitsArrays):
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
         """As `Provider.submit`. One round trip."""
-        from nemo_runspec.backends.slurm.cluster.submit import submit
+        from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 
-        plan = prepared.plan
-        submitted = submit(host_of(prepared.handle), _job_of(prepared.handle, plan), say)
+        submitted = submit(host_of(prepared.handle), submission_of(prepared.plan), say)
         return {**prepared.handle, "id": submitted.id}
 
     def array_key(self, plan: Plan) -> str | None:
@@ -253,15 +252,6 @@ def connection_of(target: SlurmTarget) -> dict[str, Any]:
         return {"tunnel": "local"}
     found = {name: getattr(target, name) for name in _CONNECTION}
     return {name: value for name, value in found.items() if value}
-
-
-def _job_of(handle: Handle, plan: Plan) -> Any:
-    from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission
-    from nemo_runspec.backends.slurm.render import submit_words
-
-    script = sbatch_script(plan)
-    hidden = [secret.name for secret in plan.secrets]
-    return SlurmSubmission(str(handle["name"]), str(handle["job_dir"]), script, (*submit_words(plan), script), hidden)
 
 
 def _by_hand(plan: Plan, command: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, Answer, Section, r
 from nemo_runspec.backends.slurm.cluster.refusals import refusal, unwritable
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Broken, Host, Unreachable
 
@@ -62,6 +63,16 @@ class SlurmSubmission:
     script: str = ""
     command: Sequence[str] = ()
     hidden: Iterable[str] = ()
+
+
+def submission_of(plan: Plan) -> SlurmSubmission:
+    """What is submitted of a plan."""
+    from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+    from nemo_runspec.backends.slurm.render import submit_words
+
+    hidden = [secret.name for secret in plan.secrets]
+    script = sbatch_script(plan)
+    return SlurmSubmission(job_name(plan), plan.job_dir, script, (*submit_words(plan), script), hidden)
 
 
 @dataclass(frozen=True, slots=True)

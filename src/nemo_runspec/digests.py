@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 
 def blocks_of(source: bytes | Path) -> Iterator[bytes]:
-    """A content in pieces of 1 MiB at most. Raises `OSError` for a file that cannot be read."""
+    """A content in pieces of 256 KiB at most. Raises `OSError` for a file that cannot be read."""
     if isinstance(source, bytes):
         yield source
         return

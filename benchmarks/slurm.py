@@ -30,7 +30,7 @@ from slurm_jobs import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E40
 
 from nemo_runspec.backends.slurm.arguments import job_name  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef  # noqa: E402
-from nemo_runspec.backends.slurm.cluster.logs import tail_many  # noqa: E402
+from nemo_runspec.backends.slurm.cluster.logs import read_chunks  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, stage  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.status import look  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.submit import submit  # noqa: E402
@@ -179,11 +179,11 @@ def bench_follow(host: Host, what: str, file: Path, megabytes: int, aim: float =
     if os.fork() == 0:
         os.write(writing, _write(file, size).encode())
         os._exit(0)
-    offset, mark = 0, ""
+    offset = 0
     while offset < size:
-        for piece in tail_many(host, [str(file)], {str(file): offset}, marks={str(file): mark}):
+        for piece in read_chunks(host, [str(file)], {str(file): offset}):
             digest.update(piece.content)
-            offset, mark = piece.end, piece.mark
+            offset = piece.start + len(piece.content)
     speed = offset / 1e6 / (time.perf_counter() - begin)
     same = os.read(reading, 64).decode() == digest.hexdigest()
     os.wait()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from nemo_runspec.backends.slurm.array_job import stop as stop_array
 from nemo_runspec.backends.slurm.cluster.answer import answer_of
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.logs import tail_many
+from nemo_runspec.backends.slurm.cluster.logs import read_chunks
 from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
@@ -165,9 +165,8 @@ def test_stops(text: str):
 def test_what_is_left(text: str, log: str):
     seen = [JobStatus("failed", "", detail=ClusterJob("2", "failed", exit_code=3))]
     allowed(lambda: rest(Answering(text), HANDLES[:1], seen))
-    for piece in allowed(lambda: tail_many(Answering(log), ["/data/me/*"])) or []:
+    for piece in allowed(lambda: read_chunks(Answering(log), ["/data/me/*"])) or []:
         assert piece.start >= 0
-        assert piece.size >= 0
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from waiting import be_patient, until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.logs import tail_many, task_logs
+from nemo_runspec.backends.slurm.cluster.logs import read_chunks, task_logs
 from nemo_runspec.backends.slurm.cluster.stage import ask
 from nemo_runspec.backends.slurm.cluster.status import look
 from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
@@ -144,7 +144,7 @@ def test_connections_cut_while_a_log_is_followed(lab: SlurmLab, login: Login, tm
     while not idle:
         idle = not thread.is_alive()
         try:
-            pieces = tail_many(login, [str(file)], {str(file): len(read)}, limit=300_007)
+            pieces = read_chunks(login, [str(file)], {str(file): len(read)}, limit=300_007)
         except Unreachable:
             idle = False
             continue
@@ -241,7 +241,7 @@ def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: L
     assert (seen.state, seen.restarts, seen.nodes) == ("succeeded", 1, "n2")
     logs = {
         p.path.rpartition("_")[2]: p.content
-        for p in tail_many(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
+        for p in read_chunks(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
     }
     assert b"[rank0] attempt 0 n1\n" in logs["0.out"]
     assert b"[rank0] attempt 1 n2\n" in logs["1.out"]
@@ -326,7 +326,7 @@ def test_lines_that_a_full_disk_has_no_room_for_are_counted_and_told(lab: SlurmL
     plan = slurm_plan(tmp_path, FILL.replace("EXIT", str(code)), {"remote_job_dir": str(lab.small / "run")})
     job = start(login, plan)
     seen = wait(login, job)
-    pieces = tail_many(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
+    pieces = read_chunks(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
     written = sum(piece.content.count(b"\n[rank0]") for piece in pieces)
     handle = {"job_dir": plan.job_dir, "name": job_name(plan), "id": job.id}
     (found,) = rest(login, [handle], [JobStatus(seen.state, detail=seen)])

@@ -11,8 +11,9 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, slurm_plan, start, wait
 
+from nemo_runspec.backends.provider import offset_of
 from nemo_runspec.backends.slurm.arguments import job_name
-from nemo_runspec.backends.slurm.cluster.logs import batch_log, tail_many, task_logs
+from nemo_runspec.backends.slurm.cluster.logs import batch_log, read_chunks, task_logs
 from nemo_runspec.errors import UserError
 
 pytestmark = needs_slurm
@@ -34,10 +35,10 @@ class Follower:
     def step(self, limit: int = 1 << 20) -> int:
         """Asks once; how many bytes came."""
         total = 0
-        for piece in tail_many(self.host, self.patterns, self.offsets, limit=limit):
+        for piece in read_chunks(self.host, self.patterns, self.offsets, limit=limit):
             assert piece.start == self.offsets.get(piece.path, 0)
             self.read[piece.path] = self.read.get(piece.path, b"") + piece.content
-            self.offsets[piece.path] = piece.end
+            self.offsets[piece.path] = offset_of(piece.cursor)
             total += len(piece.content)
         return total
 
@@ -75,7 +76,7 @@ def test_files_come_in_the_order_of_their_numbers(host: LabHost, tmp_path: Path)
     names = [f"log-x_12_{attempt}_{task}.out" for attempt in (0, 3, 11) for task in (0, 2, 10)]
     for name in sorted(names):
         (folder / name).write_text(name)
-    pieces = tail_many(host, [f"{folder}/none_*.out", f"{folder}/log-x_12_*.out"])
+    pieces = read_chunks(host, [f"{folder}/none_*.out", f"{folder}/log-x_12_*.out"])
     assert [piece.path for piece in pieces] == [f"{folder}/{name}" for name in names]
 
 
@@ -83,18 +84,8 @@ def test_a_file_that_was_emptied_begins_anew(host: LabHost, tmp_path: Path):
     file = tmp_path / "x.out"
     file.write_bytes(b"a long first attempt")
     file.write_bytes(b"second")
-    (piece,) = tail_many(host, [str(file)], {str(file): 20})
-    assert (piece.start, piece.content, piece.end, piece.size) == (0, b"second", 6, 6)
-
-
-@pytest.mark.parametrize(("grown", "start"), [(b"SECOND", 0), (b"first", 5), (b"firs!!!!!", 0), (b"first and more", 5)])
-def test_a_file_that_was_emptied_and_has_grown_again(host: LabHost, tmp_path: Path, grown: bytes, start: int):
-    file = tmp_path / "x.out"
-    file.write_bytes(b"first")
-    (piece,) = tail_many(host, [str(file)])
-    file.write_bytes(grown)
-    pieces = tail_many(host, [str(file)], {str(file): piece.end}, marks={str(file): piece.mark})
-    assert b"".join(piece.content for piece in pieces) == grown[start:]
+    (piece,) = read_chunks(host, [str(file)], {str(file): 20})
+    assert (piece.start, piece.content, piece.cursor, piece.more) == (0, b"second", 6, False)
 
 
 def test_nothing_is_lost_while_it_is_written(host: LabHost, tmp_path: Path):
@@ -126,7 +117,7 @@ def test_what_does_not_arrive_whole_is_said(host: LabHost, tmp_path: Path):
 
     host.__class__ = Cut
     with pytest.raises(UserError, match="did not arrive whole"):
-        tail_many(host, [f"{tmp_path}/x.out"])
+        read_chunks(host, [f"{tmp_path}/x.out"])
 
 
 def test_words_of_a_login_script_are_no_log(host: LabHost, tmp_path: Path):
@@ -137,7 +128,7 @@ def test_words_of_a_login_script_are_no_log(host: LabHost, tmp_path: Path):
             return super().run(f"echo Welcome; {script}", **values)
 
     host.__class__ = Greets
-    assert [piece.content for piece in tail_many(host, [f"{tmp_path}/x.out"])] == [b"hello"]
+    assert [piece.content for piece in read_chunks(host, [f"{tmp_path}/x.out"])] == [b"hello"]
 
 
 def test_every_attempt_of_a_job(host: LabHost, tmp_path: Path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +149,7 @@ class SlurmProvider(SubmitsArrays):
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`. One round trip."""
-        from nemo_runspec.backends.slurm.cluster.logs import batch_log, tail_many, task_logs
+        from nemo_runspec.backends.slurm.cluster.logs import batch_log, read_chunks, task_logs
 
         if not handle.get("id"):
             return []
@@ -159,26 +160,19 @@ class SlurmProvider(SubmitsArrays):
         # The first two come at a node's end and at an attempt's: then Slurm is worth being asked, and hardly before.
         patterns = [batch_log(*words)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*words)]
         offsets = {path: offset_of(cursor) for path, cursor in cursors.items()}
-        return [
-            LogChunk(
-                each.path, each.start, each.content, each.end < each.size, silent=each.path.startswith(f"{status}/")
-            )
-            for each in tail_many(host_of(handle), patterns, offsets, limit=limit)
-        ]
+        chunks = read_chunks(host_of(handle), patterns, offsets, limit=limit)
+        return [replace(chunk, silent=chunk.path.startswith(f"{status}/")) for chunk in chunks]
 
     def read_metrics(
         self, handles: Sequence[Handle], sizes: Sequence[int], limit: int
     ) -> Sequence[tuple[int, LogChunk]]:
         """As `SubmitsArrays.read_metrics`. One round trip."""
-        from nemo_runspec.backends.slurm.cluster.logs import tail_many
+        from nemo_runspec.backends.slurm.cluster.logs import read_chunks
 
         numbers = {f"{handle['job_dir']}/metrics.jsonl": number for number, handle in enumerate(handles)}
         offsets = dict(zip(numbers, sizes, strict=True))
-        pieces = tail_many(host_of(handles[0]), numbers, offsets, limit=limit) if handles else []
-        return [
-            (numbers[piece.path], LogChunk(piece.path, piece.start, piece.content, more=piece.end < piece.size))
-            for piece in pieces
-        ]
+        chunks = read_chunks(host_of(handles[0]), numbers, offsets, limit=limit) if handles else []
+        return [(numbers[chunk.path], chunk) for chunk in chunks]
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. One round trip."""

@@ -9,8 +9,8 @@ anew. To ask again and again is fast enough, so that no stream of its own is nee
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from nemo_runspec.backends.provider import LogChunk
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, SECTION, whole
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
@@ -20,34 +20,7 @@ LIMIT = 16 << 20
 """Bytes of one answer, unless the caller says otherwise."""
 
 _TIMEOUT = 300.0
-_MARK = 32
-"""Bytes by which it is seen that a file is still the one that was read."""
 _END = f"{SECTION}end\n".encode()
-
-
-@dataclass(frozen=True, slots=True)
-class FileChunk:
-    """New bytes of a file.
-
-    Args:
-        path: which. `start`: where they begin; below what was asked for where the file has been emptied.
-        size: of the file when it was read: there is more where `end` is below it.
-    """
-
-    path: str
-    start: int
-    size: int
-    content: bytes
-
-    @property
-    def end(self) -> int:
-        """The offset to ask from next."""
-        return self.start + len(self.content)
-
-    @property
-    def mark(self) -> str:
-        """What is to be given as its mark with that offset."""
-        return self.content[-_MARK:].hex()
 
 
 def task_logs(job_dir: str, name: str, id: str) -> str:
@@ -64,36 +37,29 @@ def batch_log(job_dir: str, name: str, id: str) -> str:
     return f"{job_dir}/sbatch_{name}_{id.partition(';')[0]}.out"
 
 
-def tail_many(
-    host: Host,
-    patterns: Iterable[str],
-    offsets: Mapping[str, int] | None = None,
-    *,
-    limit: int = LIMIT,
-    marks: Mapping[str, str] | None = None,
-) -> list[FileChunk]:
+def read_chunks(
+    host: Host, patterns: Iterable[str], offsets: Mapping[str, int] | None = None, *, limit: int = LIMIT
+) -> list[LogChunk]:
     """What is new in the files that match, in the order of the patterns, then of their names. One round trip.
+
+    A file that was emptied begins anew, unless it has grown beyond its offset again.
 
     Args:
         patterns: paths there, perhaps with `*`. A file that does not exist yet has nothing new.
         offsets: how far each path has been read; from the beginning where it is not named.
         limit: bytes in all; the first files get theirs first, the rest comes with the next call.
-        marks: the `mark` of the last piece of each path. With it, a file that was emptied is seen to have been even
-            where it has grown beyond its offset again; it is read from its beginning.
 
     Raises:
         Unreachable: the host does not answer; the same call again loses nothing.
-        UserError: what came is not whole.
+        UserError: the answer is not complete.
     """
-    lines = "".join(
-        f"{offset}{FIELD}{(marks or {}).get(path, '')}{FIELD}{path}\n" for path, offset in (offsets or {}).items()
-    )
-    data = "".join(f"{pattern}\n" for pattern in patterns) + "\n" + lines
-    done = host.run(f"{PRELUDE}\nlimit={limit}\n{program('cluster/tail.sh')}", data=data.encode(), timeout=_TIMEOUT)
+    lines = (*patterns, "", *(f"{offset}{FIELD}{path}" for path, offset in (offsets or {}).items()))
+    data = "".join(f"{line}\n" for line in lines).encode()
+    done = host.run(f"{PRELUDE}\nlimit={limit}\n{program('cluster/read_logs.sh')}", data=data, timeout=_TIMEOUT)
     return _chunks(host, done.out)
 
 
-def _chunks(host: Host, out: bytes) -> list[FileChunk]:
+def _chunks(host: Host, out: bytes) -> list[LogChunk]:
     """A file that shrinks while it is read gives fewer bytes than announced: then the frame does not close."""
     at, found = max(out.find(SECTION.encode()), 0), []
     while not out.startswith(_END, at):
@@ -105,7 +71,7 @@ def _chunks(host: Host, out: bytes) -> list[FileChunk]:
         if min(size, start, length) < 0:
             raise _not_whole(host)
         at = begin + length
-        found.append(FileChunk(fields[3], start, size, out[begin:at]))
+        found.append(LogChunk(fields[3], start, out[begin:at], more=start + length < size))
     return found
 
 

@@ -1,18 +1,10 @@
-# Reads lines of PATTERN (a path, perhaps with *), then an empty line, then OFFSET, MARK and PATH of what has been read;
-# MARK is the last bytes before OFFSET, in hexadecimal digits, or empty.
+# Reads lines of PATTERN (a path, perhaps with *), then an empty line, then OFFSET and PATH of what has been read.
 # The files of a pattern come in the order of the numbers in their names: attempt 2 before 11.
 # Answers with a line of SIZE, START, LENGTH and PATH, then so many bytes, for each file that has more; then `end`.
 patterns=() paths=()
 while IFS= read -r pattern && [ -n "$pattern" ]; do patterns+=("$pattern"); done
-declare -A seen=() marks=()
-while IFS=$'\037' read -r offset mark path; do seen[$path]=$offset marks[$path]=$mark; done
-
-# PATH START MARK: whether what was read is still there. A file that was emptied may have grown beyond it since.
-is_same() {
-  local count=$((${#3} / 2))
-  [ "$count" -gt 0 ] && [ "$2" -gt 0 ] || return 0
-  [ "$(tail -c "+$(($2 - count + 1))" -- "$1" | head -c "$count" | od -A n -v -t x1 | tr -d ' \n')" = "$3" ]
-}
+declare -A offsets=()
+while IFS=$'\037' read -r offset path; do offsets[$path]=$offset; done
 
 IFS= # a path may hold a space
 for pattern in "${patterns[@]}"; do
@@ -26,8 +18,8 @@ done
 for path in "${paths[@]}"; do
   [ -f "$path" ] || continue
   size=$(stat -L -c %s -- "$path") || continue
-  start=${seen[$path]:-0}
-  [ "$start" -le "$size" ] && is_same "$path" "$start" "${marks[$path]-}" || start=0
+  start=${offsets[$path]:-0}
+  [ "$start" -le "$size" ] || start=0
   length=$((size - start))
   [ "$length" -le "$limit" ] || length=$limit
   [ "$length" -gt 0 ] || continue

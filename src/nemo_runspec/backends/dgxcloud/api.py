@@ -61,7 +61,7 @@ class RunaiApi(CloudApi):
 
     def project(self, name: str) -> Row:
         """The project of exactly this name. Raises `UserError` where there is none."""
-        found = [row for row in self._projects or self.projects() if row.get("name") == name]
+        found = _named(name, self._projects) or _named(name, self.projects())
         if len(found) == 1:
             return found[0]
         names = sorted(str(row.get("name")) for row in self._projects)
@@ -237,6 +237,10 @@ def _token(url: str, application: str, secret: str) -> Token:
 
 def _of_project(id: str) -> dict[str, str] | None:
     return {"projectId": id} if id else None
+
+
+def _named(name: str, there: Sequence[Row]) -> list[Row]:
+    return [row for row in there if row.get("name") == name]
 
 
 def _identity(row: Row) -> str:

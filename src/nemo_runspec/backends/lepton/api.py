@@ -47,11 +47,10 @@ class LeptonApi(CloudApi):
         self,
         login: LeptonLogin,
         *,
-        timeout: float = 30.0,
         patience: float = 60.0,
         again: Callable[[], LeptonLogin] | None = None,
     ) -> None:
-        super().__init__(login.url, "Lepton", identity=id_of, is_job=is_job, timeout=timeout, patience=patience)
+        super().__init__(login.url, "Lepton", identity=id_of, is_job=is_job, timeout=30.0, patience=patience)
         self.login = login
         self._again = again
 

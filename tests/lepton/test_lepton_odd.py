@@ -140,7 +140,7 @@ def examined(lab: LeptonLab, handle: dict[str, object]) -> None:
         wanted = preflight.LeptonRequest(api, plan.target, 2, 8)
         for found in cloud.run_checks(preflight._CHECKS, wanted):
             f"{found.seen}{found.mend}".encode()
-        list(preflight._reached(api))
+        list(preflight._reached(wanted))
 
 
 def submitted(lab: LeptonLab, handle: dict[str, object]) -> None:

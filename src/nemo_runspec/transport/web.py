@@ -178,6 +178,7 @@ class Web:
         """One request, made again while that may help. Raises as `get` and `post`.
 
         Args:
+            params: of the query; those that are None are left out.
             secret: credentials are sent or answered: no word of the answer is shown, whatever is wrong with it.
         """
         url = path if "://" in path else self.base + path

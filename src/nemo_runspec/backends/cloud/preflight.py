@@ -70,6 +70,28 @@ def profile_checks(
     yield from transport_checks(target, str(env.get("packager") or "none"))
 
 
+def platform_checks(
+    platform: str,
+    connect: Callable[[], R],
+    reached: Callable[[R], Iterable[Check]],
+    checks: Callable[[R], Iterable[Check]],
+) -> Iterator[Check]:
+    """What a platform says of a job's request, as far as it can be asked.
+
+    Args:
+        connect: makes the request; raises `UserError` where there are no credentials.
+        reached: whether it answers, and accepts them. `checks`: the rest.
+    """
+    try:
+        request = connect()
+    except UserError as error:
+        yield of_error("credentials", error)
+        yield skipped(platform, "not checked: there are no credentials")
+        return
+    instead = skipped(f"the rest of {platform}", "not checked: it does not answer as it should")
+    yield from unless_failed(reached(request), checks(request), [instead])
+
+
 def submission_checks(plan: Plan, platform: Iterable[Check]) -> list[Check]:
     """What is wrong with a submission; empty where nothing is.
 

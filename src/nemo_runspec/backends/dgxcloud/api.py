@@ -77,11 +77,11 @@ class RunaiApi(CloudApi):
 
     def claims(self, project_id: str = "") -> list[Row]:
         """The data sources that are persistent volume claims: `meta` and `spec` of run:ai's assets."""
-        return rows_of(self.get("/asset/datasource/pvc", _of_project(project_id)), "entries")
+        return rows_of(self.get("/asset/datasource/pvc", {"projectId": project_id or None}), "entries")
 
     def credentials(self, project_id: str = "") -> list[Row]:
         """The credentials run:ai keeps, as `meta` and `spec`; it gives no values away."""
-        return rows_of(self.get("/asset/credentials", _of_project(project_id), secret=True), "entries")
+        return rows_of(self.get("/asset/credentials", {"projectId": project_id or None}, secret=True), "entries")
 
     def create(self, kind: str, payload: Mapping[str, Any]) -> Row:
         """Submits a workload; the answer has `workloadId`."""
@@ -102,9 +102,9 @@ class RunaiApi(CloudApi):
             filters: such as `projectName==team`, all of which must hold.
             deleted: those that were deleted, instead of those that are there.
         """
-        params = {"sortBy": "createdAt", "sortOrder": "desc", **({"filterBy": ",".join(filters)} if filters else {})}
+        narrowed = {"filterBy": ",".join(filters) or None, "deleted": "true" if deleted else None}
         try:
-            yield from self._pages("/workloads", "workloads", {**params, **({"deleted": "true"} if deleted else {})})
+            yield from self._pages("/workloads", "workloads", {"sortBy": "createdAt", "sortOrder": "desc", **narrowed})
         except Refused as error:
             raise self.refusal_of_jobs(error, "/workloads") from None
 
@@ -233,10 +233,6 @@ def connect(
 def _token(url: str, application: str, secret: str) -> Token:
     web = Web(url, "run:ai", headers=dict, timeout=AT_ONCE, patience=AT_ONCE)
     return _TOKENS.setdefault((url, application, secret), Token(partial(fetch_token, web, application, secret)))
-
-
-def _of_project(id: str) -> dict[str, str] | None:
-    return {"projectId": id} if id else None
 
 
 def _named(name: str, there: Sequence[Row]) -> list[Row]:

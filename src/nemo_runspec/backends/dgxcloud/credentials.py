@@ -19,14 +19,11 @@ _GIVEN: dict[tuple[str, str], str] = {}
 
 
 def client_secret(handle: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> str:
-    """The secret of a handle's application.
+    """The secret of a handle's application. Raises `UserError` where it is nowhere.
 
     Args:
         handle: with `base_url`, `client_id`, and `profile` and `env_file`, where the secret stood.
         secrets: of a submission.
-
-    Raises:
-        UserError: it is nowhere; the error says what was looked at.
     """
     application = (_address(handle), str(handle.get("client_id")))
     if given := (secrets or {}).get(KEY):

@@ -30,23 +30,25 @@ _KEPT = "run:ai (Credentials, Docker registry)"
 
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About six requests."""
-    target = narrowed(get_backend("dgxcloud").target_alone(question.env), DgxCloudTarget)
-    yield from cloud.profile_checks(_of_platform(target, question.env), target, question.env, _KEPT)
+    env, target = question.env, narrowed(get_backend("dgxcloud").target_alone(question.env), DgxCloudTarget)
+
+    def request() -> DgxCloudRequest:
+        api = _connect(target, str(env.get(KEY) or os.environ.get(VARIABLE, "").strip()))
+        return DgxCloudRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+
+    reached = partial(_reached, source="the profile" if env.get(KEY) else VARIABLE)
+    platform = cloud.platform_checks("run:ai", request, reached, partial(cloud.run_checks, _CHECKS))
+    yield from cloud.profile_checks(platform, target, env, _KEPT)
 
 
 def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = None) -> list[Check]:
-    """What is wrong with a submission, as `submission_checks`. Few requests: one for the projects (more where there are
-    more than a page of them), one for claims, each only where it is needed; and one for each address on S3.
+    """What is wrong with a submission, as `submission_checks`. Two requests, and one for each address on S3.
 
     Args:
         project: the plan's, where it was asked for already.
-
-    Raises:
-        UserError: there is no such project. Unreachable: as the API.
     """
-    request = DgxCloudRequest(
-        api, target_of(plan, DgxCloudTarget), plan.resources.nodes, plan.resources.gpus_per_node, project
-    )
+    need = plan.resources
+    request = DgxCloudRequest(api, target_of(plan, DgxCloudTarget), need.nodes, need.gpus_per_node, project)
     checks = {name: _CHECKS[name] for name in ("room", "pvcs")}  # nobody else looks at these before a submission
     return cloud.submission_checks(plan, cloud.run_checks(checks, request, patient=True))
 
@@ -66,21 +68,10 @@ class DgxCloudRequest(cloud.JobRequest[RunaiApi, DgxCloudTarget]):
         return text(self.project.get("id"))
 
 
-def _of_platform(target: DgxCloudTarget, env: Mapping[str, Any]) -> Iterator[Check]:
-    """What run:ai says. The token is a new one: one that this process has may be good where the secret is not."""
-    secret = str(env.get(KEY) or os.environ.get(VARIABLE, "").strip())
+def _connect(target: DgxCloudTarget, secret: str) -> RunaiApi:
+    """With a new token: one that this process has may be good where the secret is not."""
     if not secret:
-        mend = f"set {KEY} in the profile, or export {VARIABLE}=…"
-        yield failed("credentials", "no client secret is found here", mend)
-        yield skipped("run:ai", "not checked: there is no client secret")
-        return
-    request = DgxCloudRequest(_api(target, secret), target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
-    instead = skipped("the rest of run:ai", "not checked: it does not answer as it should")
-    reached = _reached(request, "the profile" if env.get(KEY) else VARIABLE)
-    yield from cloud.unless_failed(reached, cloud.run_checks(_CHECKS, request), [instead])
-
-
-def _api(target: DgxCloudTarget, secret: str) -> RunaiApi:
+        raise UserError("no client secret is found here", remedy=f"set {KEY} in the profile, or export {VARIABLE}=…")
     web = Web(target.base_url, "run:ai", headers=dict, patience=_PATIENCE)
     token = Token(partial(fetch_token, web, target.client_id, secret))
     return RunaiApi(target.base_url, token, target.kube_apiserver_url, patience=_PATIENCE)
@@ -133,10 +124,9 @@ def _room(request: DgxCloudRequest) -> Iterator[Check]:
 
 
 def quota_of(project: Mapping[str, Any]) -> tuple[float | None, float | None, float]:
-    """GPUs: the project's quota, its limit (None: none), and what it uses now, over all node pools.
+    """GPUs, over all node pools: the project's quota, its limit (None: none), and what it uses now.
 
-    `resources[].gpu.{deserved,limit}` and `status.quotaStatus.allocated.gpu` of run:ai's API, 2.24; a limit of -1 is
-    none.
+    `resources[].gpu.{deserved,limit}` (-1: none) and `status.quotaStatus.allocated.gpu` of run:ai's API, 2.24.
     """
     pools = [table(pool.get("gpu")) for pool in tables(project.get("resources"))]
     deserved = [each for pool in pools if (each := number(pool.get("deserved"))) is not None]
@@ -176,8 +166,7 @@ def _secrets(request: DgxCloudRequest) -> Iterator[Check]:
     references = request.target.secret_vars.values()
     if not references:
         return
-    rows = request.api.credentials(request.project_id)
-    there = {text(table(row.get("meta")).get("name")) or text(row.get("name")) for row in rows}
+    there = {name for row in request.api.credentials(request.project_id) for name in _names_of(row)}
     mend = "make it in run:ai (Credentials, generic secret) for the project, or correct secret_vars"
     yield cloud.names_check("secret_vars", map(credential_of, references), there, "credential of run:ai", mend)
 

@@ -18,20 +18,17 @@ from nemo_runspec.transport.web import Malformed, Refused, Web
 _MARGIN = 60.0
 """Seconds before its end at which a token is no longer used; at most a tenth of its life."""
 
-_REMEDY = (
-    "look at client_id and client_secret of the profile, or make a new application in run:ai (Access, Applications)"
-)
+_REMEDY = "look at client_id and client_secret, or make a new application in run:ai (Access, Applications)"
+
 _OF_CREDENTIALS = frozenset({400, 401, 403})
 """Statuses by which run:ai refuses credentials, or their spelling. Others are of something between here and there."""
-
 
 _SPELLINGS = (
     ("client_credentials", "clientId", "clientSecret"),
     ("client_credentials", "clientID", "clientSecret"),
     ("app_token", "AppId", "AppSecret"),
 )
-"""A request's grant type, and its fields, as NVIDIA's own code has them: NeMo-Run 0.11.1; the published API (2.24,
-`POST /api/v1/token`); runapy 1.224."""
+"""Grant type and fields of a request, of NeMo-Run 0.11.1; of run:ai's published API, 2.24; of runapy 1.224."""
 
 _WORKED: dict[str, tuple[str, str, str]] = {}
 """The spelling that a control plane took, by its address: it is tried first from then on."""

@@ -64,7 +64,7 @@ class LeptonApi(CloudApi):
 
     def jobs(self, *, name: str = "", mode: str = ALL) -> Iterator[Json]:
         """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text."""
-        params = {"job_query_mode": mode, "page_size": PAGE, **({"q": name} if name else {})}
+        params = {"job_query_mode": mode, "page_size": PAGE, "q": name or None}
         return every_row(lambda number: self._page_of_jobs(number, params), 1, id_of)
 
     def create(self, payload: Mapping[str, Any]) -> Json:
@@ -100,7 +100,7 @@ class LeptonApi(CloudApi):
         """
         params = {
             "job": id, "start": start, "end": end, "timestamps": "true", "direction": "backward", "limit": limit,
-            "q": "", **_EVERY, **({"replica": replica} if replica else {}),
+            "q": "", "replica": replica or None, **_EVERY,
         }  # fmt: skip
         return rows_of(table(unless_missing(self.get, "/logs", params)).get("data"), "result")
 
@@ -130,8 +130,7 @@ class LeptonApi(CloudApi):
 
     def shapes(self, group: str = "") -> list[Json]:
         """Resource shapes, of a node group by its id: `metadata.id`, `spec.{accelerator_num,listable_in,…}`."""
-        params = {"purpose": "job", **({"node_groups": group} if group else {})}
-        return rows_of(self.get("/shapes", params), "shapes")
+        return rows_of(self.get("/shapes", {"purpose": "job", "node_groups": group or None}), "shapes")
 
     def secrets(self) -> list[str]:
         found = list_of(self.get("/usersecrets", secret=True), "secrets")

@@ -15,8 +15,7 @@ from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
-from nemo_runspec.check import Check, Question, Verdict, failed, of_error, ok, skipped, warning
-from nemo_runspec.errors import UserError
+from nemo_runspec.check import Check, Question, Verdict, failed, ok, skipped, warning
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import narrowed, target_of
@@ -41,21 +40,21 @@ _PHASES: Mapping[str, tuple[Verdict, str]] = {
 
 def checks(question: Question) -> Iterator[Check]:
     """Everything, each check as soon as it is known. About ten requests."""
-    target = narrowed(get_backend("lepton").target_alone(question.env), LeptonTarget)
-    yield from cloud.profile_checks(_of_workspace(target, question.env), target, question.env, _KEPT)
+    env, target = question.env, narrowed(get_backend("lepton").target_alone(question.env), LeptonTarget)
+
+    def request() -> LeptonRequest:
+        api = connect(patience=_PATIENCE)
+        return LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
+
+    platform = cloud.platform_checks("Lepton", request, _reached, _all)
+    yield from cloud.profile_checks(platform, target, env, _KEPT)
 
 
 def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = None) -> list[Check]:
-    """What is wrong with a submission, as `submission_checks`.
-
-    Few requests: at most one each for the node groups, the group's nodes, its shapes and its reservations, each only
-    where the plan names one; and one for each volume that its mounts name, and for each address on S3.
+    """What is wrong with a submission, as `submission_checks`. A request for each thing that the plan names.
 
     Args:
         group: the plan's node group, where it was asked for already.
-
-    Raises:
-        Unreachable: as the API.
     """
     need = plan.resources
     request = LeptonRequest(api, target_of(plan, LeptonTarget), need.nodes, need.gpus_per_node, group)
@@ -90,21 +89,9 @@ class LeptonRequest(cloud.JobRequest[LeptonApi, LeptonTarget]):
         return next((shape for shape in self.shapes if id_of(shape) == named), None) if named else None
 
 
-def _of_workspace(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[Check]:
-    try:
-        api = connect(patience=_PATIENCE)
-    except UserError as error:
-        yield of_error("credentials", error)
-        yield skipped("Lepton", "not checked: there is no login")
-        return
-    request = LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
-    instead = skipped("the rest of Lepton", "not checked: the workspace does not answer as it should")
-    yield from cloud.unless_failed(_reached(api), _all(request), [instead])
-
-
-def _reached(api: LeptonApi) -> Iterator[Check]:
+def _reached(request: LeptonRequest) -> Iterator[Check]:
     """Whether the token is accepted, and for this workspace."""
-    login = api.login
+    login = request.api.login
 
     def refused(error: Refused) -> Check:
         if error.status == 401:
@@ -119,7 +106,7 @@ def _reached(api: LeptonApi) -> Iterator[Check]:
         state = text(workspace.get("workspace_state"))
         yield ok("workspace", f"{login.workspace} at {login.url}{f', {state}' if state else ''}")
 
-    yield from cloud.reached("workspace", login.source, api.workspace, answered, refused)
+    yield from cloud.reached("workspace", login.source, request.api.workspace, answered, refused)
 
 
 def _all(request: LeptonRequest) -> Iterator[Check]:

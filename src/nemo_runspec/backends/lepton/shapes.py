@@ -11,13 +11,10 @@ from nemo_runspec.transport.reading import count, number, text, texts
 
 
 def resolve_shape(api: LeptonApi, gpus: int, group: str = "") -> str:
-    """The shape with exactly that many GPUs per node.
+    """The only shape with exactly that many GPUs per node. Raises `UserError` where there is none, or another.
 
     Args:
         group: id of the node group that is to have it; '' for any.
-
-    Raises:
-        UserError: there is none, or more than one; the remedy names what there is.
     """
     shapes = job_shapes(api, group)
     fitting = sorted({id_of(shape) for shape in shapes if gpus_of(shape) == gpus})

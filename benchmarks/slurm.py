@@ -31,8 +31,8 @@ from slurm_jobs import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E40
 from nemo_runspec.backends.slurm.arguments import job_name  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.logs import read_chunks  # noqa: E402
-from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, stage  # noqa: E402
-from nemo_runspec.backends.slurm.cluster.status import look  # noqa: E402
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, stage  # noqa: E402
+from nemo_runspec.backends.slurm.cluster.status import query_jobs  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.submit import submit  # noqa: E402
 from nemo_runspec.plans.model import Plan  # noqa: E402
 from nemo_runspec.transport.base import Host  # noqa: E402
@@ -75,7 +75,7 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 def errands(host: Host, plan: Plan, cargo: StagedFiles) -> str:
     """Asks, sends, submits; the job's id."""
-    stage(host, plan.job_dir, cargo, ask(host, plan.job_dir, cargo.digest))
+    stage(host, plan.job_dir, cargo, probe(host, plan.job_dir, cargo.digest))
     return submit(host, job_of(plan)).id
 
 
@@ -153,9 +153,9 @@ def bench_status(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
         login.run("true")
         for what, asked, state in (("waiting", waiting, "queued"), ("forgotten, by their markers", gone, "failed")):
             before = login.calls, lab.sshd.commands()
-            times = [seconds_of(partial(look, login, asked)) for _ in range(rounds)]
+            times = [seconds_of(partial(query_jobs, login, asked)) for _ in range(rounds)]
             counted = (login.calls - before[0]) // rounds, (lab.sshd.commands() - before[1]) // rounds
-            if {job.state for job in look(login, asked).values()} != {state}:
+            if {job.state for job in query_jobs(login, asked).values()} != {state}:
                 sys.exit(f"not all of the {what} jobs are {state}")
             rows.append((f"status of {JOBS:,} jobs, {what}", f"{statistics.median(times):.2f} s", "", True))
             rows.append(_trips(f"its round trips, {what}", {counted}, STATUS_AIM))

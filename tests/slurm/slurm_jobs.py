@@ -24,8 +24,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, stage
-from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, stage
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
 from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.plans.model import Plan
@@ -137,7 +137,7 @@ def cargo_of(plan: Plan, **values: Any) -> StagedFiles:
 def put(host: Host, plan: Plan, **values: Any) -> None:
     """Stages a plan."""
     cargo = cargo_of(plan, **values)
-    stage(host, plan.job_dir, cargo, ask(host, plan.job_dir, cargo.digest))
+    stage(host, plan.job_dir, cargo, probe(host, plan.job_dir, cargo.digest))
 
 
 def job_of(plan: Plan, **values: Any) -> SlurmSubmission:
@@ -155,7 +155,7 @@ def start(host: Host, plan: Plan, **values: Any) -> SlurmJobRef:
 
 def see(host: Host, job: SlurmJobRef) -> ClusterJob:
     """The job now."""
-    return look(host, [job])[job.id]
+    return query_jobs(host, [job])[job.id]
 
 
 def wait(host: Host, job: SlurmJobRef, *states: str, seconds: float = LONG) -> ClusterJob:

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemo_runspec.backends.slurm.array_job import stop as stop_array
+from nemo_runspec.backends.slurm.array_job import stop_tasks as stop_array
 from nemo_runspec.backends.slurm.cluster.answer import answer_of
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.logs import read_chunks
-from nemo_runspec.backends.slurm.cluster.stage import ask
-from nemo_runspec.backends.slurm.cluster.status import look
-from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
+from nemo_runspec.backends.slurm.cluster.stage import probe
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
+from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find, submit
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
@@ -33,7 +33,7 @@ from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.preflight.job import read as read_job
 from nemo_runspec.backends.slurm.preflight.login_node import asked_of, plan_of
 from nemo_runspec.backends.slurm.status import exclude_and_release
-from nemo_runspec.backends.slurm.status import look as see
+from nemo_runspec.backends.slurm.status import job_statuses as see
 from nemo_runspec.check import Question
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
@@ -128,11 +128,11 @@ def is_sound(job: ClusterJob) -> bool:
 @EXAMPLES
 @given(damaged("look"))
 def test_states(text: str):
-    told = allowed(lambda: look(Answering(text), JOBS, places=True)) or {}
+    told = allowed(lambda: query_jobs(Answering(text), JOBS, positions=True)) or {}
     assert all(is_sound(job) for job in told.values())
     for job in told.values():
         allowed(lambda job=job: diagnose(job, b"", b""))
-    seen = allowed(lambda: see(Answering(text), HANDLES, places=True)) or []
+    seen = allowed(lambda: see(Answering(text), HANDLES, positions=True)) or []
     for each in seen:
         json.dumps(to_table(each.facts), allow_nan=False)
 
@@ -154,7 +154,7 @@ def test_submissions(text: str):
 @EXAMPLES
 @given(damaged("stop") | damaged("stop_array"))
 def test_stops(text: str):
-    allowed(lambda: ask_to_stop(Answering(text), JOBS[2:3], "me"))
+    allowed(lambda: request_stop(Answering(text), JOBS[2:3], "me"))
     task = {"id": "3_0", "array": "/data/me/c", "task": 0}
     allowed(lambda: stop_array(Answering(text), [task], "me", hard=False))
 
@@ -164,7 +164,7 @@ def test_stops(text: str):
 @given(damaged("rest"), damaged("tail"))
 def test_what_is_left(text: str, log: str):
     seen = [JobStatus("failed", "", detail=ClusterJob("2", "failed", exit_code=3))]
-    allowed(lambda: rest(Answering(text), HANDLES[:1], seen))
+    allowed(lambda: collect_results(Answering(text), HANDLES[:1], seen))
     for piece in allowed(lambda: read_chunks(Answering(log), ["/data/me/*"])) or []:
         assert piece.start >= 0
 
@@ -173,7 +173,7 @@ def test_what_is_left(text: str, log: str):
 @EXAMPLES
 @given(damaged("ask"), damaged("release"))
 def test_other_errands(asked: str, released: str):
-    allowed(lambda: ask(Answering(asked), "/data/me/a"))
+    allowed(lambda: probe(Answering(asked), "/data/me/a"))
     allowed(lambda: exclude_and_release(Answering(released), JOBS[0]))
 
 

@@ -12,11 +12,11 @@ from slurm_jobs import LabHost, Login, command, job_of, jobs_called, put, slurm_
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
+from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, SlurmSubmission, Submitted, find, submit
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
-from nemo_runspec.backends.slurm.status import look
+from nemo_runspec.backends.slurm.status import job_statuses
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 
@@ -65,7 +65,7 @@ def test_a_job_goes_its_way(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path, kin
         assert find(host, SlurmSubmission(job_name(plan), plan.job_dir)) == Submitted(first.id, adopted=True)
         assert note.read_text() == f"{first.id}\n"
         assert slurm_lab.state(first.id) == "RUNNING", "a job that was only looked for has been cancelled"
-    ask_to_stop(host, [job], "the test")
+    request_stop(host, [job], "the test")
     assert wait(host, job).state == "cancelled"
     assert slurm_lab.state(bystander) == "RUNNING"
 
@@ -130,7 +130,7 @@ def test_chatter_is_no_evidence(slurm_lab: SlurmLab, tmp_path: Path):
     put(host, plan)
     handle = {**SlurmProvider().make_handle(plan), "id": submit(host, job_of(plan)).id}
     assert wait(host, SlurmJobRef(handle["id"], plan.job_dir)).exit_code == 7
-    found = rest(host, [handle], look(host, [handle]))[0].diagnosis
+    found = collect_results(host, [handle], job_statuses(host, [handle]))[0].diagnosis
     assert found is not None
     assert "no data for 2019" in found.evidence
     assert "LD_PRELOAD" not in f"{found.evidence} {found.what}"
@@ -145,7 +145,7 @@ def test_over_ssh(slurm_lab: SlurmLab, plan: Plan, tmp_path: Path):
         first = submit(login, job_of(plan))
         assert jobs_called(slurm_lab, job_name(plan)) == [first.id]
         assert wait(login, SlurmJobRef(first.id, plan.job_dir), "running").state == "running"
-        ask_to_stop(login, [SlurmJobRef(first.id, plan.job_dir)], "the test")
+        request_stop(login, [SlurmJobRef(first.id, plan.job_dir)], "the test")
         assert wait(login, SlurmJobRef(first.id, plan.job_dir)).state == "cancelled"
 
 

@@ -32,11 +32,11 @@ from waiting import be_patient, until
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.logs import read_chunks, task_logs
-from nemo_runspec.backends.slurm.cluster.stage import ask
-from nemo_runspec.backends.slurm.cluster.status import look
-from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop
+from nemo_runspec.backends.slurm.cluster.stage import probe
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
+from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Unreachable
@@ -93,7 +93,7 @@ def test_a_connection_cut_during_a_transfer(lab: SlurmLab, login: Login, tmp_pat
             cut.cut_in = cut.calls + call
             with pytest.raises(Unreachable):
                 put(cut, plan, **values)
-            assert not ask(login, plan.job_dir).job
+            assert not probe(login, plan.job_dir).job
             cut.cut_in = 0
         put(cut, plan, **values)
     folder = Path(plan.job_dir)
@@ -208,7 +208,7 @@ def test_a_stopped_controller(slurm_lab: SlurmLab, tmp_path: Path):
     slurm_lab.stop_daemon("slurmctld")
     with ThreadPoolExecutor(4) as pool:
         tried = pool.submit(submit, host, job_of(plan), pauses=())
-        stopped = pool.submit(ask_to_stop, host, [job], "a test")
+        stopped = pool.submit(request_stop, host, [job], "a test")
         looked = pool.submit(find, host, job_of(plan))
         seen = pool.submit(see, host, job).result()
         assert (seen.state, "Unable to contact slurm controller" in seen.reason) == ("unknown", True)
@@ -302,7 +302,7 @@ def test_fifty_submissions_at_once(lab: SlurmLab, login: Login, tmp_path: Path, 
     listed = [tuple(line.split()) for line in told if line.split()[:1] and line.split()[0] in jobs]
     assert sorted(listed) == sorted(jobs.items())
     assert lab.sshd.connections() - before == 1
-    seen = look(login, [SlurmJobRef(id) for id in jobs.values()])
+    seen = query_jobs(login, [SlurmJobRef(id) for id in jobs.values()])
     assert len(seen) == 50
 
 
@@ -329,7 +329,7 @@ def test_lines_that_a_full_disk_has_no_room_for_are_counted_and_told(lab: SlurmL
     pieces = read_chunks(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
     written = sum(piece.content.count(b"\n[rank0]") for piece in pieces)
     handle = {"job_dir": plan.job_dir, "name": job_name(plan), "id": job.id}
-    (found,) = rest(login, [handle], [JobStatus(seen.state, detail=seen)])
+    (found,) = collect_results(login, [handle], [JobStatus(seen.state, detail=seen)])
     login.run(f"rm -rf {plan.job_dir}")
     assert (seen.state, seen.exit_code) == ("failed" if code else "succeeded", code)
     assert 40_000 < found.lost_lines <= 50_001

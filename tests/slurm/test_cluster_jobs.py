@@ -10,7 +10,7 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, put, slurm_plan, start, tasks_said, wait
 from support import contents
 
-from nemo_runspec.backends.slurm.cluster.stage import ask
+from nemo_runspec.backends.slurm.cluster.stage import probe
 
 pytestmark = needs_slurm
 
@@ -32,13 +32,13 @@ def host(lab: SlurmLab) -> LabHost:
 
 def test_two_nodes(host: LabHost, tmp_path: Path):
     plan = slurm_plan(tmp_path, WHO, nodes=2)
-    assert not ask(host, plan.job_dir).job
+    assert not probe(host, plan.job_dir).job
     job = start(host, plan)
     seen = wait(host, job)
     assert (seen.state, seen.exit_code, seen.nodes) == ("succeeded", 0, "n[1-2]")
     assert sorted(tasks_said(plan, job).splitlines()) == ["[rank0] 0 0 2 2 n1", "[rank1] 1 1 2 2 n2"]
     assert [marker.host for marker in seen.markers] == ["n1", "n2"]
-    found = ask(host, plan.job_dir)
+    found = probe(host, plan.job_dir)
     assert (found.job, found.cluster.home, found.cluster.user) == (True, host.environment["HOME"], "root")
 
 

@@ -11,7 +11,7 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, tasks_said, wait
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.slurm.cluster.stage import ask, stage
+from nemo_runspec.backends.slurm.cluster.stage import probe, stage
 from nemo_runspec.backends.slurm.paths import HOME, fill_home
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import plan_to_json
@@ -75,7 +75,7 @@ def test_what_is_there_is_left(host: LabHost, tmp_path: Path):
     (Path(plan.job_dir) / "secrets.env").unlink()
     put(host, plan, secrets={"TOKEN": "x"})
     cargo = cargo_of(plan, secrets={"TOKEN": "x"})
-    unaware = ask(host, f"{plan.job_dir}-other")
+    unaware = probe(host, f"{plan.job_dir}-other")
     stage(host, plan.job_dir, cargo, unaware)
     assert not (Path(plan.job_dir) / "secrets.env").exists()
 
@@ -137,7 +137,7 @@ def test_a_hole_is_filled_everywhere_and_the_job_runs_there(slurm_lab_plain: Slu
     )  # fmt: skip
     assert plan.job_dir.startswith(HOME)
     with Login(slurm_lab_plain, USER) as login:
-        home = ask(login, plan.job_dir).cluster.home
+        home = probe(login, plan.job_dir).cluster.home
         assert home == f"{slurm_lab_plain.base}/home/{USER}"
         filled = fill_home(plan, home)
         assert HOME not in plan_to_json(filled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_runspec.backends.slurm.cluster.job import STATES, meaning_of, why_it_waits
+from nemo_runspec.backends.slurm.cluster.job import STATES, state_of, why_it_waits
 from nemo_runspec.records.record import STATES as OURS
 
 
@@ -24,11 +24,11 @@ def test_what_is_over_has_ended():
      ("NEW_THING", "unknown"), ("COMPLETING", "running"), ("REQUEUE_HOLD", "queued")],
 )  # fmt: skip
 def test_a_state(said: str, state: str):
-    assert meaning_of(said).state == state
+    assert state_of(said).state == state
 
 
 def test_a_state_of_tomorrow_is_named():
-    assert "NEW_THING" in meaning_of("NEW_THING").words
+    assert "NEW_THING" in state_of("NEW_THING").reason
 
 
 @pytest.mark.parametrize(

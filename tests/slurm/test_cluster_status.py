@@ -13,12 +13,12 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, closed, configured, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.array_job import stop as end_tasks
+from nemo_runspec.backends.slurm.array_job import stop_tasks as end_tasks
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.stage import ask
-from nemo_runspec.backends.slurm.cluster.status import look
-from nemo_runspec.backends.slurm.cluster.stop import end
-from nemo_runspec.backends.slurm.status import look as look_at_handles
+from nemo_runspec.backends.slurm.cluster.stage import probe
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
+from nemo_runspec.backends.slurm.cluster.stop import end_jobs
+from nemo_runspec.backends.slurm.status import job_statuses as look_at_handles
 from nemo_runspec.errors import UserError
 
 pytestmark = needs_slurm
@@ -54,7 +54,7 @@ def test_many_in_one_round_trip(lab: SlurmLab, host: LabHost):
     lab.wait_for(running, "RUNNING")
     made_up = [str(number) for number in range(10_000, 10_978)]
     host.calls = 0
-    seen = look(host, [SlurmJobRef(id) for id in (running, *waiting, over, *made_up)])
+    seen = query_jobs(host, [SlurmJobRef(id) for id in (running, *waiting, over, *made_up)])
     assert (host.calls, len(seen)) == (1, 1000)
     assert (seen[running].state, seen[running].nodes) == ("running", "n1")
     assert {(seen[id].state, seen[id].reason) for id in waiting} == {("queued", "waits for another job")}
@@ -66,7 +66,7 @@ def test_many_in_one_round_trip(lab: SlurmLab, host: LabHost):
 
 
 def test_no_jobs_no_round_trip(host: LabHost):
-    assert look(host, []) == {}
+    assert query_jobs(host, []) == {}
     assert host.calls == 0
 
 
@@ -79,7 +79,7 @@ def test_a_place_in_the_queue_and_an_estimate(slurm_lab_plain: SlurmLab):
     ids = [first, lab.submit("true", *waits), lab.submit("true", "--array=1-9", *waits), lab.submit("true", *waits)]
     both = lab.submit("true", "--partition=cpu,batch", *waits)
     host.calls = 0
-    seen = look(host, [*map(SlurmJobRef, ids), SlurmJobRef(both), SlurmJobRef(f"{ids[2]}_3")], places=True)
+    seen = query_jobs(host, [*map(SlurmJobRef, ids), SlurmJobRef(both), SlurmJobRef(f"{ids[2]}_3")], positions=True)
     assert host.calls == 1
     assert [job.position for job in seen.values()] == [None, 1, 2, 3, 1, 2]
     assert (seen[first].estimated, seen[first].state) == (None, "running")
@@ -93,8 +93,10 @@ def test_an_array_and_its_tasks(lab: SlurmLab, host: LabHost):
     job = lab.submit("[ $SLURM_ARRAY_TASK_ID != 2 ] && sleep 600", "--array=1-4%2")
     asked = [SlurmJobRef(job), SlurmJobRef(f"{job}_1"), SlurmJobRef(f"{job}_2"), SlurmJobRef(f"{job}_4")]
     there = "4 tasks: 2 running, 1 queued, 1 failed"
-    until(lambda: look(host, asked)[job].reason, "the second task's end, and the third", lambda said: said == there)
-    seen = look(host, asked)
+    until(
+        lambda: query_jobs(host, asked)[job].reason, "the second task's end, and the third", lambda said: said == there
+    )
+    seen = query_jobs(host, asked)
     whole = seen[job]
     assert whole.state == "running"
     assert [(task.task, task.id) for task in whole.tasks] == [(n, f"{job}_{n}") for n in (1, 2, 3, 4)]
@@ -109,8 +111,8 @@ def test_what_was_cancelled_before_it_began(lab: SlurmLab, host: LabHost, tmp_pa
     until(lambda: began.exists() and see(host, SlurmJobRef(f"{job}_1")).state == "running", "the first task's begin")
     lab.run("scancel", job, single)
     asked = [SlurmJobRef(f"{job}_1"), SlurmJobRef(f"{job}_2"), SlurmJobRef(single)]
-    until(lambda: {one.state for one in look(host, asked).values()} == {"cancelled"}, "the end of all")
-    ran, *others = look(host, asked).values()
+    until(lambda: {one.state for one in query_jobs(host, asked).values()} == {"cancelled"}, "the end of all")
+    ran, *others = query_jobs(host, asked).values()
     assert (ran.exit_code, ran.elapsed is not None) == (143, True)
     assert [(one.exit_code, one.elapsed, one.started) for one in others] == [(143, None, None)] * 2
 
@@ -128,7 +130,7 @@ def test_the_tasks_of_an_array_have_folders_of_their_own(lab: SlurmLab, host: La
     lab.wait_for(job, "COMPLETED,FAILED")
     asked = [SlurmJobRef(f"{job}_{n}", f"{tmp_path}/{n}") for n in range(3)]
     for told in (host, blind(lab, tmp_path / "blind", "squeue", "sacct")):
-        seen = look(told, asked)
+        seen = query_jobs(told, asked)
         assert [(seen[one.id].state, seen[one.id].exit_code) for one in asked] == [
             ("succeeded", 0), ("failed", 1), ("failed", 2),
         ]  # fmt: skip
@@ -254,7 +256,7 @@ def test_an_id_of_a_federation(slurm_lab: SlurmLab):
     host = LabHost(slurm_lab)
     job = slurm_lab.submit("exit 4")
     slurm_lab.wait_for(job, "FAILED")
-    seen = look(host, [SlurmJobRef(f"{job};lab"), SlurmJobRef(job), SlurmJobRef(f"{job};elsewhere")])
+    seen = query_jobs(host, [SlurmJobRef(f"{job};lab"), SlurmJobRef(job), SlurmJobRef(f"{job};elsewhere")])
     assert [one.state for one in seen.values()] == ["failed", "failed", "unknown"]
     assert seen[f"{job};lab"].exit_code == 4
 
@@ -270,20 +272,23 @@ def elsewhere(slurm_lab_plain: SlurmLab, tmp_path: Path) -> LabHost:
 def test_a_job_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHost, tmp_path: Path):
     """It is neither lost nor the job of the same id that is there; an old handle names no cluster."""
     lab, host = slurm_lab_plain, LabHost(slurm_lab_plain)
-    name = ask(host, str(tmp_path)).cluster.slurm
-    assert (name, ask(elsewhere, str(tmp_path)).cluster.slurm) == ("lab", "elsewhere")
+    name = probe(host, str(tmp_path)).cluster.slurm
+    assert (name, probe(elsewhere, str(tmp_path)).cluster.slurm) == ("lab", "elsewhere")
     id = lab.submit("sleep 600")
     lab.wait_for(id, "RUNNING")
     job, made_up = (SlurmJobRef(number, slurm=name) for number in (id, "4242"))
     assert (see(host, job).state, see(host, made_up).state) == ("running", "lost")
     reason = "this is cluster elsewhere, and the job was submitted to lab"
     elsewhere.calls = 0
-    seen = look(elsewhere, [job, made_up])
+    seen = query_jobs(elsewhere, [job, made_up])
     assert [(one.state, one.reason) for one in seen.values()] == [("unknown", reason)] * 2
     assert elsewhere.calls == 1
     assert (see(elsewhere, SlurmJobRef(id)).state, see(elsewhere, SlurmJobRef("4242")).state) == ("running", "lost")
     task = {"id": f"{id}_0", "array": str(tmp_path), "task": 0, "slurm": name}
-    for stop in (lambda: end(elsewhere, [job], "a test"), lambda: end_tasks(elsewhere, [task], "a test", hard=True)):
+    for stop in (
+        lambda: end_jobs(elsewhere, [job], "a test"),
+        lambda: end_tasks(elsewhere, [task], "a test", hard=True),
+    ):
         with pytest.raises(UserError, match=reason):
             stop()
     assert see(host, job).state == "running"
@@ -305,7 +310,7 @@ def test_handles_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHos
 def test_the_clusters_name_behind_an_include(slurm_lab_plain: SlurmLab, tmp_path: Path):
     (tmp_path / "slurm.conf").write_text(f"Include {slurm_lab_plain.environment()['SLURM_CONF']}\n")
     host = LabHost(slurm_lab_plain, SLURM_CONF=str(tmp_path / "slurm.conf"))
-    assert ask(host, str(tmp_path)).cluster.slurm == "lab"
+    assert probe(host, str(tmp_path)).cluster.slurm == "lab"
 
 
 def test_no_slurm_there(slurm_lab_plain: SlurmLab, tmp_path: Path):

@@ -12,10 +12,10 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, see, slurm_plan, start, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.array_job import stop as stop_tasks
+from nemo_runspec.backends.slurm.array_job import stop_tasks
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.status import look
-from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
+from nemo_runspec.backends.slurm.cluster.stop import end_jobs, request_stop
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import is_over
 from nemo_runspec.transport.base import Host
@@ -42,15 +42,15 @@ while True:
 
 def cancel(host: Host, jobs: Sequence[SlurmJobRef], by: str, *, grace: float = 60) -> dict[str, ClusterJob]:
     """The two errands one after the other, as `remote.cancel` does them."""
-    ask_to_stop(host, jobs, by)
+    request_stop(host, jobs, by)
     last = time.monotonic() + grace
-    seen = look(host, jobs)
+    seen = query_jobs(host, jobs)
     while time.monotonic() < last and not all(is_over(job.state) for job in seen.values()):
         time.sleep(0.5)
-        seen = look(host, jobs)
+        seen = query_jobs(host, jobs)
     left = [job for job in jobs if not is_over(seen[job.id].state)]
-    end(host, left, by)
-    return seen | look(host, left)
+    end_jobs(host, left, by)
+    return seen | query_jobs(host, left)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_one_that_is_over_is_left(host: LabHost, tmp_path: Path):
     assert cancel(host, [SlurmJobRef("424242")], "a test", grace=0)["424242"].state == "lost"
 
 
-@pytest.mark.parametrize("ask", [ask_to_stop, end])
+@pytest.mark.parametrize("ask", [request_stop, end_jobs])
 def test_one_that_has_ended_since_slurm_was_asked_is_left(
     host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path, ask: Callable[..., None]
 ):
@@ -136,8 +136,8 @@ def test_one_that_succeeded_before_the_signal_came_has_succeeded(host: LabHost, 
 
 def test_asking_twice_is_asking_once_more(host: LabHost, tmp_path: Path):
     job = begin(host, tmp_path, waits=True)
-    ask_to_stop(host, [job], "the first")
-    ask_to_stop(host, [job], "the second")
+    request_stop(host, [job], "the first")
+    request_stop(host, [job], "the second")
     (tmp_path / "go").touch()
     seen = wait(host, job)
     assert (seen.state, seen.reason) == ("cancelled", "cancelled by the first")
@@ -150,7 +150,7 @@ def test_several_at_once(host: LabHost, tmp_path: Path):
         (tmp_path / name).mkdir()
         jobs.append(begin(host, tmp_path / name, seconds=1))
     host.calls = 0
-    ask_to_stop(host, jobs, "a test")
+    request_stop(host, jobs, "a test")
     assert host.calls == 1
     assert {wait(host, job).state for job in jobs} == {"cancelled"}
 
@@ -161,15 +161,18 @@ def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: P
     for name in "1234":
         (tmp_path / name).mkdir()
     asked = [SlurmJobRef(f"{array}_{n}", str(tmp_path / n)) for n in "1234"]
-    until(lambda: [job.state for job in look(host, asked).values()] == ["running"] * 2 + ["queued"] * 2, "two of four")
-    ask_to_stop(host, [asked[0], asked[3]], "a test")
-    until(lambda: look(host, asked)[asked[0].id].state == "cancelled", "the first one's end")
-    until(lambda: look(host, asked)[asked[2].id].state == "running", "another one in its place")
-    states = [job.state for job in look(host, asked).values()]
+    until(
+        lambda: [job.state for job in query_jobs(host, asked).values()] == ["running"] * 2 + ["queued"] * 2,
+        "two of four",
+    )
+    request_stop(host, [asked[0], asked[3]], "a test")
+    until(lambda: query_jobs(host, asked)[asked[0].id].state == "cancelled", "the first one's end")
+    until(lambda: query_jobs(host, asked)[asked[2].id].state == "running", "another one in its place")
+    states = [job.state for job in query_jobs(host, asked).values()]
     assert states == ["cancelled", "running", "running", "cancelled"]
-    end(host, [SlurmJobRef(array)], "a test")
-    until(lambda: {job.state for job in look(host, asked).values()} == {"cancelled"}, "the end of all")
-    assert look(host, [SlurmJobRef(array)])[array].state == "cancelled"
+    end_jobs(host, [SlurmJobRef(array)], "a test")
+    until(lambda: {job.state for job in query_jobs(host, asked).values()} == {"cancelled"}, "the end of all")
+    assert query_jobs(host, [SlurmJobRef(array)])[array].state == "cancelled"
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -181,12 +184,12 @@ def test_an_id_that_another_job_has_now(slurm_lab_plain: SlurmLab, host: LabHost
     array = slurm_lab_plain.submit("sleep 600", "--array=0-1", "--job-name=another")
     slurm_lab_plain.wait_for(f"{array}_1", "RUNNING")
     with pytest.raises(UserError, match=r"(?s)'other', which is left alone.*squeue --me --states=all --name=train-1"):
-        (end if hard else ask_to_stop)(host, [SlurmJobRef(other, name="train-1")], "the test")
+        (end_jobs if hard else request_stop)(host, [SlurmJobRef(other, name="train-1")], "the test")
     task = {"id": f"{array}_0", "array": "/nowhere", "task": 0, "name": "train-2", "slurm": ""}
     with pytest.raises(UserError, match="that of another job now, 'another', which is left alone"):
         stop_tasks(host, [task], "the test", hard=hard)
     assert [slurm_lab_plain.state(id) for id in (other, f"{array}_0")] == [state, "RUNNING"]
     stop_tasks(host, [{**task, "name": "another"}], "the test", hard=True)
-    end(host, [SlurmJobRef(other, name="other")], "the test")
+    end_jobs(host, [SlurmJobRef(other, name="other")], "the test")
     slurm_lab_plain.wait_for(other, "CANCELLED")
     slurm_lab_plain.wait_for(f"{array}_0", "CANCELLED")

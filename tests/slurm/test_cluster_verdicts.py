@@ -15,11 +15,11 @@ from waiting import until
 
 from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.status import look
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import submit
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
-from nemo_runspec.backends.slurm.status import look as look_at
+from nemo_runspec.backends.slurm.status import job_statuses as look_at
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -38,7 +38,7 @@ def host(slurm_lab: SlurmLab) -> LabHost:
 
 def diagnosis(host: LabHost, plan: Plan, job: SlurmJobRef) -> Diagnosis:
     handle: dict[str, Any] = {**SlurmProvider().make_handle(plan), "id": job.id}
-    found = rest(host, [handle], look_at(host, [handle]))[0].diagnosis
+    found = collect_results(host, [handle], look_at(host, [handle]))[0].diagnosis
     assert found is not None
     return found
 
@@ -98,7 +98,9 @@ def test_a_job_that_is_held(slurm_lab: SlurmLab, host: LabHost, tmp_path: Path):
         held = start(host, slurm_plan(tmp_path / "a", "", {"additional_parameters": {"hold": True}}))
         free = start(host, slurm_plan(tmp_path / "b", ""))
         seen = until(
-            lambda: look(host, [held, free], places=True), "both", lambda told: told[free.id].position is not None
+            lambda: query_jobs(host, [held, free], positions=True),
+            "both",
+            lambda told: told[free.id].position is not None,
         )
     assert (seen[held.id].position, seen[held.id].estimated) == (None, None)
     assert seen[held.id].reason == "held: it has no place in the queue until scontrol release lets it go on"

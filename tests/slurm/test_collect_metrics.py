@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.records.metrics import last_values
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.downsample import POINTS
@@ -34,7 +34,9 @@ def fetched(folder: Path, lines: int) -> bytes:
     ]
     folder.mkdir()
     (folder / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (found,) = rest(LocalHost(), [{"job_dir": str(folder), "name": "j", "id": "7"}], [JobStatus("succeeded")])
+    (found,) = collect_results(
+        LocalHost(), [{"job_dir": str(folder), "name": "j", "id": "7"}], [JobStatus("succeeded")]
+    )
     return found.history
 
 

@@ -15,9 +15,9 @@ from waiting import until
 
 from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.diagnose import diagnose
-from nemo_runspec.backends.slurm.status import look
+from nemo_runspec.backends.slurm.status import job_statuses
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.markers import NodeMarker
@@ -46,8 +46,8 @@ class Ward:
         """As a command asks for it once the job is over."""
         wait(self.host, self.jobs[name][1], seconds=240)
         handles = [self.handle(name)]
-        seen = look(self.host, handles)
-        found = rest(self.host, handles, seen)[0].diagnosis
+        seen = job_statuses(self.host, handles)
+        found = collect_results(self.host, handles, seen)[0].diagnosis
         assert found is not None, seen
         return found
 

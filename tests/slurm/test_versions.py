@@ -18,7 +18,7 @@ from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.submit import submit
-from nemo_runspec.backends.slurm.collect import rest
+from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.plans.model import Artifact
 from nemo_runspec.records.status import JobStatus
 
@@ -169,7 +169,7 @@ def test_a_job_of_the_release_before_is_finished_and_never_moves_the_newest_back
     latest = made.parent / "latest"
 
     def finish() -> str:
-        rest(host, [handle], [JobStatus("succeeded", detail=seen)])
+        collect_results(host, [handle], [JobStatus("succeeded", detail=seen)])
         return latest.readlink().name
 
     assert finish() == plan.name
@@ -179,7 +179,7 @@ def test_a_job_of_the_release_before_is_finished_and_never_moves_the_newest_back
     before = (Path(plan.job_dir) / "status" / "node-0").stat().st_mtime - 10
     os.utime(latest, (before, before), follow_symlinks=False)
     assert finish() == plan.name
-    rest(host, [{**handle, "versions": []}], [JobStatus("succeeded", detail=seen)])
+    collect_results(host, [{**handle, "versions": []}], [JobStatus("succeeded", detail=seen)])
 
 
 def test_an_artifact_that_has_a_name_of_its_own_place(tmp_path: Path):

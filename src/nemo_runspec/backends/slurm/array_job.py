@@ -13,7 +13,7 @@ from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_of
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, run_script
-from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send_mounts, stage
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_script
 from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
@@ -53,7 +53,7 @@ class SlurmArray(JobArray):
         """
         array = self.array
         self._archive, self._digest = archive, digest_of(archive) if archive else ""
-        self._found = ask(self.host, array.plan.job_dir, self._digest)
+        self._found = probe(self.host, array.plan.job_dir, self._digest)
         if HOME in array.plan.job_dir:
             home = self._found.cluster.home
             self.array = replace(
@@ -140,10 +140,10 @@ def id_of(array: str, handle: Handle) -> str:
     return f"{number}_{handle['task']}{sign}{cluster}"
 
 
-def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
+def stop_tasks(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     """Ends tasks of arrays, each array's with one scancel for those that wait and one for those that run.
 
-    As `cluster.stop.ask_to_stop`, with `hard` as its `end`, for any number of them in one round trip.
+    As `cluster.stop.request_stop`, with `hard` as `end_jobs`; any number of them in one round trip.
     """
     arrays: dict[str, list[Handle]] = {}
     for handle in handles:
@@ -161,7 +161,7 @@ def stop(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
         require_stopped(host, f"array {number}", str(some[0].get("name")), answer, number)
 
 
-def remove(host: Host, handles: Sequence[Handle]) -> None:
+def remove_tasks(host: Host, handles: Sequence[Handle]) -> None:
     """Removes the directories of tasks, and with its last task the array's. One round trip.
 
     Raises:

@@ -65,7 +65,7 @@ class SlurmProvider(SubmitsArrays):
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
-        from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, ask, send_mounts, stage
+        from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send_mounts, stage
         from nemo_runspec.backends.slurm.paths import fill_home
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
@@ -74,7 +74,7 @@ class SlurmProvider(SubmitsArrays):
         comparison = Comparison(submission.plan)
         host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive) if archive else ""
-        found = ask(host, submission.plan.job_dir, digest)
+        found = probe(host, submission.plan.job_dir, digest)
         plan = fill_home(submission.plan, found.cluster.home)
         rendering = render(plan)
         texts = job_files(plan, rendering)
@@ -130,22 +130,22 @@ class SlurmProvider(SubmitsArrays):
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. One round trip for all that have an id, one for each that has none."""
-        from nemo_runspec.backends.slurm.status import look
+        from nemo_runspec.backends.slurm.status import job_statuses
 
-        return look(host_of(handles[0]), handles, places=places) if handles else []
+        return job_statuses(host_of(handles[0]), handles, positions=places) if handles else []
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`. One round trip, one more where there are tasks of arrays."""
-        from nemo_runspec.backends.slurm.array_job import stop
-        from nemo_runspec.backends.slurm.cluster.stop import ask_to_stop, end
-        from nemo_runspec.backends.slurm.status import asked
+        from nemo_runspec.backends.slurm.array_job import stop_tasks
+        from nemo_runspec.backends.slurm.cluster.stop import end_jobs, request_stop
+        from nemo_runspec.backends.slurm.status import job_ref
 
         alone = [handle for handle in handles if not self.in_array(handle)]
         tasks = [handle for handle in handles if self.in_array(handle)]
         if alone:
-            (end if hard else ask_to_stop)(host_of(alone[0]), [asked(handle) for handle in alone], by)
+            (end_jobs if hard else request_stop)(host_of(alone[0]), [job_ref(handle) for handle in alone], by)
         if tasks:
-            stop(host_of(tasks[0]), tasks, by, hard=hard)
+            stop_tasks(host_of(tasks[0]), tasks, by, hard=hard)
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`. One round trip."""
@@ -176,9 +176,9 @@ class SlurmProvider(SubmitsArrays):
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. One round trip."""
-        from nemo_runspec.backends.slurm.collect import rest
+        from nemo_runspec.backends.slurm.collect import collect_results
 
-        return rest(host_of(handles[0]), handles, seen) if handles else []
+        return collect_results(host_of(handles[0]), handles, seen) if handles else []
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`."""
@@ -199,10 +199,10 @@ class SlurmProvider(SubmitsArrays):
 
     def delete_all_files(self, handles: Sequence[Handle]) -> None:
         """As `SubmitsArrays.delete_all_files`. One round trip."""
-        from nemo_runspec.backends.slurm.array_job import remove
+        from nemo_runspec.backends.slurm.array_job import remove_tasks
 
         if handles:
-            remove(host_of(handles[0]), handles)
+            remove_tasks(host_of(handles[0]), handles)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: a step beside the job's own, on its first node unless one is named.

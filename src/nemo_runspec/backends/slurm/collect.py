@@ -1,4 +1,4 @@
-"""What is fetched of jobs that are over, and what is taken away: one round trip for any number of them."""
+"""Results of jobs that are over, and the removal of their secrets: one round trip for any number of them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from nemo_runspec.transport.base import Host
 _TIMEOUT = 120.0
 
 
-def rest(host: Host, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> list[Results]:
-    """What is left of each job: its last metrics, the outputs that are there, and why it failed.
+def collect_results(host: Host, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> list[Results]:
+    """Each job's results: its metrics, the outputs that are there, and why it failed.
 
     Their secrets are removed. Of a job that could not do so itself, what it has made becomes the newest version of its
     artifact: one of an earlier release (its handle has `versions`), and an array of the user's own.
@@ -31,22 +31,22 @@ def rest(host: Host, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> li
     Raises:
         UserError: the host does not answer, or not as it should.
     """
-    questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, seen, strict=True)))
-    script = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{program('rest.sh')}"
+    questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, statuses, strict=True)))
+    script = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{program('collect.sh')}"
     answer = run_script(host, script, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
     if handles and not answer.sections:
         raise UserError(f"{host.name} does not say what is left of jobs: {answer.said or 'no word'}")
     return [
-        _rest(handle, each, answer[f"rest;{number}"])
-        for number, (handle, each) in enumerate(zip(handles, seen, strict=True))
+        _results(handle, each, answer[f"results;{number}"])
+        for number, (handle, each) in enumerate(zip(handles, statuses, strict=True))
     ]
 
 
-def _question(number: int, handle: Handle, seen: JobStatus) -> str:
-    failed = "yes" if seen.state not in ("succeeded", "cancelled") else ""
-    succeeded = "yes" if seen.state == "succeeded" else ""
+def _question(number: int, handle: Handle, status: JobStatus) -> str:
+    failed = "yes" if status.state not in ("succeeded", "cancelled") else ""
+    succeeded = "yes" if status.state == "succeeded" else ""
     folder, name, id = (str(handle.get(key) or "") for key in ("job_dir", "name", "id"))
-    markers = seen.detail.markers if isinstance(seen.detail, ClusterJob) else ()
+    markers = status.detail.markers if isinstance(status.detail, ClusterJob) else ()
     given = str(sum(marker.lines for marker in markers)), str(sum(marker.size for marker in markers))
     lines: list[tuple[str, ...]] = [(str(number), folder, name, id.partition(";")[0], failed, succeeded, *given)]
     lines += [("output", path) for path in (handle.get("outputs") or {}).values()]
@@ -54,7 +54,7 @@ def _question(number: int, handle: Handle, seen: JobStatus) -> str:
     return "".join(f"{FIELD.join(line)}\n" for line in lines) + "\n"
 
 
-def _rest(handle: Handle, seen: JobStatus, section: Section) -> Results:
+def _results(handle: Handle, status: JobStatus, section: Section) -> Results:
     there = {row[1] for row in section.rows if row[0] == "output"}
     texts = dict(_decoded(section))
     outputs: Mapping[str, str] = handle.get("outputs") or {}
@@ -62,7 +62,7 @@ def _rest(handle: Handle, seen: JobStatus, section: Section) -> Results:
         history=_history(texts),
         inputs={row[1]: row[2] for row in section.rows if row[0] == "input" and len(row) > 2},
         outputs={name: path for name, path in outputs.items() if path in there},
-        diagnosis=_diagnosis(handle, seen, texts),
+        diagnosis=_diagnosis(handle, status, texts),
         lost_lines=next((whole(row[1]) or 0 for row in section.rows if row[0] == "lost"), 0),
     )
 
@@ -74,10 +74,10 @@ def _history(texts: Mapping[str, bytes]) -> bytes:
     return as_lines(downsample(texts.get("metrics-file", b"").splitlines()).records())
 
 
-def _diagnosis(handle: Handle, seen: JobStatus, texts: Mapping[str, bytes]) -> Diagnosis | None:
-    if seen.state in ("succeeded", "cancelled") or not isinstance(seen.detail, ClusterJob):
+def _diagnosis(handle: Handle, status: JobStatus, texts: Mapping[str, bytes]) -> Diagnosis | None:
+    if status.state in ("succeeded", "cancelled") or not isinstance(status.detail, ClusterJob):
         return None
-    return diagnose(seen.detail, texts.get("log", b""), texts.get("batch", b""), str(handle.get("place") or ""))
+    return diagnose(status.detail, texts.get("log", b""), texts.get("batch", b""), str(handle.get("place") or ""))
 
 
 def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""What Slurm says of jobs, in the words that all platforms share."""
+"""Statuses of jobs on Slurm, by their handles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.backends.slurm.cluster.answer import run_script
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.status import look as look_on_cluster
+from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
@@ -19,36 +19,37 @@ from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Host
 
 
-def asked(handle: Handle) -> SlurmJobRef:
-    """A handle with an id as the cluster is asked about it."""
+def job_ref(handle: Handle) -> SlurmJobRef:
+    """How the cluster is asked about a handle with an id."""
     nodes, name = int(handle.get("nodes") or 1), str(handle.get("name") or "")
     return SlurmJobRef(str(handle["id"]), str(handle["job_dir"]), nodes, slurm_of(handle), name)
 
 
-def look(host: Host, handles: Sequence[Handle], *, places: bool = False) -> list[JobStatus]:
-    """How jobs are. One round trip for those with an id; one for each that was perhaps never submitted, which is looked
-    for by its name.
+def job_statuses(host: Host, handles: Sequence[Handle], *, positions: bool = False) -> list[JobStatus]:
+    """The jobs' statuses. One round trip for those with an id; one for each that was perhaps never submitted, which is
+    looked for by its name.
 
     Raises:
         UserError: Slurm or the host does not answer.
     """
-    looked_for: dict[str, Handle | None] = {}
+    found: dict[str, Handle | None] = {}
     for handle in handles:
-        place = str(handle.get("array") or handle["job_dir"])
-        if not handle.get("id") and place not in looked_for:
-            looked_for[place] = _found(host, handle)
-    known = [each if each.get("id") else _now(each, looked_for) for each in handles]
-    told = look_on_cluster(host, [_looked_at(handle) for handle in known if handle is not None], places=places)
-    for each in known:
-        if each is not None and each.get("health_check") and told[str(each["id"])].slurm_reason == "JobHeldUser":
+        folder = str(handle.get("array") or handle["job_dir"])
+        if not handle.get("id") and folder not in found:
+            found[folder] = _find(host, handle)
+    submitted = [handle if handle.get("id") else _with_id(handle, found) for handle in handles]
+    refs = [_ref_without_shared_markers(handle) for handle in submitted if handle is not None]
+    jobs = query_jobs(host, refs, positions=positions)
+    for each in submitted:
+        if each is not None and each.get("health_check") and jobs[str(each["id"])].slurm_reason == "JobHeldUser":
             _finish_health_check(host, each)
-    return [_gone() if handle is None else _seen(told[str(handle["id"])], handle) for handle in known]
+    return [_never_submitted() if each is None else _status(jobs[str(each["id"])], each) for each in submitted]
 
 
 def _finish_health_check(host: Host, handle: Handle) -> None:
     """A job that its health check has put back and left held, as it was killed then. Whoever asks next tries again."""
     with suppress(UserError):
-        exclude_and_release(host, asked(handle))
+        exclude_and_release(host, job_ref(handle))
 
 
 def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
@@ -66,18 +67,18 @@ def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
     words = assignments({"id": job.id.partition(";")[0], "held": f"{job.job_dir}/status/held"})
     answer = run_script(host, "\n".join((PRELUDE, words, program("health/release.sh"))))
     if answer.code:
-        said = answer.said or "Slurm does not answer"
+        reason = answer.said or "Slurm does not answer"
         raise UserError(
-            f"job {job.id} is held after its health check, and cannot be released: {said}",
+            f"job {job.id} is held after its health check, and cannot be released: {reason}",
             where=host.name,
             remedy=f"scontrol release {job.id}",
         )
     return answer["excluded"].said
 
 
-def _looked_at(handle: Handle) -> SlurmJobRef:
+def _ref_without_shared_markers(handle: Handle) -> SlurmJobRef:
     """The tasks of an array that a profile asks for leave their markers in one folder, over each other: no witness."""
-    return SlurmJobRef(str(handle["id"]), slurm=slurm_of(handle)) if handle.get("tasks") else asked(handle)
+    return SlurmJobRef(str(handle["id"]), slurm=slurm_of(handle)) if handle.get("tasks") else job_ref(handle)
 
 
 def slurm_of(handle: Handle) -> str:
@@ -85,8 +86,8 @@ def slurm_of(handle: Handle) -> str:
     return "" if ";" in str(handle.get("id")) else str(handle.get("slurm") or "")
 
 
-def _now(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
-    """The handle with the id that was found for it, or for its array."""
+def _with_id(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
+    """The handle with the id that was found for it, or for its array; None where there is none."""
     there = found[str(handle.get("array") or handle["job_dir"])]
     if there is None or not handle.get("array"):
         return there
@@ -95,14 +96,14 @@ def _now(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | None:
     return {**handle, "id": id_of(str(there["id"]), handle)}
 
 
-def _found(host: Host, handle: Handle) -> Handle | None:
-    from nemo_runspec.backends.slurm.cluster.stage import ask
+def _find(host: Host, handle: Handle) -> Handle | None:
+    from nemo_runspec.backends.slurm.cluster.stage import probe
 
     folder = str(handle.get("array") or handle["job_dir"])
     if HOME in folder:  # it ended before the home directory was known
-        folder = folder.replace(HOME, ask(host, folder).cluster.home)
+        folder = folder.replace(HOME, probe(host, folder).cluster.home)
     found = find(host, SlurmSubmission(str(handle["name"]), folder, "", ()))
-    here = ask(host, folder).cluster.slurm if found is None and handle.get("slurm") else ""
+    here = probe(host, folder).cluster.slurm if found is None and handle.get("slurm") else ""
     if here and here != handle["slurm"]:
         raise UserError(
             f"{handle['name']}: this is cluster {here}, and the job was to be submitted to {handle['slurm']}",
@@ -112,11 +113,11 @@ def _found(host: Host, handle: Handle) -> Handle | None:
     return None if found is None else {**handle, "job_dir": folder, "id": found.id}
 
 
-def _gone() -> JobStatus:
+def _never_submitted() -> JobStatus:
     return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
 
 
-def _seen(job: ClusterJob, handle: Handle) -> JobStatus:
+def _status(job: ClusterJob, handle: Handle) -> JobStatus:
     """A job that Slurm does not know any more may be one that it does not know at this moment."""
     absent = job.state == "lost"
     return JobStatus(

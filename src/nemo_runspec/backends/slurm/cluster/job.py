@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import NodeMarker
 
 
@@ -73,49 +74,52 @@ class ClusterJob:
 
 
 @dataclass(frozen=True, slots=True)
-class StateMeaning:
+class SlurmState:
     """What a state of Slurm's means.
 
     Args:
-        state: one of `records.record.STATES`. `words`: why, where the state alone does not say it.
-        over: True where Slurm is done with the job.
+        state: one of `records.record.STATES`. `reason`: where the state alone does not say it.
     """
 
     state: str
-    words: str = ""
-    over: bool = False
+    reason: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether Slurm is done with the job."""
+        return is_over(self.state)
 
 
-STATES: Mapping[str, StateMeaning] = {
-    "PENDING": StateMeaning("queued"),
-    "REQUEUED": StateMeaning("queued", "requeued"),
-    "REQUEUE_FED": StateMeaning("queued", "requeued by the federation"),
-    "REQUEUE_HOLD": StateMeaning("queued", "held after a requeue: scontrol release lets it go on"),
-    "SPECIAL_EXIT": StateMeaning("queued", "held in a special state after a requeue: scontrol release lets it go on"),
-    "RESV_DEL_HOLD": StateMeaning("queued", "held, because its reservation was deleted"),
-    "EXPEDITING": StateMeaning("queued", "requeued, and waits for nodes at high priority"),
-    "CONFIGURING": StateMeaning("starting", "its nodes are being made ready"),
-    "POWER_UP_NODE": StateMeaning("starting", "its nodes are being switched on"),
-    "RUNNING": StateMeaning("running"),
-    "COMPLETING": StateMeaning("running", "its processes are being ended"),
-    "STAGE_OUT": StateMeaning("running", "its files are being staged out"),
-    "SIGNALING": StateMeaning("running", "it is being sent a signal"),
-    "RESIZING": StateMeaning("running", "its size is being changed"),
-    "SUSPENDED": StateMeaning("running", "suspended"),
-    "STOPPED": StateMeaning("running", "stopped by SIGSTOP"),
-    "UPDATE_DB": StateMeaning("running", "its end is being accounted"),
-    "COMPLETED": StateMeaning("succeeded", "", True),
-    "CANCELLED": StateMeaning("cancelled", "cancelled in Slurm", True),
-    "FAILED": StateMeaning("failed", "", True),
-    "TIMEOUT": StateMeaning("failed", "its time limit was reached", True),
-    "DEADLINE": StateMeaning("failed", "its deadline was reached", True),
-    "OUT_OF_MEMORY": StateMeaning("failed", "out of memory", True),
-    "NODE_FAIL": StateMeaning("failed", "a node failed", True),
-    "BOOT_FAIL": StateMeaning("failed", "a node could not be started", True),
-    "RECONFIG_FAIL": StateMeaning("unknown", "a node could not be reconfigured for it"),
-    "LAUNCH_FAILED": StateMeaning("unknown", "it could not be launched on its nodes"),
-    "PREEMPTED": StateMeaning("failed", "preempted by a job of higher priority", True),
-    "REVOKED": StateMeaning("unknown", "another cluster of the federation has it"),
+STATES: Mapping[str, SlurmState] = {
+    "PENDING": SlurmState("queued"),
+    "REQUEUED": SlurmState("queued", "requeued"),
+    "REQUEUE_FED": SlurmState("queued", "requeued by the federation"),
+    "REQUEUE_HOLD": SlurmState("queued", "held after a requeue: scontrol release lets it go on"),
+    "SPECIAL_EXIT": SlurmState("queued", "held in a special state after a requeue: scontrol release lets it go on"),
+    "RESV_DEL_HOLD": SlurmState("queued", "held, because its reservation was deleted"),
+    "EXPEDITING": SlurmState("queued", "requeued, and waits for nodes at high priority"),
+    "CONFIGURING": SlurmState("starting", "its nodes are being made ready"),
+    "POWER_UP_NODE": SlurmState("starting", "its nodes are being switched on"),
+    "RUNNING": SlurmState("running"),
+    "COMPLETING": SlurmState("running", "its processes are being ended"),
+    "STAGE_OUT": SlurmState("running", "its files are being staged out"),
+    "SIGNALING": SlurmState("running", "it is being sent a signal"),
+    "RESIZING": SlurmState("running", "its size is being changed"),
+    "SUSPENDED": SlurmState("running", "suspended"),
+    "STOPPED": SlurmState("running", "stopped by SIGSTOP"),
+    "UPDATE_DB": SlurmState("running", "its end is being accounted"),
+    "COMPLETED": SlurmState("succeeded"),
+    "CANCELLED": SlurmState("cancelled", "cancelled in Slurm"),
+    "FAILED": SlurmState("failed"),
+    "TIMEOUT": SlurmState("failed", "its time limit was reached"),
+    "DEADLINE": SlurmState("failed", "its deadline was reached"),
+    "OUT_OF_MEMORY": SlurmState("failed", "out of memory"),
+    "NODE_FAIL": SlurmState("failed", "a node failed"),
+    "BOOT_FAIL": SlurmState("failed", "a node could not be started"),
+    "RECONFIG_FAIL": SlurmState("unknown", "a node could not be reconfigured for it"),
+    "LAUNCH_FAILED": SlurmState("unknown", "it could not be launched on its nodes"),
+    "PREEMPTED": SlurmState("failed", "preempted by a job of higher priority"),
+    "REVOKED": SlurmState("unknown", "another cluster of the federation has it"),
 }
 
 _WAITS: tuple[tuple[str, str], ...] = (
@@ -147,7 +151,7 @@ _WAITS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def meaning_of(state: str) -> StateMeaning:
+def state_of(state: str) -> SlurmState:
     """What one of Slurm's states means; `unknown`, and its name, where it is a new one.
 
     Args:
@@ -155,19 +159,17 @@ def meaning_of(state: str) -> StateMeaning:
     """
     word = state.split()[0].rstrip("+") if state.split() else ""
     found = STATES.get(word)
-    return found or StateMeaning("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
+    return found or SlurmState("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
 
 
-def is_held(words: str) -> bool:
-    """True for the words about a job that is held: it has no place in the queue, and no time to begin."""
-    return words.startswith("held")
+def is_held(reason: str) -> bool:
+    """True for the reason of a job that is held: it has no place in the queue, and no time to begin."""
+    return reason.startswith("held")
 
 
 def why_it_waits(reason: str) -> str:
     """Why a job is pending, in words; Slurm's own word where there are none for it here, '' for no reason."""
     if reason in ("", "None", "(null)"):
         return ""
-    for pattern, words in _WAITS:
-        if re.fullmatch(pattern, reason.split(",")[0].strip("() ")):
-            return words
-    return reason
+    word = reason.split(",")[0].strip("() ")
+    return next((text for pattern, text in _WAITS if re.fullmatch(pattern, word)), reason)

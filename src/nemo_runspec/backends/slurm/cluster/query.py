@@ -18,11 +18,12 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sect
 from nemo_runspec.backends.slurm.cluster.job import STATES, SlurmJobRef
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.script.markers import NodeMarker, parse_marker
+from nemo_runspec.script.quoting import assignments
 
 SECONDS = 25
 """How long squeue and sacct may take each; Slurm waits 10 s for an answer (MessageTimeout) and 9 s for a controller."""
 
-UNSETTLED = "|".join(name for name, meaning in STATES.items() if not meaning.over)
+UNSETTLED = "|".join(name for name, state in STATES.items() if not state.over)
 """Slurm's states of jobs that are not over, as a regular expression."""
 
 _QUEUE = (
@@ -38,7 +39,7 @@ CANNOT_WRITE = 4021
 ENDED_BY_SLURM = "Slurm ended the job"
 """The reason of an attempt that Slurm ended, neither at its time limit nor for another job, without a code."""
 
-_FATE = re.compile(
+_OUTCOME = re.compile(
     r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d*(?: reason_code=(\w*))? reason=(.*)", re.ASCII
 )
 """A line of `status/attempts`, as batch.sh writes it."""
@@ -70,35 +71,36 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """What its batch script wrote of a job's attempt, as it settled it (batch.sh).
+class AttemptOutcome:
+    """How a job's attempt ended, as its batch script wrote it down (batch.sh).
 
     Args:
-        attempt: from 0. `fate`: `over`, `slurm`, `retried`, `requeued` or `continued`.
+        attempt: from 0.
+        outcome: `over`, `slurm`, `retried`, `requeued` or `continued`.
         reason: in words. `reason_code`: the same as a code; what earlier releases wrote has `slurm` alone.
     """
 
     attempt: int
     exit_code: int
-    fate: str
+    outcome: str
     reason: str
     reason_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
+class JobFiles:
     """What lies in a job's directory.
 
     Args:
         there: False where it is gone. `cancelled`: who asked the job to stop.
         begun: how often it had been started again when its script began last; None where none ever began.
-        fate: of its last attempt, where that is known. `markers`: of all attempts.
+        outcome: of its last attempt, where that is known. `markers`: of all attempts.
     """
 
     there: bool
     cancelled: str = ""
     begun: int | None = None
-    fate: Fate | None = None
+    outcome: AttemptOutcome | None = None
     markers: tuple[NodeMarker, ...] = ()
 
 
@@ -108,34 +110,32 @@ class SlurmAnswers:
 
     Args:
         problems: why squeue or sacct did not answer, by `queue;cluster` and `accounts;cluster`.
-        before: what became of the attempt before, of jobs that Slurm has started again.
-        places: of waiting jobs, from 1.
+        previous: outcomes of the attempt before, of jobs that Slurm has started again.
+        positions: of waiting jobs in the queue, from 1.
         answered: False where the script did not run.
         slurm: the name of the Slurm that answers, '' where it is not known.
     """
 
     queue: dict[str, list[Row]] = field(default_factory=dict)
     accounts: dict[str, list[Row]] = field(default_factory=dict)
-    remains: dict[str, Remains] = field(default_factory=dict)
-    before: dict[str, Fate] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
+    files: dict[str, JobFiles] = field(default_factory=dict)
+    previous: dict[str, AttemptOutcome] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     answered: bool = False
     slurm: str = ""
 
 
-def script(*, places: bool = False) -> str:
+def script(*, positions: bool = False) -> str:
     """The bash script; what it is asked comes by its input."""
     settings = {
         "seconds": str(SECONDS),
-        "places": "yes" if places else "",
+        "places": "yes" if positions else "",
         "unsettled": UNSETTLED,
         "queue_fields": ",".join(f"{name}:{FIELD}" for name in _QUEUE),
         "account_fields": ",".join(_ACCOUNTS),
     }
-    return "\n".join(
-        (PRELUDE, SLURM_NAME, *(f"{name}='{value}'" for name, value in settings.items()), program("cluster/look.sh"))
-    )
+    return "\n".join((PRELUDE, SLURM_NAME, assignments(settings), program("cluster/query.sh")))
 
 
 def key_of(id: str) -> str:
@@ -146,37 +146,37 @@ def key_of(id: str) -> str:
 
 def questions(jobs: Iterable[SlurmJobRef]) -> bytes:
     """The script's input. An array is asked for as a whole where several of its tasks are."""
-    asked = {key_of(job.id): job for job in jobs}
-    tasks = Counter(_array_of(key) for key in asked)
+    refs = {key_of(job.id): job for job in jobs}
+    tasks = Counter(_array_of(key) for key in refs)
     lines = []
-    for key, job in asked.items():
+    for key, job in refs.items():
         number, _, cluster = (_array_of(key) if tasks[_array_of(key)] > 1 else key).partition(";")
         lines.append(FIELD.join((key.partition(";")[0], cluster, job.job_dir, number, job.slurm, job.name)) + "\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def read(text: str) -> SlurmAnswers:
+def read_answers(text: str) -> SlurmAnswers:
     """The script's answer."""
-    told = SlurmAnswers()
+    answers = SlurmAnswers()
     for section in read_sections(text):
         kind, _, rest = section.name.partition(";")
         if kind == "queue":
-            _add(told.queue, section, (_queue_row(row, rest) for row in section.rows if len(row) > len(_QUEUE)))
+            _add(answers.queue, section, (_queue_row(row, rest) for row in section.rows if len(row) > len(_QUEUE)))
         elif kind == "accounts":
-            _add(told.accounts, section, (_account_row(row, rest) for row in section.rows if _is_account(row)))
+            _add(answers.accounts, section, (_account_row(row, rest) for row in section.rows if _is_account(row)))
         elif kind == "remains":
-            told.remains[rest] = _remains(section)
-        elif kind == "before" and (fate := _fate(section)):
-            told.before[rest] = fate
+            answers.files[rest] = _files(section)
+        elif kind == "before" and (outcome := _outcome(section)):
+            answers.previous[rest] = outcome
         elif kind == "places":
-            places = ((row[0], whole(row[1])) for row in section.rows)
-            told.places.update({f"{id};{rest}": place for id, place in places if place})
+            positions = ((row[0], whole(row[1])) for row in section.rows)
+            answers.positions.update({f"{id};{rest}": position for id, position in positions if position})
         elif kind == "slurm":
-            told.slurm = section.said
-        told.answered = told.answered or kind == "queue"
+            answers.slurm = section.said
+        answers.answered = answers.answered or kind == "queue"
         if kind in ("queue", "accounts") and section.code and _UNKNOWN_ID not in section.reason:
-            told.problems[section.name] = section.reason or f"exit code {section.code}"
-    return told
+            answers.problems[section.name] = section.reason or f"exit code {section.code}"
+    return answers
 
 
 def keeps_accounts(problem: str) -> bool:
@@ -247,7 +247,7 @@ def _of_byte(text: str) -> int | None:
     return None if number is None else number & 0xFF
 
 
-def _remains(section: Section) -> Remains:
+def _files(section: Section) -> JobFiles:
     texts: dict[str, list[str]] = {}
     for row in section.rows:
         texts.setdefault(row[0], []).append(FIELD.join(row[1:]))
@@ -256,17 +256,17 @@ def _remains(section: Section) -> Remains:
     texts.pop("fate", None)
     markers = (parse_marker("\n".join(lines)) for lines in texts.values())
     kept = sorted((marker for marker in markers if marker is not None), key=lambda m: (m.node, m.ended))
-    return Remains(section.code == 0, cancelled, begun, _fate(section), tuple(kept))
+    return JobFiles(section.code == 0, cancelled, begun, _outcome(section), tuple(kept))
 
 
-def _fate(section: Section) -> Fate | None:
+def _outcome(section: Section) -> AttemptOutcome | None:
     line = next((row[1] for row in section.rows if row[0] == "fate" and len(row) > 1), "")
-    match = _FATE.match(line)
+    match = _OUTCOME.match(line)
     if match is None:
         return None
     reason = match[5].strip()
     code = match[4] or ("slurm" if reason == ENDED_BY_SLURM else "")
-    return Fate(int(match[1]), int(match[2]), match[3], reason, code)
+    return AttemptOutcome(int(match[1]), int(match[2]), match[3], reason, code)
 
 
 def _time(text: str) -> float | None:

@@ -93,7 +93,7 @@ class StagedFiles:
     secret_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
-def ask(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
+def probe(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     """What the login node is, and what of a job is there. One round trip.
 
     Args:
@@ -102,7 +102,7 @@ def ask(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    script = f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{program('cluster/ask.sh')}"
+    script = f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{program('cluster/probe.sh')}"
     answer = run_script(host, script, timeout=_ASK_SECONDS)
     if len(answer.row("found")) < 6:
         raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")

@@ -1,4 +1,4 @@
-"""What has become of jobs: any number of them in one round trip, and never by one witness alone.
+"""The state of jobs: any number of them in one round trip, and never by one witness alone.
 
 squeue is believed first. What it does not know any more, sacct says, where there is one; and where Slurm has forgotten
 a job, the exit markers its nodes left. A controller that does not answer makes a state unknown, never lost.
@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 from nemo_runspec.backends.slurm.cluster.job import (
     ClusterJob,
     SlurmJobRef,
-    StateMeaning,
+    SlurmState,
     is_held,
-    meaning_of,
+    state_of,
     why_it_waits,
 )
 from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
-    Fate,
-    Remains,
+    AttemptOutcome,
+    JobFiles,
     Row,
     SlurmAnswers,
     keeps_accounts,
     key_of,
     questions,
-    read,
+    read_answers,
     script,
 )
 from nemo_runspec.errors import UserError
@@ -42,62 +42,70 @@ _ORDER = ("running", "starting", "queued", "unknown", "lost", "failed", "cancell
 """An array is in the first of these states that one of its tasks is in."""
 
 
-def look(host: Host, jobs: Iterable[SlurmJobRef], *, places: bool = False) -> dict[str, ClusterJob]:
+def query_jobs(host: Host, refs: Iterable[SlurmJobRef], *, positions: bool = False) -> dict[str, ClusterJob]:
     """The jobs by their ids, as they were asked. One round trip; none for no jobs.
 
     Args:
-        places: also ask where waiting jobs stand among others, which makes Slurm send its whole queue.
+        positions: also ask where waiting jobs stand among others, which makes Slurm send its whole queue.
 
     Raises:
         Unreachable: the host does not answer.
         UserError: it answers, but not as a login node does.
     """
-    asked = list(jobs)
-    if not asked:
+    refs = list(refs)
+    if not refs:
         return {}
-    done = host.run(script(places=places), data=questions(asked), timeout=_TIMEOUT)
-    told = read(done.text)
-    if not told.answered:
+    done = host.run(script(positions=positions), data=questions(refs), timeout=_TIMEOUT)
+    answers = read_answers(done.text)
+    if not answers.answered:
         raise UserError(f"{host.name} cannot be asked about jobs: {done.said or 'it says nothing'}")
-    return {job.id: _elsewhere(job, told.slurm) or _verdict(_case(job, told)) for job in asked}
+    return {ref.id: _elsewhere(ref, answers.slurm) or _job(_case(ref, answers)) for ref in refs}
 
 
-def _elsewhere(asked: SlurmJobRef, here: str) -> ClusterJob | None:
+def _elsewhere(ref: SlurmJobRef, here: str) -> ClusterJob | None:
     """A job of another Slurm, as where an alias leads to another login node now. One of its id may be there too."""
-    if not asked.slurm or not here or asked.slurm == here:
+    if not ref.slurm or not here or ref.slurm == here:
         return None
-    return ClusterJob(asked.id, "unknown", f"this is cluster {here}, and the job was submitted to {asked.slurm}")
+    return ClusterJob(ref.id, "unknown", f"this is cluster {here}, and the job was submitted to {ref.slurm}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Everything about one job. `rows`: Slurm's newest word on it, or on each task of an array.
+    """Everything about one job.
 
-    `before`: what became of the attempt before, of one that Slurm has started again.
+    Args:
+        rows: Slurm's newest one about it, or about each task of an array.
+        previous: the outcome of the attempt before, of a job that Slurm has started again.
     """
 
-    asked: SlurmJobRef
+    ref: SlurmJobRef
     rows: tuple[Row, ...]
-    remains: Remains
-    place: int | None
-    before: Fate | None
+    files: JobFiles
+    position: int | None
+    previous: AttemptOutcome | None
     queue_problem: str
     accounts_problem: str
 
+    @property
+    def no_accounts(self) -> str:
+        """What is to be added to a state that only accounts could tell, where the cluster keeps none."""
+        known = not self.accounts_problem or keeps_accounts(self.accounts_problem)
+        return "" if known else "; this cluster keeps no accounts (slurmdbd), so that nobody can tell"
 
-def _case(asked: SlurmJobRef, told: SlurmAnswers) -> _Case:
-    number, _, cluster = asked.id.partition(";")
+
+def _case(ref: SlurmJobRef, answers: SlurmAnswers) -> _Case:
+    number, _, cluster = ref.id.partition(";")
     number, _, task = number.partition("_")
     key = f"{number};{cluster}"
-    rows = _newest(told.accounts.get(key, []), told.queue.get(key, []))
+    rows = _newest(answers.accounts.get(key, []), answers.queue.get(key, []))
     return _Case(
-        asked,
+        ref,
         tuple(row for row in rows if not task or str(row.task) == task),
-        told.remains.get(key_of(asked.id), Remains(there=False)),
-        told.places.get(key),
-        told.before.get(key_of(asked.id)),
-        told.problems.get(f"queue;{cluster}", ""),
-        told.problems.get(f"accounts;{cluster}", ""),
+        answers.files.get(key_of(ref.id), JobFiles(there=False)),
+        answers.positions.get(key),
+        answers.previous.get(key_of(ref.id)),
+        answers.problems.get(f"queue;{cluster}", ""),
+        answers.problems.get(f"accounts;{cluster}", ""),
     )
 
 
@@ -115,50 +123,47 @@ def _newest(accounts: list[Row], queue: list[Row]) -> Iterator[Row]:
             yield replace(last, restarts=len(attempts[task]) - 1)
 
 
-def _verdict(case: _Case) -> ClusterJob:
+def _job(case: _Case) -> ClusterJob:
     if not case.rows:
-        restarts = case.remains.begun or 0
-        return _forgotten(_of_attempt(case, restarts), ClusterJob(case.asked.id, "unknown", restarts=restarts))
-    found = tuple(_known(case, row) for row in case.rows)
-    if "_" in case.asked.id or found[0].task is None:
-        return found[0]
-    return _array(case, found)
+        restarts = case.files.begun or 0
+        return _forgotten(_of_attempt(case, restarts), ClusterJob(case.ref.id, "unknown", restarts=restarts))
+    jobs = tuple(_job_of_row(case, row) for row in case.rows)
+    return jobs[0] if "_" in case.ref.id or jobs[0].task is None else _array(case, jobs)
 
 
-def _known(case: _Case, row: Row) -> ClusterJob:
-    if row.task is not None and "_" not in case.asked.id:
+def _job_of_row(case: _Case, row: Row) -> ClusterJob:
+    if row.task is not None and "_" not in case.ref.id:
         # What lies in one folder of a whole array is not this task's own.
-        case = replace(case, remains=Remains(there=False, cancelled=case.remains.cancelled))
-    row = replace(row, restarts=max(row.restarts, case.remains.begun or 0))
+        case = replace(case, files=JobFiles(there=False, cancelled=case.files.cancelled))
+    row = replace(row, restarts=max(row.restarts, case.files.begun or 0))
     case = _of_attempt(case, row.restarts)
-    meaning = meaning_of(row.state)
-    seen = replace(_seen(case, row, meaning), id=_id_of(case, row))
-    if meaning.over and (row.listed or not case.queue_problem):
-        return _ended(case, row, seen)
-    if row.listed:
-        return seen
-    return _forgotten(case, seen)
+    state = state_of(row.state)
+    job = _listed(case, row, state)
+    if state.over and (row.listed or not case.queue_problem):
+        return _ended(case, row, job)
+    return job if row.listed else _forgotten(case, job)
 
 
 def _of_attempt(case: _Case, restarts: int) -> _Case:
     """Without the markers of other attempts. One that names none, of an older script, is believed."""
-    kept = tuple(marker for marker in case.remains.markers if marker.attempt in (None, restarts))
-    return replace(case, remains=replace(case.remains, markers=kept))
+    kept = tuple(marker for marker in case.files.markers if marker.attempt in (None, restarts))
+    return replace(case, files=replace(case.files, markers=kept))
 
 
 def _id_of(case: _Case, row: Row) -> str:
-    number, sign, cluster = case.asked.id.partition(";")
-    return case.asked.id if row.task is None or "_" in number else f"{number}_{row.task}{sign}{cluster}"
+    number, sign, cluster = case.ref.id.partition(";")
+    return case.ref.id if row.task is None or "_" in number else f"{number}_{row.task}{sign}{cluster}"
 
 
-def _seen(case: _Case, row: Row, meaning: StateMeaning) -> ClusterJob:
-    waits = meaning.state == "queued"
-    words = meaning.words or (why_it_waits(row.reason) if waits else "")
-    held = waits and is_held(words)
+def _listed(case: _Case, row: Row, state: SlurmState) -> ClusterJob:
+    """The job as its row has it."""
+    waits = state.state == "queued"
+    reason = state.reason or (why_it_waits(row.reason) if waits else "")
+    has_place = waits and not is_held(reason)
     return ClusterJob(
-        case.asked.id,
-        meaning.state,
-        "; ".join(filter(None, (_success_before(case, row, meaning), words))),
+        _id_of(case, row),
+        state.state,
+        "; ".join(filter(None, (_success_before(case, row, state), reason))),
         slurm_state=row.state,
         slurm_reason=row.reason,
         nodes=row.nodes,
@@ -166,123 +171,117 @@ def _seen(case: _Case, row: Row, meaning: StateMeaning) -> ClusterJob:
         restarts=row.restarts,
         task=row.task,
         partition=row.partition,
-        estimated=row.started if waits and not held else None,
+        estimated=row.started if has_place else None,
         started=None if waits else row.started,
-        ended=row.ended if meaning.over else None,
-        position=case.place if waits and not held else None,
-        markers=case.remains.markers,
+        ended=row.ended if state.over else None,
+        position=case.position if has_place else None,
+        markers=case.files.markers,
     )
 
 
-def _success_before(case: _Case, row: Row, meaning: StateMeaning) -> str:
+def _success_before(case: _Case, row: Row, state: SlurmState) -> str:
     """A job may be put back after its command has ended well: by its owner, or as a node failed in that moment."""
-    last = case.before
-    if meaning.over or last is None or (last.attempt, last.exit_code, last.fate) != (row.restarts - 1, 0, "over"):
+    last = case.previous
+    if state.over or last is None or (last.attempt, last.exit_code, last.outcome) != (row.restarts - 1, 0, "over"):
         return ""
     return f"attempt {row.restarts} of it succeeded, and Slurm has put it back into the queue"
 
 
-def _ended(case: _Case, row: Row, seen: ClusterJob) -> ClusterJob:
+def _ended(case: _Case, row: Row, job: ClusterJob) -> ClusterJob:
     """Slurm says that it is over. Exit code and cause are the markers', where they are there and do not contradict."""
-    marker = decisive(case.remains.markers)
+    marker = decisive(case.files.markers)
     code, signal = row.exit_code or 0, row.signal
-    stopped = case.remains.cancelled
-    if seen.state == "cancelled" and marker is None and seen.nodes in NO_NODES:
-        seen, code = replace(seen, elapsed=None, started=None), code or CANCELLED
-    if stopped and (seen.state == "cancelled" or (marker is not None and marker.received)):
-        return replace(_cancelled(seen, stopped), exit_code=_failing(code, signal))
-    if seen.state == "succeeded":
-        return _succeeded(case, seen)
+    by = case.files.cancelled
+    if job.state == "cancelled" and marker is None and job.nodes in NO_NODES:
+        job, code = replace(job, elapsed=None, started=None), code or CANCELLED
+    if by and (job.state == "cancelled" or (marker is not None and marker.received)):
+        return replace(_cancelled(job, by), exit_code=_failing(code, signal))
+    if job.state == "succeeded":
+        return _succeeded(case, job)
     if marker is not None and marker.exit_code:
-        said = cause(marker)
-        why = said if not seen.reason or said.startswith(seen.reason) else f"{seen.reason}; {said}"
-        return replace(seen, reason=why, exit_code=marker.exit_code, signal=marker.signal)
+        own = cause(marker)
+        reason = own if not job.reason or own.startswith(job.reason) else f"{job.reason}; {own}"
+        return _failed(job, marker, reason)
     if row.error is not None:
-        return replace(seen, reason=_not_started(case, row.error), error=row.error)
-    why = seen.reason or (f"killed by signal {signal}" if signal else f"exit code {code}")
-    return replace(seen, reason=why, exit_code=_failing(code, signal), signal=signal)
+        return replace(job, reason=_not_started(case, row.error), error=row.error)
+    reason = job.reason or (f"killed by signal {signal}" if signal else f"exit code {code}")
+    return replace(job, reason=reason, exit_code=_failing(code, signal), signal=signal)
 
 
 def _not_started(case: _Case, error: int) -> str:
-    if error == CANNOT_WRITE and case.asked.job_dir:
-        return f"the nodes cannot write to {case.asked.job_dir}: it was not started, and has no exit code"
+    if error == CANNOT_WRITE and case.ref.job_dir:
+        return f"the nodes cannot write to {case.ref.job_dir}: it was not started, and has no exit code"
     return f"Slurm could not start it (its error {error}), and it has no exit code"
 
 
-def _succeeded(case: _Case, seen: ClusterJob) -> ClusterJob:
+def _succeeded(case: _Case, job: ClusterJob) -> ClusterJob:
     """COMPLETED is exit status 0 of the batch script. That the command ran only the markers say."""
-    markers = case.remains.markers
-    if not case.asked.job_dir or (not case.remains.there and not markers):
-        return replace(seen, exit_code=0)
+    markers = case.files.markers
+    if not case.ref.job_dir or (not case.files.there and not markers):
+        return replace(job, exit_code=0)
     marker = decisive(markers)
     if marker is not None and marker.exit_code:
-        return replace(seen, state="failed", reason=cause(marker), exit_code=marker.exit_code, signal=marker.signal)
-    if not command_ran(markers, case.asked.nodes):
-        return replace(seen, state="failed", reason="the job script ended without running the command", exit_code=1)
-    return replace(seen, reason=_told(marker), exit_code=0)
+        return _failed(replace(job, state="failed"), marker, cause(marker))
+    if not command_ran(markers, case.ref.nodes):
+        return replace(job, state="failed", reason="the job script ended without running the command", exit_code=1)
+    return replace(job, reason=marker.reason if marker else "", exit_code=0)
 
 
-def _forgotten(case: _Case, seen: ClusterJob) -> ClusterJob:
-    """squeue does not list it. `seen`: what sacct says, which may be late, or an empty job."""
+def _forgotten(case: _Case, job: ClusterJob) -> ClusterJob:
+    """squeue does not list it. `job`: what sacct says, which may be late, or an empty one."""
     if case.queue_problem:
-        last = f"; sacct last said {seen.slurm_state}" if seen.slurm_state else ""
-        return replace(seen, state="unknown", reason=f"Slurm does not answer ({case.queue_problem}){last}")
-    marker = decisive(case.remains.markers)
+        last = f"; sacct last said {job.slurm_state}" if job.slurm_state else ""
+        return replace(job, state="unknown", reason=f"Slurm does not answer ({case.queue_problem}){last}")
+    marker = decisive(case.files.markers)
     if marker is not None and marker.exit_code:
-        by = case.remains.cancelled if marker.received else ""
-        known = _cancelled(seen, by) if by else replace(seen, state="failed", reason=_cause(case, marker))
-        return replace(known, exit_code=marker.exit_code, signal=marker.signal)
-    if command_ran(case.remains.markers, case.asked.nodes):
-        return replace(seen, state="succeeded", reason=_told(marker), exit_code=0)
-    if seen.slurm_state:
-        said = f"squeue no longer lists it, and sacct still says {seen.slurm_state}"
-        return replace(seen, state="unknown", reason=said)
+        if marker.received and case.files.cancelled:
+            job = _cancelled(job, case.files.cancelled)
+            return _failed(job, marker, job.reason)
+        return _failed(replace(job, state="failed"), marker, _cause(case, marker))
+    if command_ran(case.files.markers, case.ref.nodes):
+        return replace(job, state="succeeded", reason=marker.reason if marker else "", exit_code=0)
+    if job.slurm_state:
+        reason = f"squeue no longer lists it, and sacct still says {job.slurm_state}"
+        return replace(job, state="unknown", reason=reason)
     if case.accounts_problem and keeps_accounts(case.accounts_problem):
-        said = f"squeue no longer lists it, and sacct does not answer ({case.accounts_problem})"
-        return replace(seen, state="unknown", reason=said)
-    if case.remains.cancelled and marker is None:
+        reason = f"squeue no longer lists it, and sacct does not answer ({case.accounts_problem})"
+        return replace(job, state="unknown", reason=reason)
+    if case.files.cancelled and marker is None:
         # A task of an array that is cancelled while it waits leaves no trace in squeue (seen with Slurm 22.05).
-        return replace(_cancelled(seen, case.remains.cancelled), exit_code=CANCELLED)
-    said = f"Slurm no longer knows it, and it left {_left(case)}{_nobody_knows(case)}"
-    return replace(seen, state="lost", reason=said)
+        return replace(_cancelled(job, case.files.cancelled), exit_code=CANCELLED)
+    reason = f"Slurm no longer knows it, and it left {_missing(case)}{_begun(case)}{case.no_accounts}"
+    return replace(job, state="lost", reason=reason)
 
 
-def _cancelled(seen: ClusterJob, by: str) -> ClusterJob:
-    return replace(seen, state="cancelled", reason=f"cancelled by {by}", by=by)
+def _cancelled(job: ClusterJob, by: str) -> ClusterJob:
+    return replace(job, state="cancelled", reason=f"cancelled by {by}", by=by)
+
+
+def _failed(job: ClusterJob, marker: NodeMarker, reason: str) -> ClusterJob:
+    return replace(job, reason=reason, exit_code=marker.exit_code, signal=marker.signal)
 
 
 def _cause(case: _Case, marker: NodeMarker) -> str:
     """Why it failed, of a job that Slurm has forgotten. That Slurm ended it its batch script has seen, not for whom."""
-    fate = case.remains.fate
-    if fate is None or fate.attempt != marker.attempt or fate.reason_code != "slurm":
+    outcome = case.files.outcome
+    if outcome is None or outcome.attempt != marker.attempt or outcome.reason_code != "slurm":
         return cause(marker)
-    return f"Slurm ended it, and no longer says why: somebody's scancel, perhaps{_no_accounts(case)}"
+    return f"Slurm ended it, and no longer says why: somebody's scancel, perhaps{case.no_accounts}"
 
 
-def _nobody_knows(case: _Case) -> str:
-    """What there is to know of a job that has left nothing, where no accounts are kept."""
-    more = _no_accounts(case)
-    if not more or not case.remains.there:
-        return more
-    begun = "it had begun" if case.remains.begun is not None else "it had not begun, so that it may have been cancelled"
-    return f"; {begun}{more}"
+def _begun(case: _Case) -> str:
+    """Whether a job had begun that has left nothing, where no accounts are kept."""
+    if not case.no_accounts or not case.files.there:
+        return ""
+    begun = case.files.begun is not None
+    return "; it had begun" if begun else "; it had not begun, so that it may have been cancelled"
 
 
-def _no_accounts(case: _Case) -> str:
-    known = not case.accounts_problem or keeps_accounts(case.accounts_problem)
-    return "" if known else "; this cluster keeps no accounts (slurmdbd), so that nobody can tell"
-
-
-def _told(marker: NodeMarker | None) -> str:
-    """What there is to know of a success: that its command was cut short, and ended with 0."""
-    return marker.reason if marker else ""
-
-
-def _left(case: _Case) -> str:
-    if case.asked.job_dir and not case.remains.there:
+def _missing(case: _Case) -> str:
+    if case.ref.job_dir and not case.files.there:
         return "no directory"
-    missing = set(range(case.asked.nodes)) - {marker.node for marker in case.remains.markers}
-    if not case.remains.markers:
+    missing = set(range(case.ref.nodes)) - {marker.node for marker in case.files.markers}
+    if not case.files.markers:
         return "no exit marker"
     return f"no exit marker of node {', '.join(map(str, sorted(missing)))}"
 
@@ -292,8 +291,7 @@ def _failing(code: int, signal: int | None) -> int:
 
 
 def _array(case: _Case, tasks: tuple[ClusterJob, ...]) -> ClusterJob:
-    state = next(state for state in _ORDER if any(task.state == state for task in tasks))
-    counts = {name: sum(task.state == name for task in tasks) for name in _ORDER}
-    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    first = next(task for task in tasks if task.state == state)
-    return replace(first, id=case.asked.id, task=None, reason=f"{len(tasks)} tasks: {said}", tasks=tasks)
+    counts = {state: sum(task.state == state for task in tasks) for state in _ORDER}
+    first = next(task for state in _ORDER for task in tasks if task.state == state)
+    shown = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return replace(first, id=case.ref.id, task=None, reason=f"{len(tasks)} tasks: {shown}", tasks=tasks)

@@ -30,7 +30,7 @@ _SECONDS = 25
 _PER_JOB = 4
 
 
-def ask_to_stop(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
+def request_stop(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
     """TERM to jobs whose command runs; the others of them are ended. One that is over is left. One round trip.
 
     Args:
@@ -42,8 +42,8 @@ def ask_to_stop(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
     _stop(host, list(jobs), by, hard=False)
 
 
-def end(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
-    """Has Slurm end jobs: TERM once more, and KILL after its own KillWait. As `ask_to_stop` in all else."""
+def end_jobs(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
+    """Has Slurm end jobs: TERM once more, and KILL after its own KillWait. As `request_stop` in all else."""
     _stop(host, list(jobs), by, hard=True)
 
 

@@ -62,7 +62,7 @@ point_at() {
 }
 
 while IFS=$'\037' read -r number folder name id failed succeeded lines bytes; do
-  section "rest;$number" 0
+  section "results;$number" 0
   rm -f -- "$folder/secrets.env"
   while IFS=$'\037' read -r kind path && [ -n "$kind" ]; do
     case $kind in

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
+from nemo_runspec.backends.registry_check import registry_check
 from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.plans.model import Plan
@@ -200,20 +201,17 @@ def _of_registry(image: Image, answer: RegistryAnswer, login: RegistryLogin | No
     key = login.variable if login else ""
     if not answer.accepted:
         return failed("image", f"{image.registry} does not accept {key}", f"make a new key there, and export {key}=…")
-    if answer.status == "200":
-        return ok("image", f"{image.registry} has {image.text}{f', for {key}' if answer.login else ''}")
-    if answer.status == "404":
-        return failed("image", f"{image.registry} has no {image.text}", "correct container_image: its name or its tag")
     if answer.status in ("401", "403") and answer.login:
         seen = f"{image.registry} does not let the owner of {key} have {image.text}"
         return failed("image", seen, "correct container_image, or take a key of an organization that has it")
-    if answer.status in ("401", "403"):
-        mend = "export NGC_KEY=…" if image.registry == NGC else f"see that {kept} has credentials for it"
-        return warning("image", f"{image.registry} does not tell strangers about {image.text}", mend)
-    if answer.status == "429":
-        return warning("image", f"{image.registry} answers 429: too many requests", "try again later, or log in there")
-    seen = f"not known: no good answer from {image.registry} to this machine: {answer.status or 'none'}"
-    return warning("image", seen, "see that the registry's name is right; this machine may not reach it")
+    return registry_check(
+        image,
+        answer.status,
+        where="this machine",
+        note=f", for {key}" if answer.login else "",
+        private="export NGC_KEY=…" if image.registry == NGC else f"see that {kept} has credentials for it",
+        unreached="see that the registry's name is right; this machine may not reach it",
+    )
 
 
 def _ngc_login() -> RegistryLogin | None:

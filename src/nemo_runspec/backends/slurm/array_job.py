@@ -13,7 +13,7 @@ from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.array import folder_of, make_array
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_of
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, run_script
-from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send_mounts, stage
+from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_script
 from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
@@ -94,12 +94,7 @@ class SlurmArray(JobArray):
         Raises:
             UserError: they cannot be written. Nothing is left of them then.
         """
-        whole = self.array.plan
-        if self._archive is not None and not self._found.package:
-            size = self._archive.stat().st_size / 1e6
-            say(f"{whole.name}: sending the code package to {self.host.name} ({size:,.1f} MB)")
-        stage(self.host, whole.job_dir, self._cargo(parts, secrets), self._found)
-        send_mounts(self.host, whole.job_dir, parts.mounts, say)
+        send(self.host, self.array.plan, self._files(parts, secrets), self._found, say)
 
     def submit(self, say: Say) -> list[Handle]:
         """Submits exactly once, however often it is called; the handles with their ids. One round trip.
@@ -119,7 +114,7 @@ class SlurmArray(JobArray):
             self._made[task] = job_files(self.array.members[task], Rendering(self.array.own(task), ()))
         return self._made[task]
 
-    def _cargo(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> StagedFiles:
+    def _files(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> StagedFiles:
         array, tasks = self.array, range(len(self.array.members))
         own = ((f"{folder_of(task)}/{name}", text) for task in tasks for name, text in self._own(task).items())
         return StagedFiles(
@@ -130,6 +125,7 @@ class SlurmArray(JobArray):
             store=target_of(array.plan, SlurmTarget).store or "",
             folders=[] if "code" in array.links else [f"{folder_of(task)}/code" for task in tasks],
             links={f"{folder_of(task)}/{name}": to for name, to in array.links.items() for task in tasks},
+            mounts=parts.mounts,
             secret_files={f"{folder_of(task)}/secrets.env": values for task, values in enumerate(secrets)},
         )
 

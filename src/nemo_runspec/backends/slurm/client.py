@@ -65,7 +65,7 @@ class SlurmProvider(SubmitsArrays):
 
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
-        from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send_mounts, stage
+        from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
         from nemo_runspec.backends.slurm.paths import fill_home
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
@@ -80,16 +80,13 @@ class SlurmProvider(SubmitsArrays):
         texts = job_files(plan, rendering)
         comparison.finish(plan)
         check_there(host, plan, say)
-        if archive is not None and not found.package:
-            say(f"{plan.name}: sending the code package to {host.name} ({archive.stat().st_size / 1e6:,.1f} MB)")
         if target_of(plan, SlurmTarget).build_cache_dir:
             from nemo_runspec.backends.slurm.containers.build import make_ready
 
             make_ready(host, plan, say)
         store = target_of(plan, SlurmTarget).store or ""
-        cargo = StagedFiles(texts, parts.contents, submission.secrets, archive, digest, store)
-        stage(host, plan.job_dir, cargo, found)
-        send_mounts(host, plan.job_dir, parts.mounts, say)
+        files = StagedFiles(texts, parts.contents, submission.secrets, archive, digest, store, mounts=parts.mounts)
+        send(host, plan, files, found, say)
         handle = {**self.make_handle(plan), "slurm": found.cluster.slurm}
         return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))
 

@@ -22,15 +22,24 @@ HOST = TextPlaceholder("@HOST@", "the login node, which the profile does not nam
 JOB_DIR = "/$nemo_run"
 """What NeMo-Run replaces by the job's directory at the front of a mount's source."""
 
+PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
+"""What a directory's name may hold: Slurm reads it where no shell fills in a variable."""
+
 HOST_REMEDY = 'host = "login.cluster.example.com"'
 
 
 def run_dir(env: Mapping[str, Any]) -> str:
     """`remote_job_dir` as the cluster names it: absolute, or below `HOME` where only the cluster knows it."""
-    named = str(env.get("remote_job_dir") or "").rstrip("/")
+    there = directory_of(env, "remote_job_dir")
+    return there or (f"{HOME}/.nemotron/run" if env.get("tunnel") == "ssh" else str(paths.run_dir()))
+
+
+def directory_of(env: Mapping[str, Any], key: str) -> str:
+    """The directory that a key names, as the cluster names it, perhaps below `HOME`; '' where the key is not set."""
+    named = str(env.get(key) or "").rstrip("/")
     if env.get("tunnel") == "ssh":
-        return re.sub(r"^~(?=/|$)", HOME, named) or f"{HOME}/.nemotron/run"
-    return str(paths.expand_user(named, "remote_job_dir") if named else paths.run_dir())
+        return re.sub(r"^~(?=/|$)", HOME, named)
+    return str(paths.expand_user(named, key)) if named else ""
 
 
 # srun sets these for every task (man srun, OUTPUT ENVIRONMENT VARIABLES).

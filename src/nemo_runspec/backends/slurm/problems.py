@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED, VARIABLE, as_text, control_characters, short
 from nemo_runspec.backends.slurm.fields import FIELDS
-from nemo_runspec.backends.slurm.paths import HOME, HOST_REMEDY, run_dir
+from nemo_runspec.backends.slurm.paths import HOME, HOST_REMEDY, PATH, run_dir
 from nemo_runspec.backends.slurm.shape import array_problem
 from nemo_runspec.backends.slurm.signals import (
     comes_at_once,
@@ -41,7 +41,6 @@ _NOT_OURS: Mapping[str, str] = {
 }
 """sbatch options that change how it is to be called, not the job, and what to do instead."""
 
-_PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
 _NAME = re.compile(r"[A-Za-z0-9_.+-]*")
 _JOB_ID = re.compile(r"[0-9]+([_+][0-9]+|_\*)?")
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*")
@@ -137,7 +136,7 @@ def _folder_problem(env: Mapping[str, Any], folder: str) -> tuple[str, str] | No
     named = env.get("remote_job_dir")
     if named and not folder.startswith(("/", HOME)):
         return f"remote_job_dir must be absolute or begin with ~/, not {named!r}", "such as /lustre/me/run"
-    if not _PATH.fullmatch(folder):
+    if not PATH.fullmatch(folder):
         what = f"remote_job_dir may hold letters, digits and / . _ - + = @, not {folder!r}"
         return what, "Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works"
     if MOUNTED in folder and not env.get("container_image"):

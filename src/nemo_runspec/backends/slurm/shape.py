@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from nemo_runspec.backends.slurm.fields import SlurmTarget
     from nemo_runspec.plans.model import Resources
 
-# `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, a suffix `(S:0-1)` left aside: sbatch's manual page, --gres.
-_GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][\w.-]*))?(?::(?P<count>\d{1,9}))?(?:\(.*\))?", re.ASCII)
+# `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:2`, `gpu=2`: sbatch's manual page, --gres.
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[\w.-]*[A-Za-z][\w.-]*))?(?:[:=](?P<count>\d{1,9}))?", re.ASCII)
 
 _TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 _MOST = 4_000_000
@@ -36,8 +36,15 @@ def _by_keys(target: SlurmTarget, resources: Resources) -> int | None:
         return resources.nodes * resources.gpus_per_node
     if target.gpus_per_task:
         return resources.nodes * resources.nproc_per_node * target.gpus_per_task
-    counts = [_gres_gpus(item) for item in (target.gres or "").split(",") if item.strip().startswith(("gpu", "gres"))]
-    return None if None in counts else resources.nodes * sum(count or 0 for count in counts)
+    count = gpus_in(target.gres or "")
+    return None if count is None else resources.nodes * count
+
+
+def gpus_in(gres: str) -> int | None:
+    """GPUs among generic resources: 6 in `gpu:a100:4(S:0-1),gpu:v100:2`; None where one of them is not understood."""
+    items = [item.strip() for item in re.sub(r"\([^)]*\)", "", gres).split(",")]
+    found = [_GRES.fullmatch(item) for item in items if item.startswith(("gpu", "gres"))]
+    return sum(int(match["count"] or 1) for match in found if match) if all(found) else None
 
 
 def array_size(array: str | None) -> int:
@@ -74,8 +81,3 @@ def _by_option(option: str, value: Any) -> int | None:
         return None
     counts = [part.rpartition(":")[2] for part in str(value).split(",")]
     return sum(map(int, counts)) if all(re.fullmatch(r"[0-9]{1,9}", count) for count in counts) else None
-
-
-def _gres_gpus(item: str) -> int | None:
-    match = _GRES.fullmatch(item.strip())
-    return int(match["count"] or 1) if match else None

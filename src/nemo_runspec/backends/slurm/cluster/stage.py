@@ -27,7 +27,7 @@ from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.digests import blocks_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.plans.model import AutoMount, BundleFile
+from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.transport.base import Data, Host
 
@@ -46,7 +46,7 @@ _DAYS_KEPT = 30
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a login node says of itself.
+    """A login node and its Slurm.
 
     Args:
         home, user: of whoever the jobs are submitted as. `node`: its name.
@@ -61,7 +61,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyStaged:
-    """What is there already. `package`: the code package; `job`: the whole job directory."""
+    """What is on the cluster already. `package`: the code package; `job`: the whole job directory."""
 
     cluster: Cluster
     package: bool
@@ -70,7 +70,7 @@ class AlreadyStaged:
 
 @dataclass(frozen=True)
 class StagedFiles:
-    """What travels.
+    """Files of a job that are sent to its directory.
 
     Args:
         texts: path below the job directory → text, the rendered scripts among them.
@@ -80,6 +80,7 @@ class StagedFiles:
         store: a folder of the cluster that must be there before the job starts; '' for none.
         folders: empty ones. `links`: path → what it points to.
         secret_files: path → further secrets by variable, for a file of their own.
+        mounts: repositories, checked out on this machine; they are sent apart.
     """
 
     texts: Mapping[str, str]
@@ -91,6 +92,7 @@ class StagedFiles:
     folders: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     secret_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    mounts: Sequence[AutoMount] = ()
 
 
 def probe(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
@@ -110,7 +112,16 @@ def probe(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     return AlreadyStaged(Cluster(home, user, node, slurm), package == "yes", job == "yes")
 
 
-def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) -> None:
+def send(host: Host, plan: Plan, files: StagedFiles, found: AlreadyStaged, say: Say) -> None:
+    """Stages a plan's files, then sends its repositories. As `stage`, and one more round trip for each."""
+    if files.archive is not None and not found.package:
+        size = files.archive.stat().st_size / 1e6
+        say(f"{plan.name}: sending the code package to {host.name} ({size:,.1f} MB)")
+    stage(host, plan.job_dir, files, found)
+    _send_mounts(host, plan.job_dir, files.mounts, say)
+
+
+def stage(host: Host, job_dir: str, files: StagedFiles, found: AlreadyStaged) -> None:
     """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
 
     Args:
@@ -122,14 +133,14 @@ def stage(host: Host, job_dir: str, cargo: StagedFiles, found: AlreadyStaged) ->
     """
     if found.job:
         return
-    if cargo.archive is not None and not found.package:
-        size = f"size={cargo.archive.stat().st_size}\n"
-        script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{size}{program('cluster/upload.sh')}"
-        _require_end(host, job_dir, script, blocks_of(cargo.archive))
-    data, unpacked = _squeezed(tar_of(cargo))
-    keeper = _keeper(secret=bool(cargo.secrets or any(cargo.secret_files.values())))
-    store = f"store={shlex.quote(cargo.store)}\n"
-    script = f"{PRELUDE}{_names(job_dir, cargo.digest)}{keeper}{store}{unpacked}{program('cluster/stage.sh')}"
+    if files.archive is not None and not found.package:
+        size = f"size={files.archive.stat().st_size}\n"
+        script = f"{PRELUDE}{_names(job_dir, files.digest)}{size}{program('cluster/upload.sh')}"
+        _require_end(host, job_dir, script, blocks_of(files.archive))
+    data, unpacked = _squeezed(tar_of(files))
+    keeper = _keeper(secret=bool(files.secrets or any(files.secret_files.values())))
+    store = f"store={shlex.quote(files.store)}\n"
+    script = f"{PRELUDE}{_names(job_dir, files.digest)}{keeper}{store}{unpacked}{program('cluster/stage.sh')}"
     _require_end(host, job_dir, script, data)
 
 
@@ -146,19 +157,19 @@ def _squeezed(data: bytes) -> tuple[bytes, str]:
     return gzip.compress(data, 1), "exec 0< <(gzip -d -c)\n"
 
 
-def tar_of(cargo: StagedFiles) -> bytes:
+def tar_of(files: StagedFiles) -> bytes:
     """Everything but the code package as one tar stream, the secrets last."""
     out, now = io.BytesIO(), int(time.time())  # whole seconds: a fraction would be a header of its own for each member
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name, text in cargo.texts.items():
+        for name, text in files.texts.items():
             _add(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, now)
-        for file, content in cargo.bundle.items():
+        for file, content in files.bundle.items():
             _add(tar, f"bundle/{file.path}", content, 0o700 if os.access(file.source, os.X_OK) else 0o600, now)
-        for name in cargo.folders:
+        for name in files.folders:
             _add(tar, name, b"", 0o700, now, kind=tarfile.DIRTYPE)
-        for name, target in cargo.links.items():
+        for name, target in files.links.items():
             _add(tar, name, b"", 0o777, now, kind=tarfile.SYMTYPE, linkname=target)
-        for path, secrets in {"secrets.env": cargo.secrets, **cargo.secret_files}.items():
+        for path, secrets in {"secrets.env": files.secrets, **files.secret_files}.items():
             if secrets:
                 _add(tar, path, exports(secrets).encode("utf-8", "surrogateescape"), 0o600, now)
         _add(tar, _WHOLE, b"", 0o600, now)
@@ -200,7 +211,7 @@ def _require_end(host: Host, job_dir: str, script: str, data: Data) -> None:
 _LAST = ".whole.nemotron"
 
 
-def send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say) -> None:
+def _send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say) -> None:
     """Puts what is mounted below the job's directory; what is there stays. One round trip for each.
 
     Raises:

@@ -13,10 +13,9 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.containers.credentials import DEFAULT_REGISTRIES, make_auth
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.paths import HOME, run_dir
+from nemo_runspec.backends.slurm.paths import HOME, PATH, directory_of, run_dir
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expand_user
 from nemo_runspec.plans.target import target_of
 
 if TYPE_CHECKING:
@@ -37,20 +36,12 @@ AUTH = "/root/.config/containers/auth.json"
 ROOT_OPTIONS = ("--container-remap-root", "--container-writable")
 """Pyxis' options that make a build root in its container, and let it install what it needs there."""
 
-_PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
 _REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 
 
 def cache_dir(env: Mapping[str, Any]) -> str:
     """`build_cache_dir` as the cluster names it, by default `cache` in the directory for jobs, perhaps below `HOME`."""
-    named = str(env.get("build_cache_dir") or "").rstrip("/")
-    if not named:
-        return f"{run_dir(env)}/cache"
-    if not named.startswith("~"):
-        return named
-    return (
-        re.sub(r"^~(?=/|$)", HOME, named) if env.get("tunnel") == "ssh" else str(expand_user(named, "build_cache_dir"))
-    )
+    return directory_of(env, "build_cache_dir") or f"{run_dir(env)}/cache"
 
 
 def registries(env: Mapping[str, Any]) -> tuple[str, ...]:
@@ -85,7 +76,7 @@ def auth_file(cache: str) -> str:
 def build_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
     """What is wrong with a profile's values, for a build."""
     folder = cache_dir(env)
-    if not folder.startswith(("/", HOME)) or not _PATH.fullmatch(folder):
+    if not folder.startswith(("/", HOME)) or not PATH.fullmatch(folder):
         what = f"build_cache_dir must be absolute or begin with ~/, not {folder!r}"
         remedy = "such as /lustre/me/cache: letters, digits and / . _ - + = @, seen by every node"
         yield UserError(what, remedy=remedy, key="build_cache_dir")

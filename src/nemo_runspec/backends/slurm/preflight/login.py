@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from nemo_runspec.backends.machine import enough
+from nemo_runspec.backends.registry_check import registry_check
 from nemo_runspec.backends.slurm.cluster.answer import Answer, whole
 from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginQuestion
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
@@ -216,6 +217,9 @@ _PRIVATE = (
 )
 
 
+_UNREACHED = "nodes without internet need a .sqsh file: nemotron kit slurm squash; else check the registry's name"
+
+
 def image_checks(_question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
     """Pyxis and enroot, then the image itself."""
     yield _pyxis(asked, answer)
@@ -243,7 +247,10 @@ def _image(image: Image, answer: Answer) -> Check:
         return warning("image", f"{image.text} is not understood", mend)
     from_there = "image" in answer
     status = answer["image"].said or answer["image"].reason if from_there else ask(image).status
-    return _of_registry(image, status, "the login node" if from_there else "here (the login node has no curl)")
+    where = "the login node" if from_there else "here (the login node has no curl)"
+    return registry_check(
+        image, status, where=where, note=f"; asked from {where}", private=_PRIVATE, unreached=_UNREACHED
+    )
 
 
 def _image_file(image: Image, answer: Answer) -> Check:
@@ -255,17 +262,3 @@ def _image_file(image: Image, answer: Answer) -> Check:
         return failed("image", f"{section.reason or image.path} (seen from the login node)", mend)
     size = (whole(section.rows[0][0]) if section.rows else None) or 0
     return ok("image", f"{image.path} is there, {size / 1e9:.1f} GB")
-
-
-def _of_registry(image: Image, status: str, where: str) -> Check:
-    if status == "200":
-        return ok("image", f"{image.registry} has {image.text}; asked from {where}")
-    if status == "404":
-        mend = "correct the name or the tag in container_image"
-        return failed("image", f"{image.registry} has no {image.text}", mend)
-    if status in ("401", "403"):
-        return warning("image", f"{image.registry} does not tell strangers about {image.text}", _PRIVATE)
-    if status == "429":
-        return warning("image", f"{image.registry} answers 429: too many requests", "try again later, or log in there")
-    mend = "nodes without internet need a .sqsh file: nemotron kit slurm squash; else check the registry's name"
-    return warning("image", f"not known: no good answer from {image.registry} to {where}: {status or 'none'}", mend)

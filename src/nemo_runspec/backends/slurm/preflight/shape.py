@@ -9,6 +9,7 @@ from nemo_runspec.backends.slurm.cluster.answer import Answer, Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.backends.slurm.preflight.login_node import Draft, LoginQuestion
+from nemo_runspec.backends.slurm.shape import gpus_in
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
@@ -159,33 +160,40 @@ def _unknown(answer: Answer) -> str:
 
 
 def _account(wanted: str, answer: Answer) -> Check:
-    mine = answer.column("accounts", 0)
-    shown = f"your accounts: {', '.join(mine)}" if mine else "you have none: ask the site for one"
-    mend = f"set account in the profile; {shown}"
-    if not wanted:
-        default = answer["default"].said
-        if default or not _enforced(answer, "associations"):
-            return ok("account", f"none is named; Slurm takes {default or 'any'}")
-        return failed("account", "none is named, and you have no default account", mend)
-    if wanted.casefold() in map(str.casefold, mine):
-        return ok("account", f"{wanted} is yours")
-    verdict = failed if _enforced(answer, "associations") else warning
-    return verdict("account", f"you may not use account '{wanted}'", mend)
+    mine, enforced = answer.column("accounts", 0), _enforced(answer, "associations")
+    if wanted:
+        return _own("account", wanted, mine, f"you may not use account '{wanted}'", enforced=enforced)
+    default = answer["default"].said
+    if default or not enforced:
+        return ok("account", f"none is named; Slurm takes {default or 'any'}")
+    return failed("account", "none is named, and you have no default account", _set("account", mine, "accounts"))
 
 
 def _qos(account: str, wanted: str, answer: Answer) -> Check:
-    whole = [row for row in answer["accounts"].rows if len(row) > 2]
-    rows = [row for row in whole if account.casefold() in ("", row[0].casefold())]
-    mine = list(dict.fromkeys(name for row in rows or whole for name in row[2].split(",") if name))
-    shown = f"your QoS: {', '.join(mine)}" if mine else "you have none: ask the site for one"
+    everywhere = [row for row in answer["accounts"].rows if len(row) > 2]
+    rows = [row for row in everywhere if account.casefold() in ("", row[0].casefold())]
+    mine = list(dict.fromkeys(name for row in rows or everywhere for name in row[2].split(",") if name))
     if not wanted:
-        return ok("QoS", f"none is named; {shown}")
-    if wanted.casefold() in map(str.casefold, mine):
-        return ok("QoS", f"{wanted} is yours")
+        return ok("QoS", f"none is named; {_listed(mine, 'QoS')}")
     exists = wanted.casefold() in map(str.casefold, answer["qos"].lines)
     seen = f"you may not use QoS '{wanted}'" if exists else f"there is no QoS '{wanted}'"
-    verdict = failed if _enforced(answer, "qos") else warning
-    return verdict("QoS", seen, f"set qos in the profile; {shown}")
+    return _own("QoS", wanted, mine, seen, enforced=_enforced(answer, "qos"))
+
+
+def _own(name: str, wanted: str, mine: list[str], seen: str, *, enforced: bool) -> Check:
+    """Whether what is wanted is the user's; `seen` where it is not."""
+    if wanted.casefold() in map(str.casefold, mine):
+        return ok(name, f"{wanted} is yours")
+    kind = "accounts" if name == "account" else name
+    return (failed if enforced else warning)(name, seen, _set(name.lower(), mine, kind))
+
+
+def _set(key: str, mine: list[str], kind: str) -> str:
+    return f"set {key} in the profile; {_listed(mine, kind)}"
+
+
+def _listed(mine: list[str], kind: str) -> str:
+    return f"your {kind}: {', '.join(mine)}" if mine else "you have none: ask the site for one"
 
 
 def _enforced(answer: Answer, what: str) -> bool:
@@ -199,7 +207,6 @@ def _setting(answer: Answer, name: str) -> str:
 
 
 _OPTION = re.compile(r"^#SBATCH --(gpus-per-node|gres)=(\S+)$", re.MULTILINE)
-_COUNT = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::[^:,(]+)?[:=]([0-9]{1,9})(?=[,(]|$)")
 
 
 def too_many(draft: Draft, answer: Answer) -> str:
@@ -211,17 +218,12 @@ def too_many(draft: Draft, answer: Answer) -> str:
 
 
 def _wanted(draft: Draft) -> int:
-    said = [f"gpu:{words}" if name == "gpus-per-node" else words for name, words in _OPTION.findall(draft.script)]
-    return max(map(_gpus, said), default=0)
+    asked = [f"gpu:{count}" if name == "gpus-per-node" else count for name, count in _OPTION.findall(draft.script)]
+    return max((gpus_in(gres) or 0 for gres in asked), default=0)
 
 
 def _most(draft: Draft, answer: Answer) -> int | None:
     """Out of sinfo's GRES, which stand in its rows whatever state the nodes are in (seen with 22.05)."""
     wanted = draft.partition.split(",") if draft.partition else answer.column("partitions", 0)
     rows = [row for row in answer["partitions"].rows if len(row) in (5, 6) and row[0] in wanted]
-    return max((_gpus(row[3]) for row in rows), default=None)
-
-
-def _gpus(gres: str) -> int:
-    """`gpu:a100:4(S:0-1),gpu:v100:2` → 6."""
-    return sum(map(int, _COUNT.findall(re.sub(r"\([^)]*\)", "", gres))))
+    return max((gpus_in(row[3]) or 0 for row in rows), default=None)

@@ -56,6 +56,7 @@ MODULES = {
 """A module's name that was given up → what such a module is called."""
 
 CLASSES = {
+    "Again": "RetriedJob",
     "Asked": "JobRef, Request",
     "Cargo": "Upload",
     "Found": "a noun of what was found",

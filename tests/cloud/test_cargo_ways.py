@@ -17,7 +17,7 @@ from nemo_runspec.backends.cloud.code.upload import words
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Package
 from nemo_runspec.remote.job import RemoteJob
-from nemo_runspec.submission.request import Again, Submission
+from nemo_runspec.submission.request import RetriedJob, Submission
 
 MB = 1_000_000
 RUNAI = Offer(9_500, 296_000)
@@ -211,7 +211,7 @@ def test_package_that_fits_no_way_is_refused_before_anything_is_written_down(tmp
     monkeypatch.setenv("LEPTON_WORKSPACE_ID", "mine:token")
     archive = noise(tmp_path, size)
     plan = with_code(cloud_plan(tmp_path), archive)
-    submission = Submission(plan, "{}", again=Again("before", archive))
+    submission = Submission(plan, "{}", retried=RetriedJob("before", archive))
     if not refused:
         assert RemoteJob(submission, lambda line: None).parts.archive == archive
         return

@@ -9,10 +9,13 @@ from types import ModuleType
 
 import pytest
 from job_scripts import plan_for
+from support import Project, call, enter
 
 from nemo_runspec import backends
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError
+from nemo_runspec.plans.target import Target
+from nemo_runspec.profiles.common import adopt
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
 from nemo_runspec.script.render import render_job_script
@@ -37,6 +40,25 @@ def test_several_nodes_that_nobody_tells_apart(other: ModuleType, tmp_path: Path
     with pytest.raises(UserError, match=f"executor '{executor}' does not say how a node finds out which of the 2"):
         render_job_script(plan, JobLayout(str(tmp_path)))
     assert render_job_script(plan_for(tmp_path, executor=executor), JobLayout(str(tmp_path)))
+
+
+def test_it_is_said_before_a_submission_too(other: ModuleType, project: Project, monkeypatch: pytest.MonkeyPatch):
+    """By `env check`, with its line, the doctor and a dry run: in the same words."""
+    other.make_target = lambda request: Target()
+    target = "nemo_runspec.plans.target:Target"
+    render = "nemo_runspec.backends.local.render:render"
+    other.BACKEND = Backend("other", True, (adopt("nodes"),), "other_backend:make_target", target, render=render)
+    enter(project, monkeypatch)
+    project.write("env.toml", '[o]\nexecutor = "other"\nnodes = 2\n')
+    project.write("train.py", "")
+    why = "executor 'other' does not say how a node finds out which of the 2 it is"
+    (error,) = call("env", "check", "--json").json["errors"]
+    assert (error["message"], error["place"].split()[0]) == (why, "env.toml:3")
+    (check,) = [each for each in call("doctor", "o", "--json").json["checks"] if each["verdict"] == "failed"]
+    assert check["seen"] == f"{why} (env.toml:3 [o])"
+    call("run", "./train.py", "--run", "o", "--dry-run").refuses(why)
+    project.write("env.toml", '[o]\nexecutor = "other"\n')
+    assert call("env", "check", "--json").json["errors"] == []
 
 
 def test_the_identity_that_a_backend_declares(other: ModuleType, tmp_path: Path):

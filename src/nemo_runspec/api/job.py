@@ -12,7 +12,7 @@ from nemo_runspec.html import facts_table
 from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.follow import log_of, pieces, show
-from nemo_runspec.records.lost import looked_at_again
+from nemo_runspec.records.lost import refresh_lost
 from nemo_runspec.records.settle import settled
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.wait import exit_code_of, wait_for
@@ -183,7 +183,7 @@ class Job:
         """The record as it is now; a platform is asked unless it has said how the job ended."""
         store = JobStore()
         record = settled(store, self.name)
-        return refresh(store, [record], places=True)[0][0] if record.handle else looked_at_again(store, record)
+        return refresh(store, [record], places=True)[0][0] if record.handle else refresh_lost(store, record)
 
     def _fetched(self, tail: int | None) -> Iterator[bytes]:
         from nemo_runspec.remote.follow import fetch_log

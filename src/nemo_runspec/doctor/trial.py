@@ -24,6 +24,7 @@ from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile
+from nemo_runspec.script.node_identity import node_identity_of
 from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.source import Source
 
@@ -61,6 +62,7 @@ def try_profile(profile: Profile, root: Any = None, source: Source | None = None
     """
     env = {**merged(profile), **settled_mounts({"mounts": profile.values.get("mounts")})}
     refused = [*_wrong_package(env), *_wrong_variables(profile, env), *_wrong_root(profile, root, source)]
+    refused += _wrong_nodes(profile, env)
     trials = []
     store, image, backend = _store(profile, root), env.get("container_image"), get_backend(profile.executor)
     for mode in ("run", "batch"):
@@ -117,6 +119,14 @@ def _wrong_variables(profile: Profile, env: Mapping[str, Any]) -> Iterable[UserE
     except UserError as error:
         return error.problems if isinstance(error, Problems) else (error,)
     return ()
+
+
+def _wrong_nodes(profile: Profile, env: Mapping[str, Any]) -> Iterator[UserError]:
+    """Several nodes that nobody tells apart."""
+    try:
+        node_identity_of(profile.executor, env.get("nodes") or 1)
+    except UserError as error:
+        yield error
 
 
 def _wrong_root(profile: Profile, root: Any, source: Source | None) -> Iterator[UserError]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nemo_runspec.records.store import JobStore
 
 
-def looked_at_again(store: JobStore, record: JobRecord) -> JobRecord:
+def refresh_lost(store: JobStore, record: JobRecord) -> JobRecord:
     """A job as it is now, if it is one of this machine and lost; any other as it is given.
 
     Raises:

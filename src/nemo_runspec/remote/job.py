@@ -42,7 +42,7 @@ class RemoteJob:
         self.provider = get_backend(self.plan.executor).load_provider()
         self.record: JobRecord
         self.provider.check(self.plan)
-        contents, archive = read_bundle(self.plan.bundle), packed(self.plan, submission.again, say)
+        contents, archive = read_bundle(self.plan.bundle), packed(self.plan, submission.retried, say)
         self.parts = Parts(contents, archive, provide_mounts(self.plan.auto_mounts, say))
         if isinstance(self.provider, LimitsUploads):
             self.provider.check_size(submission, job_files(self.plan, self._rendering()), self.parts)

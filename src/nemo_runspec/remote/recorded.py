@@ -33,7 +33,7 @@ def recorded(
         launcher=this_process(),
         files=files,
         group=given.group,
-        retry_of=given.again.name if given.again else None,
+        retry_of=given.retried.name if given.retried else None,
         handle=dict(handle),
         attempt=policy.attempt,
         deadlines=policy.deadlines,

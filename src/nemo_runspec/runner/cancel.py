@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
-from nemo_runspec.records.lost import looked_at_again
+from nemo_runspec.records.lost import refresh_lost
 from nemo_runspec.remote.cancel import cancel as cancel_elsewhere
 from nemo_runspec.remote.input_jobs import only_for, waits_for
 from nemo_runspec.supervise.control import cancel as cancel_here
@@ -59,7 +59,7 @@ def _cancel_remote(
 
 def _cancel_one(store: JobStore, record: JobRecord, grace: float, by: str, say: Say) -> JobRecord | UserError:
     try:
-        record = looked_at_again(store, record)
+        record = refresh_lost(store, record)
         if record.over:
             return record
         return cancel_here(store, record, grace=grace, say=say, by=by)

@@ -24,7 +24,7 @@ from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
 from nemo_runspec.runner.run import run_plan, submit_plan
 from nemo_runspec.submission.layout import ARCHIVE
 from nemo_runspec.submission.mount_commits import pinned
-from nemo_runspec.submission.request import Again
+from nemo_runspec.submission.request import RetriedJob
 from nemo_runspec.supervise.spawn import start_in_new_process
 
 
@@ -34,10 +34,10 @@ def retry(store: JobStore, record: JobRecord, caller: Caller) -> int:
     Raises:
         UserError: as `retry_plan`; the directory the job was started in is gone, or it cannot be run.
     """
-    planned, again = retry_plan(store, record)
+    planned, retried = retry_plan(store, record)
     enter_directory(record, planned.plan)
     caller.console.say(f"{record.name}: run again as {planned.plan.name}")
-    return run_plan(planned, caller, again=again)
+    return run_plan(planned, caller, retried=retried)
 
 
 def retry_detached(record: JobRecord, caller: Caller) -> str:
@@ -48,13 +48,13 @@ def retry_detached(record: JobRecord, caller: Caller) -> str:
 def _retry(name: str, argv: Sequence[str]) -> str:
     store, caller = JobStore(), Caller(argv, TerminalConsole())
     record = store.by_name(name)
-    planned, again = retry_plan(store, record)
+    planned, retried = retry_plan(store, record)
     enter_directory(record, planned.plan)
     caller.console.say(f"{record.name}: run again as {planned.plan.name}")
-    return submit_plan(planned, caller, again=again)
+    return submit_plan(planned, caller, retried=retried)
 
 
-def retry_plan(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
+def retry_plan(store: JobStore, record: JobRecord) -> tuple[Planned, RetriedJob]:
     """The job's stored plan under a new name, and where its stored package lies.
 
     Raises:
@@ -77,8 +77,8 @@ def retry_plan(store: JobStore, record: JobRecord) -> tuple[Planned, Again]:
     )
     ready_client(plan)
     require_inputs(with_inputs_checked(plan))
-    again = Again(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
-    return Planned(plan, look_up(plan)), again
+    retried = RetriedJob(record.name, folder / ARCHIVE if plan.package.kind != "none" else None)
+    return Planned(plan, look_up(plan)), retried
 
 
 def _require_made(store: JobStore, record: JobRecord) -> None:

@@ -20,7 +20,7 @@ from nemo_runspec.runner.inputs import (
     plan_with_inputs,
     with_inputs_checked,
 )
-from nemo_runspec.submission.request import Again, Submission
+from nemo_runspec.submission.request import RetriedJob, Submission
 
 
 def run_request(request: PlanRequest, planned: Planned, caller: Caller) -> int:
@@ -41,24 +41,26 @@ def submit_request(request: PlanRequest, planned: Planned, caller: Caller) -> st
     return submit_plan(planned, caller, needs=needs)
 
 
-def run_plan(planned: Planned, caller: Caller, *, again: Again | None = None, needs: Sequence[str] = ()) -> int:
+def run_plan(planned: Planned, caller: Caller, *, retried: RetriedJob | None = None, needs: Sequence[str] = ()) -> int:
     """Runs a plan that has been made or loaded; the exit code: the job's own, 0 once detached.
 
     Args:
-        again: the job that is run once more.
+        retried: the job that is run once more.
         needs: names of the jobs that it waits for.
 
     Raises:
         UserError: it cannot be run.
     """
     client = ready_client(planned.plan)
-    return client.run(_submission(planned, caller, again, needs), console=caller.console)
+    return client.run(_submission(planned, caller, retried, needs), console=caller.console)
 
 
-def submit_plan(planned: Planned, caller: Caller, *, again: Again | None = None, needs: Sequence[str] = ()) -> str:
+def submit_plan(
+    planned: Planned, caller: Caller, *, retried: RetriedJob | None = None, needs: Sequence[str] = ()
+) -> str:
     """As `run_plan`, detached whatever the plan's mode is; the job's name."""
     client = ready_client(planned.plan)
-    return client.submit(_submission(planned, caller, again, needs), console=caller.console)
+    return client.submit(_submission(planned, caller, retried, needs), console=caller.console)
 
 
 def stage_plan(planned: Planned, caller: Caller) -> int:
@@ -96,13 +98,13 @@ def _with_inputs(request: PlanRequest, planned: Planned, caller: Caller) -> tupl
     return planned, tuple(record.name for record in provided.needs)
 
 
-def _submission(planned: Planned, caller: Caller, again: Again | None, needs: Sequence[str]) -> Submission:
+def _submission(planned: Planned, caller: Caller, retried: RetriedJob | None, needs: Sequence[str]) -> Submission:
     caller.console.hide(planned.secret_values.values())
     for line in planned.plan.warnings:
         caller.console.say(f"warning: {line}")
     text = plan_to_json(planned.plan)
     return Submission(
-        planned.plan, text, planned.secret_values, tuple(caller.argv), again=again, needs=tuple(needs)
+        planned.plan, text, planned.secret_values, tuple(caller.argv), retried=retried, needs=tuple(needs)
     )  # fmt: skip
 
 

@@ -72,5 +72,6 @@ def node_identity_of(executor: str, nodes: int = 1) -> NodeIdentity:
         raise UserError(
             f"executor '{executor}' does not say how a node finds out which of the {nodes} it is",
             remedy="set nodes = 1; or let its backend declare a node_identity (nemo_runspec.script.node_identity)",
+            key="nodes",
         )
     return identity or ALONE

@@ -14,7 +14,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.submission.request import Again
+from nemo_runspec.submission.request import RetriedJob
 
 ARCHIVE = "code.tar.gz"
 """The code package in a job's folder: what a retry runs from."""
@@ -50,7 +50,7 @@ def give_room(layout: JobLayout) -> bool:
     return True
 
 
-def packed(plan: Plan, again: Again | None, say: Callable[[str], None]) -> Path | None:
+def packed(plan: Plan, retried: RetriedJob | None, say: Callable[[str], None]) -> Path | None:
     """The archive of the plan's code package, None where it has none. A retry takes the one of the job before.
 
     Raises:
@@ -58,7 +58,7 @@ def packed(plan: Plan, again: Again | None, say: Callable[[str], None]) -> Path 
     """
     if plan.package.kind == "none":
         return None
-    archive = again.archive if again else pack(plan.package, say).archive
+    archive = retried.archive if retried else pack(plan.package, say).archive
     if archive is None or not archive.is_file():
         raise UserError(f"the code package of '{plan.name}' is gone", where=str(archive), remedy="make the plan again")
     return archive

@@ -10,7 +10,7 @@ from nemo_runspec.plans.model import Plan
 
 
 @dataclass(frozen=True)
-class Again:
+class RetriedJob:
     """The job that is run once more. `archive`: its code package, None where it had none."""
 
     name: str
@@ -25,7 +25,7 @@ class Submission:
         plan_text: the plan's JSON, to be kept.
         secrets: by variable; only the job's own processes get them.
         argv: the command line, to be kept redacted.
-        group: the sweep it belongs to. `again`: set for a retry.
+        group: the sweep it belongs to. `retried`: set for a retry.
         needs: names of jobs whose outputs it waits for on its platform.
     """
 
@@ -34,5 +34,5 @@ class Submission:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     argv: tuple[str, ...] = ()
     group: str | None = None
-    again: Again | None = None
+    retried: RetriedJob | None = None
     needs: tuple[str, ...] = ()

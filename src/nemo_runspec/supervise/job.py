@@ -64,7 +64,7 @@ class SupervisedJob:
         self.record: JobRecord
         self.worker.check(self.plan)
         self.contents = read_bundle(self.plan.bundle)
-        self.archive = packed(self.plan, submission.again, say)
+        self.archive = packed(self.plan, submission.retried, say)
         self.mounts = provide_mounts(self.plan.auto_mounts, say)
 
     def record_job(self) -> None:
@@ -80,7 +80,7 @@ class SupervisedJob:
             launcher=this_process(),
             files=job_files(self.plan, rendering),
             group=given.group,
-            retry_of=given.again.name if given.again else None,
+            retry_of=given.retried.name if given.retried else None,
         )
 
     def run_to_its_end(self, interrupts: Interrupts) -> Outcome:

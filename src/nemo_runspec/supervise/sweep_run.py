@@ -10,7 +10,7 @@ from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobRecord
-from nemo_runspec.submission.request import Again, Submission
+from nemo_runspec.submission.request import RetriedJob, Submission
 from nemo_runspec.supervise.job import SupervisedJob
 
 
@@ -21,13 +21,13 @@ def run_member(
     group: str,
     interrupts: Interrupts,
     say: Callable[[str], None],
-    again: Again | None = None,
+    retried: RetriedJob | None = None,
 ) -> JobRecord:
     """Runs one plan of a sweep to its end, in the calling thread; its output goes to its own log only.
 
     Args:
         group: the sweep's name. `interrupts`: entered in the main thread; a signal that came ends this job too.
-        again: the job that is run once more.
+        retried: the job that is run once more.
 
     Returns: the record of the ended job; `failed` too where it could not be made ready or started.
 
@@ -35,7 +35,7 @@ def run_member(
         UserError: the job could not even be recorded.
     """
     plan = planned.plan
-    submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group, again=again)
+    submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group, retried=retried)
     job = SupervisedJob(submission, say, show=False)
     job.record_job()
     with suppress(UserError):  # its record says the same

@@ -28,7 +28,7 @@ from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.remote.unconfirmed import id_in, look
 from nemo_runspec.source import Layer
-from nemo_runspec.submission.request import Again, Submission
+from nemo_runspec.submission.request import RetriedJob, Submission
 from nemo_runspec.sweeps.array_follow import fetch_metrics
 from nemo_runspec.sweeps.model import Options, options_of
 from nemo_runspec.transport.base import Unreachable
@@ -190,20 +190,20 @@ def run_member(
     group: str,
     interrupts: Interrupts,
     say: Say,
-    again: Again | None = None,
+    retried: RetriedJob | None = None,
     needs: Sequence[str] = (),
 ) -> JobRecord:
     """Runs one plan of a sweep to its end as an ordinary job, in the calling thread: for a sweeper that waits for it.
 
     Args:
-        again: the job that is run once more. `needs`: names of jobs that it waits for.
+        retried: the job that is run once more. `needs`: names of jobs that it waits for.
 
     Returns: the record of the job that is over.
 
     Raises:
         UserError: it could not be submitted, or the platform refuses to be asked.
     """
-    job = RemoteJob(_submission(planned, argv, group, again, needs), say)
+    job = RemoteJob(_submission(planned, argv, group, retried, needs), say)
     job.record_job()
     record = job.submit()
     wish, pauses = _Wish(interrupts, job.folder), Backoff(_SHORTEST, _LONGEST, growth=1.4)
@@ -272,7 +272,7 @@ def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:
 
 
 def _submission(
-    planned: Planned, argv: Sequence[str], group: str, again: Again | None = None, needs: Sequence[str] = ()
+    planned: Planned, argv: Sequence[str], group: str, retried: RetriedJob | None = None, needs: Sequence[str] = ()
 ) -> Submission:
     text = plan_to_json(planned.plan)
-    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group, again, tuple(needs))
+    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group, retried, tuple(needs))

@@ -18,7 +18,7 @@ from nemo_runspec.records.cancel_request import forget_request
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.runner.retry import enter_directory, retry_plan
-from nemo_runspec.submission.request import Again, Submission
+from nemo_runspec.submission.request import RetriedJob, Submission
 from nemo_runspec.supervise.sweep_run import run_member as local_member
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.detached import detached_sweep
@@ -38,7 +38,7 @@ from nemo_runspec.text import count
 _FAILED = frozenset({"failed", "lost"})
 """States of runs that are run again. One that was cancelled was not wanted."""
 
-RetriedRun = tuple[JobRecord, Planned, Again]
+RetriedRun = tuple[JobRecord, Planned, RetriedJob]
 """A job that failed, its plan under a new name, and where its package lies."""
 
 
@@ -122,13 +122,13 @@ def _lead(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCaller, recorde
 def _how_to_run(runs: Sequence[RetriedRun]) -> RunMember:
     remote = is_remote(runs[0][1].plan)
     run_member = remote_member if remote else local_member
-    retries = {planned.plan.name: again for _, planned, again in runs}
+    retries = {planned.plan.name: retried for _, planned, retried in runs}
 
     def run(
         planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
     ) -> JobRecord:
-        again = retries[planned.plan.name]
-        return run_member(planned, argv=argv, group=group, interrupts=interrupts, say=say, again=again)
+        retried = retries[planned.plan.name]
+        return run_member(planned, argv=argv, group=group, interrupts=interrupts, say=say, retried=retried)
 
     return run
 
@@ -137,7 +137,9 @@ def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCall
     """The platform has the runs: all are submitted, each as a job by itself, and waited for unless they were not."""
     members = [retried_member(sweep, record, planned.plan.name) for record, planned, _ in runs]
     console = caller.console
-    jobs = [RemoteJob(_submission(planned, sweep.group, again, caller.argv), console.say) for _, planned, again in runs]
+    jobs = [
+        RemoteJob(_submission(planned, sweep.group, retried, caller.argv), console.say) for _, planned, retried in runs
+    ]
     for job in jobs:
         job.record_job()
     fresh = {member.index: member for member in members}
@@ -157,15 +159,15 @@ def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCall
     return 0
 
 
-def _submission(planned: Planned, group: str, again: Again, argv: Sequence[str]) -> Submission:
+def _submission(planned: Planned, group: str, retried: RetriedJob, argv: Sequence[str]) -> Submission:
     text = plan_to_json(planned.plan)
-    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, again=again)
+    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, retried=retried)
 
 
 def _submit(runs: Sequence[RetriedRun], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:
     for (record, _, _), job in zip(runs, jobs, strict=True):
         job.submit()
-        say(f"{record.name}: run again as {job.plan.name} ({job.record.id or None})")
+        say(f"{record.name}: run again as {job.plan.name} ({job.record.id})")
 
 
 def _discard_end(folder: Path) -> None:

@@ -144,10 +144,10 @@ def _say_unstopped(records: Sequence[JobRecord]) -> None:
 
 def _now(store: JobStore, record: JobRecord) -> JobRecord:
     """The record as it is now; a platform is asked unless it has said how the job ended."""
-    from nemo_runspec.records.lost import looked_at_again
+    from nemo_runspec.records.lost import refresh_lost
     from nemo_runspec.remote.refresh import refresh
 
-    return refresh(store, [record])[0][0] if record.handle else looked_at_again(store, record)
+    return refresh(store, [record])[0][0] if record.handle else refresh_lost(store, record)
 
 
 def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:

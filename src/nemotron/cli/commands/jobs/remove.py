@@ -86,7 +86,7 @@ def _named(overview: Overview, words: Sequence[str], force: bool) -> Found:
 def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, JobRecord], dict[str, str]]:
     """Jobs that are lost, as they are now: they may be there; and of which it is not known, with why."""
     from nemo_runspec.records import JobRecord
-    from nemo_runspec.records.lost import looked_at_again
+    from nemo_runspec.records.lost import refresh_lost
     from nemo_runspec.remote.refresh import refresh
 
     found = [store.read(entry) for entry in entries if entry.state == "lost" and not entry.is_sweep]
@@ -99,7 +99,7 @@ def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, J
     now = {record.name: record for record, _ in refresh(store, lost, trouble=trouble)}
     for record in lost:
         try:
-            now[record.name] = looked_at_again(store, now[record.name])
+            now[record.name] = refresh_lost(store, now[record.name])
         except UserError as error:
             trouble(error.what, [record])
     return now, unasked

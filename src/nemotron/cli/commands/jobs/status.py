@@ -76,10 +76,10 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
 
 def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:
     """A lost job of this machine, looked at again."""
-    from nemo_runspec.records.lost import looked_at_again
+    from nemo_runspec.records.lost import refresh_lost
 
     try:
-        return looked_at_again(store, record)
+        return refresh_lost(store, record)
     except UserError as error:
         trouble(error.what, [record])
         return record

@@ -10,7 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
-from nemo_runspec.backends.provider import Handle, handle_id
+from nemo_runspec.backends.provider import Handle, Replica, handle_id
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.web import Malformed, Web
@@ -202,6 +202,11 @@ def missing(handle: Handle, absent: str, unclear: str) -> JobStatus:
     if not handle.get("id"):
         return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
+
+
+def nodes_of(pods: Iterable[Replica]) -> str:
+    """The machines of pods, in their order, with commas."""
+    return ",".join(dict.fromkeys(pod.node for pod in pods if pod.node))
 
 
 def describe(

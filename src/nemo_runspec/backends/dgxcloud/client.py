@@ -135,7 +135,7 @@ class DgxCloudProvider(PodProvider):
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""
         found = pods.pods_of(connect(handle), str(handle["id"])) if node else []
-        pod = next((pod.name for pod in found if node in (pod.node, pod.name, str(pod.index))), None)
+        pod = next((pod.id for pod in found if node in (pod.node, pod.id, str(pod.index))), None)
         if node and pod is None:
             there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in found) or "none"
             raise UserError(f"the job has no node '{node}'; there are: {there}")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.states import StateMapping
-from nemo_runspec.backends.cloud.status import Progress
+from nemo_runspec.backends.cloud.status import Progress, nodes_of
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.pods import Pod, newest_events, nodes_of, pods_of, warnings_of
+from nemo_runspec.backends.dgxcloud.pods import Pod, newest_events, pods_of, warnings_of
 from nemo_runspec.backends.dgxcloud.states import PLACED
 from nemo_runspec.backends.provider import Event
 from nemo_runspec.diagnosis.pulls import may_pass, names_cause

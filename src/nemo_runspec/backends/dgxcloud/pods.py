@@ -30,25 +30,17 @@ _PROBLEMS: Mapping[str, str] = {
 HISTORY = "history"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Pod:
-    """One pod. `index`: its node's rank in the job; `node`: the machine, '' while it has none."""
+@dataclass(frozen=True, slots=True)
+class Pod(Replica):
+    """A pod, by Kubernetes' phase as its state. `container`: by whose name its log is asked for."""
 
-    index: int
-    name: str
-    node: str
-    phase: str
-    container: str
+    container: str = ""
 
 
 def pods_of(api: RunaiApi, id: str) -> list[Pod]:
     """The pods of a workload by their ranks; none of one that run:ai has no more. One request."""
-    return sorted(pod for row in unless_missing(api.pods, id) or () if (pod := _pod(row)).name)
-
-
-def nodes_of(pods: Iterable[Pod]) -> str:
-    """The machines of pods, with commas."""
-    return ",".join(pod.node for pod in pods if pod.node)
+    found = [pod for row in unless_missing(api.pods, id) or () if (pod := _pod(row)).id]
+    return sorted(found, key=lambda pod: (pod.index or 0, pod.id))
 
 
 def namespace_of(handle: Handle, workload: Mapping[str, Any] | None = None) -> str:
@@ -68,7 +60,7 @@ def rank_of(name: str) -> int:
 def replicas_of(api: RunaiApi, id: str) -> list[Replica]:
     """The pods of a workload by their ranks, each with the last warning about it. Two requests."""
     newest = {warning.about.rpartition(" ")[2]: warning for warning in warnings_of(events_of(api, id))}
-    return [_replica(pod, newest.get(pod.name)) for pod in pods_of(api, id)]
+    return [_with_warning(pod, newest.get(pod.id)) for pod in pods_of(api, id)]
 
 
 def events_of(api: RunaiApi, id: str) -> list[Event]:
@@ -115,16 +107,16 @@ def never_ran(api: RunaiApi, requests: OptionalRequests, id: str) -> bool:
 
 
 def _pod(row: Row) -> Pod:
-    name, containers = text(row.get("name")), tables(row.get("containers"))
-    container = text(containers[0].get("name")) if containers else ""
-    return Pod(rank_of(name), name, text(row.get("nodeName")), text(row.get("k8sPhase")), container)
+    name, phase = text(row.get("name")), text(row.get("k8sPhase"))
+    container = next((text(each.get("name")) for each in tables(row.get("containers"))), "")
+    node = text(row.get("nodeName"))
+    return Pod(name, rank_of(name), node, phase, problem=_PROBLEMS.get(phase, ""), container=container)
 
 
-def _replica(pod: Pod, warning: Event | None) -> Replica:
-    replica = Replica(pod.name, pod.index, pod.node, pod.phase, problem=_PROBLEMS.get(pod.phase, ""))
-    if warning is None or not replica.problem:
-        return replica
-    return replace(replica, message=warning.message, problem=f"{replica.problem}: {warning.reason}")
+def _with_warning(pod: Pod, warning: Event | None) -> Pod:
+    if warning is None or not pod.problem:
+        return pod
+    return replace(pod, message=warning.message, problem=f"{pod.problem}: {warning.reason}")
 
 
 def _ran_at(record: Row) -> float | None:

@@ -9,11 +9,11 @@ from itertools import chain, islice
 from typing import Any
 
 from nemo_runspec.backends.cloud.states import StateMapping
-from nemo_runspec.backends.cloud.status import SAMPLE, JobReader, Progress, describe, pick, sample_waiting
+from nemo_runspec.backends.cloud.status import SAMPLE, JobReader, Progress, describe, nodes_of, pick, sample_waiting
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail
 from nemo_runspec.backends.dgxcloud.pending import PODS, progress_of, unasked
-from nemo_runspec.backends.dgxcloud.pods import began, never_ran, nodes_of, pods_of
+from nemo_runspec.backends.dgxcloud.pods import began, never_ran, pods_of
 from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.provider import Handle, JobRef
 from nemo_runspec.records.record import is_over
@@ -132,7 +132,8 @@ class _Workloads(JobReader):
         started = began(self.api, self.requests, id) if asked and known.over else None
         progress = self._progress(row, known, few=few, asked=asked)
         if known.state == "failed" or (few and (known.state == "running" or known.over)):
-            progress = replace(progress, nodes=nodes_of(self.requests.rows(PODS, pods_of, self.api, id)))
+            pods = self.requests.rows(PODS, pods_of, self.api, id)
+            progress = replace(progress, nodes=nodes_of(pods))
         return _status(handle, row, progress, started)
 
     def _progress(self, row: Row, known: StateMapping, *, few: bool, asked: bool) -> Progress:

@@ -79,11 +79,6 @@ def read_replica(row: Mapping[str, Any], job: str) -> Replica:
     )
 
 
-def nodes_of(replicas: Sequence[Replica]) -> str:
-    """The machines of pods, with commas."""
-    return ",".join(dict.fromkeys(replica.node for replica in replicas if replica.node))
-
-
 def waiting_of(replicas: Sequence[Replica]) -> str:
     """Why a job waits, in words: its commonest problem, with how many of its pods have it."""
     troubled = [replica for replica in replicas if replica.problem]

@@ -9,7 +9,16 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes, read_last_lines
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
-from nemo_runspec.backends.cloud.status import JobDetail, JobReader, Progress, Row, describe, pick, sample_waiting
+from nemo_runspec.backends.cloud.status import (
+    JobDetail,
+    JobReader,
+    Progress,
+    Row,
+    describe,
+    nodes_of,
+    pick,
+    sample_waiting,
+)
 from nemo_runspec.backends.lepton import logs
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi, id_of, section
 from nemo_runspec.backends.lepton.replicas import (
@@ -17,7 +26,6 @@ from nemo_runspec.backends.lepton.replicas import (
     is_failing,
     is_lost,
     is_to_start,
-    nodes_of,
     out_of_memory,
     phase_of,
     replicas_of,

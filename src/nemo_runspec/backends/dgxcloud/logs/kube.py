@@ -43,8 +43,8 @@ def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> l
     if not pods:
         return None if is_over_now(api, handle) else []
     room = max(_LEAST, limit // len(pods))
-    found = [chunk for pod in pods if (chunk := _new(api, handle, pod, cursors.get(pod.name), room)) is not None]
-    known = found or any(pod.phase not in _OVER for pod in pods)
+    found = [chunk for pod in pods if (chunk := _new(api, handle, pod, cursors.get(pod.id), room)) is not None]
+    known = found or any(pod.state not in _OVER for pod in pods)
     return [chunk for chunk in found if chunk.content] if known else None
 
 
@@ -68,7 +68,7 @@ def lines_taken(handle: Handle, cursors: Cursors, node: int) -> int:
 def last_lines(api: RunaiApi, handle: Handle) -> bytes:
     """The last lines of the pods that tell most: those that failed, and the first."""
     pods = pods_of(api, str(handle["id"]))
-    telling = sorted(pods, key=lambda pod: (pod.phase != "Failed", pod.index))[:_ENDS]
+    telling = sorted(pods, key=lambda pod: (pod.state != "Failed", pod.index or 0))[:_ENDS]
     return b"".join(_end(api, handle, pod) for pod in telling)
 
 
@@ -80,16 +80,16 @@ def _new(api: RunaiApi, handle: Handle, pod: Pod, stored: Json, room: int) -> Lo
         if body is None:
             return None
         cut = len(body) >= room
-        new = cursor.after(list(_lines(body, whole=not cut and pod.phase in _OVER)))
+        new = cursor.after(list(_lines(body, whole=not cut and pod.state in _OVER)))
         if new or not cut or room >= _MOST:
-            return LogChunk(pod.name, 0, cursor.text(new, _LOST), cut, next=cursor.moved(new).json)
+            return LogChunk(pod.id, 0, cursor.text(new, _LOST), cut, next=cursor.moved(new).json)
         room *= 4  # all of it was taken before: one second holds more than that
 
 
 def _ask(api: RunaiApi, handle: Handle, pod: Pod, params: Mapping[str, object]) -> bytes | None:
     container = {"container": pod.container} if pod.container else {}
     try:
-        return api.kube_log(namespace_of(handle), pod.name, {**container, "timestamps": "true", **params})
+        return api.kube_log(namespace_of(handle), pod.id, {**container, "timestamps": "true", **params})
     except Refused as error:
         if error.status not in (400, 404):  # a container that has not started yet is a 400, a pod that is gone a 404
             raise

@@ -21,10 +21,11 @@ from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
 from nemo_runspec.backends.dgxcloud.logs.unavailable import notice
 from nemo_runspec.backends.dgxcloud.payload import BOOT, TRAININGS, base_spec
 from nemo_runspec.backends.dgxcloud.status import find, is_over_now, state_of, workload_id, workload_name
+from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import is_over
-from nemo_runspec.transport.web import Refused, Web
+from nemo_runspec.transport.web import Web
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.storage.bucket import Bucket
@@ -142,22 +143,15 @@ def _run_helper(api: RunaiApi, handle: Handle, address: str, sleep: Callable[[fl
 
     One that another process has started is waited for.
     """
-    helper = _helper(handle)
-    try:
-        id = workload_id(api.create(TRAININGS, _payload(handle, address)))
-    except Refused:
-        found = find(api, helper)
-        if found is None:
-            raise
-        id = workload_id(found)
+    helper = submit(api, _helper(handle), _payload(handle, address), sleep)
     end, state = time.monotonic() + _PATIENCE, "submitting"
     try:
         while not is_over(state) and time.monotonic() < end:
             sleep(_PAUSE)
-            state = state_of(api, {**helper, "id": id})
+            state = state_of(api, helper)
     finally:
         with suppress(UserError):  # one that is gone is as good; one that cannot be deleted now is there the next time
-            api.delete(TRAININGS, id)
+            api.delete(TRAININGS, helper["id"])
     return state
 
 
@@ -174,7 +168,7 @@ def _tidy(api: RunaiApi, handle: Handle) -> None:
 
 def _helper(handle: Handle) -> dict[str, Any]:
     """The helper as a job of its own."""
-    return {**handle, "name": f"{workload_name(handle)}-logs", "workload": "", "id": ""}
+    return {**handle, "name": f"{workload_name(handle)}-logs", "workload": "", "id": "", "kind": TRAININGS}
 
 
 def _payload(handle: Handle, address: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from hashlib import sha256
 import pytest
 from s3_pods import noise
 
-from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
+from nemo_runspec.backends.cloud.storage.s3 import Keys
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 
@@ -20,8 +20,7 @@ URL = "s3://bucket/code/x.tar.gz"
 def bucket(s3_lab, monkeypatch):
     monkeypatch.setenv("ACCESS_KEY", s3_lab.access_key)
     monkeypatch.setenv("SECRET_KEY", s3_lab.secret_key)
-    target = CloudTarget(container_image="x", s3_endpoint=s3_lab.endpoint, s3_region=s3_lab.region)
-    made = from_environment(target, patience=0.2)
+    made = from_environment(s3_lab.endpoint, s3_lab.region, patience=0.2)
     assert made is not None
     return made
 
@@ -73,14 +72,13 @@ def test_keys_come_from_the_environment_and_the_profile_says_where(s3_lab, monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("S3_ENDPOINT_URL", "http://127.0.0.1:9")  # what the plan said counts
     monkeypatch.setenv("CLOUD_REGION", "elsewhere")
-    target = CloudTarget(container_image="x", s3_endpoint=s3_lab.endpoint, s3_region=s3_lab.region)
-    assert from_environment(target) is None
+    assert from_environment(s3_lab.endpoint, s3_lab.region) is None
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_lab.access_key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_lab.secret_key)
-    made = from_environment(target)
+    made = from_environment(s3_lab.endpoint, s3_lab.region)
     assert made is not None
     made.writable("s3://bucket/")
-    nobody = Bucket("http://127.0.0.1:9", "", "a", "b", patience=0.1)
+    nobody = Bucket(Keys("a", "b"), "http://127.0.0.1:9", "", patience=0.1)
     with pytest.raises(Unreachable, match="refused"):
         nobody.head(URL)
 
@@ -88,8 +86,8 @@ def test_keys_come_from_the_environment_and_the_profile_says_where(s3_lab, monke
 @pytest.mark.parametrize(("endpoint", "refused"), [("http://store.example", True), ("store.example", False)])
 def test_what_opens_things_goes_over_tls_or_stays_on_this_machine(endpoint, refused):
     """A presigned URL and a session's token; the keys themselves are never sent."""
-    presign = lambda: Bucket(endpoint, "r", "key", "hidden-one").presign("s3://b/k", 60)  # noqa: E731
-    token = lambda: Bucket(endpoint, "r", "key", "hidden-one", token="t")  # noqa: E731
+    presign = lambda: Bucket(Keys("key", "hidden-one"), endpoint, "r").presign("s3://b/k", 60)  # noqa: E731
+    token = lambda: Bucket(Keys("key", "hidden-one", "t"), endpoint, "r")  # noqa: E731
     for act in (presign, token):
         if not refused:
             act()

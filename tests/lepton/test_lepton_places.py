@@ -10,7 +10,7 @@ from labs.lepton.world import Group, Node, Volume
 from lepton_jobs import api_of
 
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.mounts import fill_mounts
+from nemo_runspec.backends.lepton.resolve import fill_mounts
 from nemo_runspec.backends.lepton.shapes import resolve_shape
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.kept import problems_of

@@ -36,8 +36,13 @@ NEMO_RUN_ALONE = "it is an argument of NeMo-Run's own executor alone"
 
 
 def text(help: str, **facts: Any) -> Any:
-    """A key whose value is text on one line, '' where it is not set. With `nemo_run` an argument of NeMo-Run's."""
+    """A key whose value is text on one line, '' where it is not set."""
     return key(Field("", **{"type": "str", "help": help, "one_line": True, **facts}), unset="")
+
+
+def text_argument(help: str, **facts: Any) -> Any:
+    """The same for one that is an argument of NeMo-Run's executor under its own name, too."""
+    return text(help, nemo_run=SAME_NAME, **facts)
 
 
 def plain(type: str, help: str, **facts: Any) -> Any:

@@ -265,7 +265,7 @@ def storage_checks(target: CloudTarget, *, fast: bool = False) -> Iterator[Check
     if not uses:
         return
     kept = any(name in target.secret_vars for pair in PAIRS for name in pair)
-    bucket = from_environment(target, patience=_PATIENCE)
+    bucket = from_environment(target.s3_endpoint, target.s3_region, patience=_PATIENCE)
     if bucket is None and kept:
         yield skipped("S3", "not known: the job's keys are the platform's, and there are none here")
     elif bucket is None:
@@ -337,4 +337,5 @@ def _no_s3(target: CloudTarget) -> str:
     """The same for a presigned object."""
     if not target.code_url:
         return "no code_url"
-    return "" if from_environment(target) else "no ACCESS_KEY and SECRET_KEY are found here"
+    there = from_environment(target.s3_endpoint, target.s3_region)
+    return "" if there else "no ACCESS_KEY and SECRET_KEY are found here"

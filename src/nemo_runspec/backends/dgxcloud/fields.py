@@ -18,12 +18,12 @@ from nemo_runspec.backends.cloud.fields import (
     cloud_keys,
     make_cloud_target,
     plain,
-    text,
+    text_argument,
 )
 from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, make_request, mounts_of, target_spec
 from nemo_runspec.errors import Unfilled, UserError
-from nemo_runspec.field import SAME_NAME, Field
+from nemo_runspec.field import Field
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount
@@ -63,18 +63,13 @@ class DgxCloudTarget(CloudTarget):
     nemo_run_executor, nemo_run_exports = "DGXCloudExecutor", True
     mounts_key, mount_example = "pvcs", '{ claimName = "my-pvc", path = "{path}", readOnly = false }'
 
-    base_url: str = text("run:ai API, such as https://example.com/api/v1.", required=True, nemo_run=SAME_NAME)
-    kube_apiserver_url: str = text(
+    base_url: str = text_argument("run:ai API, such as https://example.com/api/v1.", required=True)
+    kube_apiserver_url: str = text_argument(
         "Kubernetes API server of the cluster; with it, logs are read from the pods while they are there.",
-        nemo_run=SAME_NAME,
         never_sent="the job's log is read there",
     )
-    client_id: str = text(
-        "Client id of the API.",
-        required=True,
-        aliases=("app_id",),
-        nemo_run=SAME_NAME,
-        never_sent="nemotron logs in with it",
+    client_id: str = text_argument(
+        "Client id of the API.", required=True, aliases=("app_id",), never_sent="nemotron logs in with it"
     )
     client_secret: ClassVar[Field] = Field(
         "client_secret",
@@ -85,11 +80,9 @@ class DgxCloudTarget(CloudTarget):
         nemo_run="client_secret",
         secret=True,
     )
-    project_name: str = text("run:ai project.", required=True, nemo_run=SAME_NAME)
-    pvc_nemo_run_dir: str = text(
-        "Directory for jobs, outputs and caches, on one of pvcs that may be written.",
-        required=True,
-        nemo_run=SAME_NAME,
+    project_name: str = text_argument("run:ai project.", required=True)
+    pvc_nemo_run_dir: str = text_argument(
+        "Directory for jobs, outputs and caches, on one of pvcs that may be written.", required=True
     )
     pvcs: tuple[dict[str, Any], ...] = argument(
         "list[table]",

@@ -17,7 +17,7 @@ from nemo_runspec.backends.cloud.fields import (
     cloud_keys,
     duration,
     make_cloud_target,
-    text,
+    text_argument,
 )
 from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.lepton import rules
@@ -46,16 +46,13 @@ class LeptonTarget(CloudTarget):
     nemo_run_executor = "LeptonExecutor"
     mount_example = '{ path = "/…", mount_path = "{path}", from = "node-nfs:VOLUME" }'
 
-    nemo_run_dir: str = text(
-        "Directory for jobs, outputs and caches, on one of mounts.", required=True, nemo_run=SAME_NAME
-    )
-    resource_shape: str = text(
+    nemo_run_dir: str = text_argument("Directory for jobs, outputs and caches, on one of mounts.", required=True)
+    resource_shape: str = text_argument(
         "Resource shape of a node, such as gpu.8xh100-sxm; by default the workspace's only one with gpus_per_node.",
         default="",
-        nemo_run=SAME_NAME,
     )
-    node_group: str = text("Node group, by name or id.", default="", nemo_run=SAME_NAME)
-    node_reservation: str = text("Reservation, by id.", default="", nemo_run=SAME_NAME)
+    node_group: str = text_argument("Node group, by name or id.", default="")
+    node_reservation: str = text_argument("Reservation, by id.", default="")
     shared_memory_size: int = argument("positive", "Shared memory in MiB.", default=65536)
     mounts: tuple[dict[str, Any], ...] = key(
         adopt(
@@ -80,11 +77,8 @@ class LeptonTarget(CloudTarget):
     ttl: int = duration(
         "How long Lepton keeps a job that is over, its logs included, such as 3d; 10m at least.", default="3d"
     )
-    head_resource_shape: str = text(
-        "Resource shape of a Ray cluster's head; by default resource_shape.",
-        default="",
-        nemo_run=SAME_NAME,
-        never_sent=NEMO_RUN_ALONE,
+    head_resource_shape: str = text_argument(
+        "Resource shape of a Ray cluster's head; by default resource_shape.", default="", never_sent=NEMO_RUN_ALONE
     )
     ray_version: str | None = argument(
         "str", "Ray version of a Ray cluster; by default Lepton's.", never_sent=NEMO_RUN_ALONE

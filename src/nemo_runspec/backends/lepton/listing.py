@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
-from nemo_runspec.backends.lepton.mounts import source_of
 from nemo_runspec.backends.lepton.nodes import is_open, state_of
+from nemo_runspec.backends.lepton.resolve import source_of
 from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.reading import number, text, texts, whole

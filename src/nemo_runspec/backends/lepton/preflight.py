@@ -12,8 +12,8 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.mounts import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.nodes import is_open
+from nemo_runspec.backends.lepton.resolve import Volume, fill_mounts, source_of, volumes_of
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
 from nemo_runspec.check import Check, Question, Verdict, failed, ok, skipped, warning
 from nemo_runspec.paths import below

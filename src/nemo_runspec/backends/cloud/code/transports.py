@@ -227,7 +227,7 @@ def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
         return None
     from nemo_runspec.backends.cloud.storage.bucket import from_environment
 
-    bucket = from_environment(target)
+    bucket = from_environment(target.s3_endpoint, target.s3_region)
     if bucket is None:
         why_not["s3"] = "there is a code_url, and no key for it: ACCESS_KEY and SECRET_KEY are not set"
         return None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nemo_runspec.backends.cloud.fields import CloudTarget
+from nemo_runspec.backends.cloud.storage.s3 import S3, Keys, Object, S3Error, split
+from nemo_runspec.backends.cloud.storage.s3_signing import keys_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.loopback import require_tls
-
-if TYPE_CHECKING:
-    from nemo_runspec.backends.cloud.storage.s3 import Object
 
 DIGEST = "sha256"
 """Metadata of what is put here: the SHA-256 of its content, in hexadecimal."""
@@ -29,15 +27,11 @@ class Bucket:
     answer, or with nothing but failures, for all of `patience` (seconds).
     """
 
-    def __init__(
-        self, endpoint: str, region: str, access: str, secret: str, *, token: str = "", patience: float = 60.0
-    ) -> None:
-        from nemo_runspec.backends.cloud.storage.s3 import S3, Keys
-
+    def __init__(self, keys: Keys, endpoint: str, region: str, *, patience: float = 60.0) -> None:
         self._endpoint = endpoint
-        if token:  # the keys themselves are never sent: requests are signed with them
+        if keys.token:  # the keys themselves are never sent: requests are signed with them
             self._require_tls("the session's token (AWS_SESSION_TOKEN)")
-        self._s3 = S3(Keys(access, secret, token), endpoint, region, timeout=30.0, patience=patience)
+        self._s3 = S3(keys, endpoint, region, timeout=30.0, patience=patience)
 
     def presign(self, url: str, seconds: int, method: str = "GET") -> str:
         """A URL by which anybody may do this one thing for so many seconds, at most a week. Asks nobody."""
@@ -51,8 +45,6 @@ class Bucket:
 
     def head(self, url: str) -> Object | None:
         """What is there now: size in bytes, etag, metadata; None where nothing is."""
-        from nemo_runspec.backends.cloud.storage.s3 import S3Error
-
         with _told(url) as (bucket, key):
             try:
                 return self._s3.head(bucket, key)
@@ -103,26 +95,15 @@ class Bucket:
             self._s3.probe(bucket, f"{key.rstrip('/')}/nemotron-probe".lstrip("/"))
 
 
-def from_environment(target: CloudTarget, *, patience: float = 60.0) -> Bucket | None:
-    """The service that a target names, with this machine's keys for it; None where the environment has none.
-
-    Their names: `cloud.s3_names`.
-    """
-    import os
-
-    from nemo_runspec.backends.cloud.storage.s3_signing import keys_of
-
+def from_environment(endpoint: str, region: str, *, patience: float = 60.0) -> Bucket | None:
+    """A service with this machine's keys for it (`s3_names`); None where the environment has none."""
     keys = keys_of(os.environ)
-    if keys is None:
-        return None
-    return Bucket(target.s3_endpoint, target.s3_region, keys.access, keys.secret, token=keys.token, patience=patience)
+    return None if keys is None else Bucket(keys, endpoint, region, patience=patience)
 
 
 @contextmanager
 def _told(url: str) -> Iterator[tuple[str, str]]:
     """Bucket and key of a URL; what goes wrong with them becomes an error for the user."""
-    from nemo_runspec.backends.cloud.storage.s3 import S3Error, split
-
     try:
         yield split(url)
     except S3Error as error:

@@ -191,12 +191,10 @@ def _payload(handle: Handle, address: str) -> dict[str, Any]:
 
 
 def _bucket(handle: Handle) -> Bucket | None:
-    from nemo_runspec.backends.cloud.fields import CloudTarget
     from nemo_runspec.backends.cloud.storage.bucket import from_environment
 
-    s3 = handle.get("s3") or {}
-    endpoint, region = s3.get("endpoint") or "", s3.get("region") or ""
-    return from_environment(CloudTarget(container_image="", s3_endpoint=endpoint, s3_region=region))
+    place = handle.get("s3") or {}
+    return from_environment(place.get("endpoint") or "", place.get("region") or "")
 
 
 def _pieces(handle: Handle, files: Mapping[str, bytes], cursors: Cursors, limit: int) -> list[LogChunk]:

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+from collections.abc import Callable, Sequence
 
 
 def main() -> None:
     """Runs the command line and exits with its code."""
     # Start-up makes many objects and hardly any garbage: collecting at Python's usual pace costs a twentieth of it.
     gc.set_threshold(200_000, 20, 20)
-
-    from nemotron.cli.main import run
-
+    try:
+        run = _loaded()
+    except KeyboardInterrupt:
+        print("error: interrupted; nothing more was done", file=sys.stderr)
+        sys.exit(130)
     sys.exit(run(sys.argv[1:]))
+
+
+def _loaded() -> Callable[[Sequence[str]], int]:
+    """What runs a command line. Ctrl-C waits until it is there: an import that it cuts off may swallow it, or hang."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        import nemotron.cli.root  # noqa: F401  # the next one's own begins with it
+        from nemotron.cli.main import run
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return run
 
 
 if __name__ == "__main__":

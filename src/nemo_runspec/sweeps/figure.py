@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.sweeps.model import Member
 from nemo_runspec.sweeps.series import Series, read_series
-from nemo_runspec.sweeps.table import PREFERRED, Table, TableRow, as_number, label, number, short_names
+from nemo_runspec.sweeps.table import PREFERRED, Table, as_number, label, number, short_names
 from nemo_runspec.text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    # Not at run time: a sweep that 0.1.0 leads draws with this module, where that has taken the place of its own.
+    from nemo_runspec.sweeps.table import TableRow
 
 _INK, _FAINT, _GRID, _BEST = "#22262b", "#6b7280", "#e5e7eb", "#d9480f"
 _GROUPS = ("#2563a8", "#2a9d72", "#8a5fbf", "#b7860b", "#4b5563", "#c2557a")

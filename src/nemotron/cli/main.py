@@ -61,6 +61,17 @@ def _run(argv: Sequence[str]) -> int:
     except (OSError, UnicodeError) as error:
         # What the system refuses and no room has put in words of its own: a name too long, a full disk.
         return _fail(_system_message(error), 1)
+    except Exception as error:
+        if not _is_interrupt(error):
+            raise
+        return _fail("interrupted; nothing more was done", 130)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether it came of Ctrl-C: as a library was putting back what that had left half changed."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _said_all(result: object) -> int:

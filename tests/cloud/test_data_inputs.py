@@ -174,10 +174,10 @@ def test_where_files_cannot_be_locked_nobody_waits(tmp_path, monkeypatch):
     def refuse(file, how):
         raise OSError(errno.ENOLCK, "no locks here")
 
-    spot = data_cache.in_cache(tmp_path, "bucket", "x")
-    with data_cache.alone(spot):
+    spot = data_cache.cache_location(tmp_path, "bucket", "x")
+    with data_cache.locked(spot):
         monkeypatch.setattr(fcntl, "flock", refuse)
-        with data_cache.alone(spot):
+        with data_cache.locked(spot):
             assert spot.lock.exists()
 
 

@@ -12,7 +12,7 @@ from support import Project
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.pod.program import boot_program
-from nemo_runspec.backends.cloud.request import CARGO
+from nemo_runspec.backends.cloud.request import UPLOAD
 from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.credentials import client_secret
@@ -66,7 +66,7 @@ def test_claims_in_the_words_of_the_api(claim: dict[str, Any], entry: dict[str, 
 
 
 def test_a_custom_spec_is_merged_and_every_replaced_key_named():
-    spec = {"compute": {"a": 1, "b": 2}, "image": "i", "environmentVariables": [{"name": "X", "value": "1"}, CARGO]}
+    spec = {"compute": {"a": 1, "b": 2}, "image": "i", "environmentVariables": [{"name": "X", "value": "1"}, UPLOAD]}
     more = {
         "compute": {"b": 3, "c": 4}, "image": "i", "nodePools": ["p"],
         "environmentVariables": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}],
@@ -74,14 +74,14 @@ def test_a_custom_spec_is_merged_and_every_replaced_key_named():
     merged = target(custom_spec=more).merged(spec)
     assert merged.spec == {
         "compute": {"a": 1, "b": 3, "c": 4}, "image": "i", "nodePools": ["p"],
-        "environmentVariables": [{"name": "X", "value": "3"}, CARGO, {"name": "Y", "value": "2"}],
+        "environmentVariables": [{"name": "X", "value": "3"}, UPLOAD, {"name": "Y", "value": "2"}],
     }  # fmt: skip
     assert merged.replaced == ("compute.b", "environmentVariables.X")
 
 
 def test_only_holes_are_filled():
     tree = {"a": Placeholder("CARGO"), "b": ["CARGO", Placeholder("CARGO")], "c": {"d": Placeholder("OTHER")}}
-    assert fill(tree, {CARGO: [1, 2]}) == {"a": [1, 2], "b": ["CARGO", 1, 2], "c": {"d": "OTHER"}}
+    assert fill(tree, {UPLOAD: [1, 2]}) == {"a": [1, 2], "b": ["CARGO", 1, 2], "c": {"d": "OTHER"}}
 
 
 def test_other_nodes_are_avoided_in_every_alternative():

@@ -11,7 +11,7 @@ from typing import Any
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.observe import PodObserver
 from nemo_runspec.backends.cloud.render import PAYLOAD, render
-from nemo_runspec.backends.cloud.request import CARGO
+from nemo_runspec.backends.cloud.request import UPLOAD
 from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared, Say
 from nemo_runspec.check import Check
 from nemo_runspec.errors import UserError
@@ -25,7 +25,7 @@ class Answers:
 
     Args:
         plan: as it is once that is known.
-        values: of the payload's placeholders, by their names; all but the cargo.
+        values: of the payload's placeholders, by their names; all but the upload.
         handle: what the job's handle gains by it.
     """
 
@@ -54,13 +54,13 @@ class PodProvider(PodObserver):
         """How a person would submit it: lines for the job's folder."""
 
     def longest_word(self, plan: Plan) -> int:
-        """Characters of one word of the cargo that the platform takes; by default what Linux takes as an argument."""
+        """Characters of one word of the upload that the platform takes; by default what Linux takes as an argument."""
         from nemo_runspec.backends.cloud.code.upload import LONGEST_WORD
 
         return LONGEST_WORD
 
     def carried(self, words: Sequence[str]) -> Sequence[Any]:
-        """The words of the cargo as the payload carries them."""
+        """The words of the upload as the payload carries them."""
         return words
 
     @abstractmethod
@@ -82,9 +82,9 @@ class PodProvider(PodObserver):
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. The job's files travel in the payload, or are put where its pods fetch them."""
         answers = self.ask(submission, say)
-        cargo = self.carried(self._load(answers.plan, submission, parts, say))
+        upload = self.carried(self._load(answers.plan, submission, parts, say))
         self.provide_secrets(answers, submission, say)
-        rendering = render(answers.plan, {**answers.values, CARGO: cargo})
+        rendering = render(answers.plan, {**answers.values, UPLOAD: upload})
         if rendering.holes:
             what = f"not all of the job is known: {'; '.join(rendering.holes)}"
             raise UserError(what, remedy="nemotron doctor shows why")
@@ -92,7 +92,7 @@ class PodProvider(PodObserver):
         return Prepared(handle, rendering, answers.plan, tuple(self.by_hand(answers, rendering)))
 
     def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
-        """As `CloudProvider.resolve`. The cargo stays open: making it may mean to send it."""
+        """As `CloudProvider.resolve`. The upload stays open: making it may mean to send it."""
         answers = self.ask(submission, say)
         return render(answers.plan, answers.values)
 
@@ -108,7 +108,7 @@ class PodProvider(PodObserver):
         remove_directory(handle)
 
     def _load(self, plan: Plan, submission: Submission, parts: Parts, say: Say) -> list[str]:
-        """The words of the cargo; what does not travel in the payload is sent.
+        """The words of the upload; what does not travel in the payload is sent.
 
         Raises:
             UserError: no way fits; the error names all of them and what each would need.

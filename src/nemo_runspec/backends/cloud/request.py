@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nemo_runspec.placeholders import Placeholder
 
-CARGO = Placeholder("CARGO", "the job's files, or where its pods fetch them, packed when it is submitted")
+UPLOAD = Placeholder("CARGO", "the job's files, or where its pods fetch them, packed when it is submitted")
 
 
 class CreateRequest(NamedTuple):

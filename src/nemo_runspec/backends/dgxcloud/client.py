@@ -47,7 +47,7 @@ class DgxCloudProvider(PodProvider):
 
     def carried(self, words: Sequence[str]) -> Sequence[Any]:
         """As `PodProvider.carried`: as variables."""
-        return payload.cargo_variables(words)
+        return payload.upload_variables(words)
 
     def ask(self, submission: Submission, say: Say) -> Answers:
         from nemo_runspec.backends.dgxcloud.preflight import fast_checks

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.cloud.request import CARGO, CreateRequest
+from nemo_runspec.backends.cloud.request import UPLOAD, CreateRequest
 from nemo_runspec.placeholders import Placeholder
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 
@@ -26,7 +26,7 @@ VARIABLES = "environmentVariables"
 LISTS: Mapping[str, str] = {VARIABLES: "name"}
 """The list of tables that `custom_spec` adds to, and what tells its tables apart."""
 
-BOOT, CARGO_PIECE, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_CARGO_", "NEMOTRON_POD_ATTEMPT"
+BOOT, UPLOAD_PIECE, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_CARGO_", "NEMOTRON_POD_ATTEMPT"
 """Variables of the workload: the program that is run; what it fetches, in pieces; how often it was tried before."""
 
 PROJECT, CLUSTER = "PROJECT_ID", "CLUSTER_ID"
@@ -40,7 +40,7 @@ def make_request(target: DgxCloudTarget, plan: Plan) -> CreateRequest:
     from nemo_runspec.backends.cloud.pod.program import boot_program
 
     nodes, project = plan.resources.nodes, target.project_name or "the project"
-    spec = target_spec(target, nodes, plan.resources.gpus_per_node, boot_program(), [CARGO])
+    spec = target_spec(target, nodes, plan.resources.gpus_per_node, boot_program(), [UPLOAD])
     body = {
         "name": plan.name,
         "projectId": Placeholder(PROJECT, f"the id of project {project}, asked for when it is submitted"),
@@ -57,7 +57,7 @@ def kind_of(nodes: int) -> str:
 
 
 def target_spec(
-    target: DgxCloudTarget, nodes: int = 1, gpus: int = 0, boot: str = "", cargo: Sequence[Placeholder] = ()
+    target: DgxCloudTarget, nodes: int = 1, gpus: int = 0, boot: str = "", upload: Sequence[Placeholder] = ()
 ) -> Spec:
     """The spec of a target's job before `custom_spec`. `boot`: the program its pods start with."""
     own = [{"name": BOOT, "value": boot}, {"name": ATTEMPT, "value": "0"}]
@@ -68,7 +68,7 @@ def target_spec(
         gpus=gpus,
         pvcs=target.pvcs,
         framework=target.distributed_framework,
-        variables=[*own, *cargo, *kept],
+        variables=[*own, *upload, *kept],
     )
 
 
@@ -132,9 +132,9 @@ def _mount(row: Mapping[str, Any], key: str, lost: str) -> StorageMount:
     return StorageMount(str(row.get(key) or "/"), lost=lost or ("gone with the job" if row.get("ephemeral") else ""))
 
 
-def cargo_variables(words: Iterable[str]) -> list[Spec]:
-    """The words of a cargo as the variables that boot.sh reads them from."""
-    return [{"name": f"{CARGO_PIECE}{number}", "value": word} for number, word in enumerate(words)]
+def upload_variables(words: Iterable[str]) -> list[Spec]:
+    """The words of a upload as the variables that boot.sh reads them from."""
+    return [{"name": f"{UPLOAD_PIECE}{number}", "value": word} for number, word in enumerate(words)]
 
 
 def credential_of(reference: str) -> str:

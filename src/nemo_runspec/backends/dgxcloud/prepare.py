@@ -73,7 +73,7 @@ def place_of(plan: Plan) -> dict[str, Any]:
 
 
 def asked(api: RunaiApi, plan: Plan, say: Say) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What fills the placeholders of a plan but its cargo, and what the job's handle gains by it. One or two requests.
+    """What fills the placeholders of a plan but its upload, and what the job's handle gains by it. One or two requests.
 
     Raises:
         UserError: there is no such project or credential. Unreachable: run:ai does not say enough of it.

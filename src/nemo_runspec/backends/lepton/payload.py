@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.cloud.request import CARGO, CreateRequest
+from nemo_runspec.backends.cloud.request import UPLOAD, CreateRequest
 from nemo_runspec.placeholders import Placeholder
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def make_request(target: LeptonTarget, plan: Plan) -> CreateRequest:
     """The request that makes a plan's job."""
     from nemo_runspec.backends.cloud.pod.program import boot_program
 
-    command = ["/bin/bash", "-c", boot_program(), "nemotron", CARGO]
+    command = ["/bin/bash", "-c", boot_program(), "nemotron", UPLOAD]
     secrets = [secret.name for secret in plan.secrets if secret.origin != "missing"]
     spec = make_spec(target, plan.resources.nodes, secrets, command, plan.resources.gpus_per_node)
     metadata = {"id": plan.name, "name": plan.name, "labels": {JOB_LABEL: plan.name, ATTEMPT_LABEL: "0"}}

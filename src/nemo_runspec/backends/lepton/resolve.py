@@ -48,7 +48,7 @@ def group_of(api: LeptonApi, target: LeptonTarget) -> Mapping[str, Any] | None:
 def platform_facts(
     api: LeptonApi, plan: Plan, values: Mapping[str, str], group: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The values of the placeholders, but for the cargo. Changes nothing on the platform.
+    """The values of the placeholders, but for the upload. Changes nothing on the platform.
 
     Args:
         values: of the plan's secrets, for the names of the workspace's secrets that are made of them.

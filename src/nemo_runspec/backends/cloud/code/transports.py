@@ -125,7 +125,7 @@ def problem_at_plan_time(plan: Plan) -> str | None:
     """Why the code of a plan surely reaches no pod, None where it may. Asks nobody, reads nothing but the plan.
 
     A plan knows the size of its files and not that of their archive: what may fit is seen once it is packed, before
-    anything of a submission is written down (`cargo.check_fit`).
+    anything of a submission is written down (`upload.check_fit`).
     """
     if plan.package.kind == "none":
         return None

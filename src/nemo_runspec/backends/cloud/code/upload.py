@@ -23,7 +23,7 @@ from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.submission.request import Submission
 
 PAYLOAD = "job.json"
-"""The text that does not travel: it describes the cargo."""
+"""The text that does not travel: it describes the upload."""
 
 LONGEST_WORD = 100_000
 """Characters of one word. The kernel takes 131,072 bytes, its end included (MAX_ARG_STRLEN, man 2 execve)."""
@@ -102,21 +102,21 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
     choose(plan, _sizes(pack_job(texts, parts.contents), parts), offer)
 
 
-def words(cargo: JobUpload) -> list[str]:
+def words(upload: JobUpload) -> list[str]:
     """What the pods' first program is called with: what replaces `"CARGO"` in a payload.
 
     Raises:
         UserError: Kubernetes would rewrite one of them, such as a path with `$(`.
     """
-    found = [cargo.job_dir, f"{cargo.nodes} {cargo.patience}"]
-    for part in cargo.parts:
+    found = [upload.job_dir, f"{upload.nodes} {upload.patience}"]
+    for part in upload.parts:
         found += [f"{part.kind} {part.sha256} {part.size} {part.transport} {len(part.words)}", *part.words]
     for word in found:
         if "$$" in word or "$(" in word:
             raise UserError(
                 f"{word[:200]!r} cannot be told to a pod: Kubernetes rewrites $$ and $(", remedy="rename it"
             )
-        assert len(word) <= LONGEST_WORD, "a word of the cargo is longer than an argument may be"
+        assert len(word) <= LONGEST_WORD, "a word of the upload is longer than an argument may be"
     return found
 
 

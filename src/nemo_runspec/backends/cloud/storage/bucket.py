@@ -36,7 +36,7 @@ class Bucket:
     def presign(self, url: str, seconds: int, method: str = "GET") -> str:
         """A URL by which anybody may do this one thing for so many seconds, at most a week. Asks nobody."""
         self._require_tls("the presigned URL, and use it")
-        with _told(url) as (bucket, key):
+        with _errors_for_users(url) as (bucket, key):
             return self._s3.presign(method, bucket, key, min(seconds, _WEEK))
 
     def _require_tls(self, sent: str) -> None:
@@ -45,7 +45,7 @@ class Bucket:
 
     def head(self, url: str) -> Object | None:
         """What is there now: size in bytes, etag, metadata; None where nothing is."""
-        with _told(url) as (bucket, key):
+        with _errors_for_users(url) as (bucket, key):
             try:
                 return self._s3.head(bucket, key)
             except S3Error as error:
@@ -67,7 +67,7 @@ class Bucket:
         if there is not None and there.metadata.get(DIGEST) == sha256 and there.size == path.stat().st_size:
             return False
         sending()
-        with _told(url) as (bucket, key), path.open("rb") as file:
+        with _errors_for_users(url) as (bucket, key), path.open("rb") as file:
             self._s3.upload(bucket, key, file, {DIGEST: sha256}, at_once=4)
         return True
 
@@ -77,7 +77,7 @@ class Bucket:
         Raises:
             UserError: nothing is there, or it may not be read.
         """
-        with _told(url) as (bucket, key):
+        with _errors_for_users(url) as (bucket, key):
             if key and not key.endswith("/"):
                 return f"{self._s3.head(bucket, key).size:,} bytes"
             first = next(self._s3.listing(bucket, key, most=1), None)
@@ -91,7 +91,7 @@ class Bucket:
         Raises:
             UserError: they cannot.
         """
-        with _told(url) as (bucket, key):
+        with _errors_for_users(url) as (bucket, key):
             self._s3.probe(bucket, f"{key.rstrip('/')}/nemotron-probe".lstrip("/"))
 
 
@@ -102,7 +102,7 @@ def from_environment(endpoint: str, region: str, *, patience: float = 60.0) -> B
 
 
 @contextmanager
-def _told(url: str) -> Iterator[tuple[str, str]]:
+def _errors_for_users(url: str) -> Iterator[tuple[str, str]]:
     """Bucket and key of a URL; what goes wrong with them becomes an error for the user."""
     try:
         yield split(url)

@@ -1,7 +1,7 @@
 """Fetches a job's inputs from S3 and copies its outputs there: `python3 data.pyz get|put data.json`, in its pods.
 
 Needs Python 3.6 or newer, and keys in the environment (ACCESS_KEY and SECRET_KEY, or Amazon's names). Exit codes: 0, 1
-(said in one line on the error stream), 143 when told to stop.
+(told in one line on the error stream), 143 when told to stop.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  (Python 3.6)
 
-from nemo_runspec.backends.cloud.storage.data_cache import Brought, Spot, bring, in_cache
+from nemo_runspec.backends.cloud.storage.data_cache import Copies, Location, cache_location, fetch
 from nemo_runspec.backends.cloud.storage.data_outputs import (
     Upload,
     is_shared,
@@ -63,12 +63,12 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     """Runs the program; its exit code."""
     options = _options().parse_args(arguments)
     try:
-        said = json.loads(options.file.read_text(encoding="utf-8"))
-        job = _job(said, options)
+        settings = json.loads(options.file.read_text(encoding="utf-8"))
+        job = _request(settings, options)
         if options.action == "get":
-            get(_client(said), job)
+            get(_client(settings), job)
             return 0
-        return put(partial(_client, said), job, failed=options.status != 0)
+        return put(partial(_client, settings), job, failed=options.status != 0)
     except S3Error as error:
         return _failed(str(error))
     except OSError as error:
@@ -85,14 +85,14 @@ def get(s3: S3, job: DataRequest) -> None:
     for path, url in job.inputs.items():
         began, (bucket, key) = time.monotonic(), split(url)
         if job.cache is None:
-            brought = _bring_own(s3, job, Path(path), bucket, key)
+            copies = _fetch_own(s3, job, Path(path), bucket, key)
         else:
-            brought = _bring_link(s3, job, job.cache, Path(path), bucket, key)
-        here = brought.files - brought.fetched - brought.staged
+            copies = _fetch_to_cache(s3, job, job.cache, Path(path), bucket, key)
+        here = copies.files - copies.fetched - copies.staged
         cached = f", {here} of them from the cache" if here else ""
-        cached += f", {brought.staged} of them as they lay on a mount" if brought.staged else ""
+        cached += f", {copies.staged} of them as they lay on a mount" if copies.staged else ""
         seconds = time.monotonic() - began
-        _say(f"input {path}: {_files(brought.files)}, {_size(brought.size)}, of {url} in {seconds:.0f} s{cached}")
+        _say(f"input {path}: {_files(copies.files)}, {_size(copies.size)}, of {url} in {seconds:.0f} s{cached}")
 
 
 def put(connect: "Callable[[], S3]", job: DataRequest, *, failed: bool = False) -> int:
@@ -166,30 +166,30 @@ def _upload(s3: S3, job: DataRequest, found: Outgoing) -> "list[str]":
     return [each.problem for each in sent if each.problem]
 
 
-def _places(job: DataRequest, found: Outgoing, bucket: str) -> "dict[Path, tuple[Path, Spot]]":
+def _places(job: DataRequest, found: Outgoing, bucket: str) -> "dict[Path, tuple[Path, Location]]":
     """Where files of outputs stay on the mount, and the cache that is told so; of those that stay nowhere nothing."""
     if job.cache is None:
         return {}
     own = {each.file for each in found.own}
-    spot = in_cache(job.cache, bucket, "")
+    location = cache_location(job.cache, bucket, "")
     kept = {each.file: place_of(job.kept, each.key) for each in found.own} if job.kept else {}
     shared = {each.file: each.file for each in found.files if each.file not in own}
-    return {file: (place, spot) for file, place in [*kept.items(), *shared.items()]}
+    return {file: (place, location) for file, place in [*kept.items(), *shared.items()]}
 
 
-def _bring_link(s3: S3, job: DataRequest, cache: Path, path: Path, bucket: str, key: str) -> Brought:
-    spot = in_cache(cache, bucket, key)
+def _fetch_to_cache(s3: S3, job: DataRequest, cache: Path, path: Path, bucket: str, key: str) -> Copies:
+    location = cache_location(cache, bucket, key)
     _make_free(path)
-    brought = bring(s3, spot, job.staged)
-    if not path.is_symlink() or os.readlink(str(path)) != str(spot.base):  # noqa: PTH115  (Python 3.9)
+    copies = fetch(s3, location, job.staged)
+    if not path.is_symlink() or os.readlink(str(path)) != str(location.base):  # noqa: PTH115  (Python 3.9)
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        scratch.symlink_to(spot.base)
+        scratch.symlink_to(location.base)
         scratch.replace(path)
-    return brought
+    return copies
 
 
-def _bring_own(s3: S3, job: DataRequest, path: Path, bucket: str, key: str) -> Brought:
+def _fetch_own(s3: S3, job: DataRequest, path: Path, bucket: str, key: str) -> Copies:
     """Files of its own; a note in the job's directory tells them from what was there before."""
     state = job.folder / ".s3" / hashlib.sha256(os.fsencode(str(path))).hexdigest()[:16]
     note = state / "path"
@@ -199,7 +199,7 @@ def _bring_own(s3: S3, job: DataRequest, path: Path, bucket: str, key: str) -> B
         _make_free(path)
         state.mkdir(parents=True, exist_ok=True)
         note.write_bytes(os.fsencode(str(path)))
-    return bring(s3, Spot(bucket, key, path, state, path.with_name(f".{path.name}.partial"), None))
+    return fetch(s3, Location(bucket, key, path, state, path.with_name(f".{path.name}.partial"), None))
 
 
 def _make_free(path: Path) -> None:
@@ -247,23 +247,23 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
-def _job(said: "dict[str, Any]", options: argparse.Namespace) -> DataRequest:
+def _request(settings: "dict[str, Any]", options: argparse.Namespace) -> DataRequest:
     return DataRequest(
-        said.get("inputs") or {},
-        said.get("outputs") or [],
-        said.get("output_url") or "",
-        Path(said["cache"]) if said.get("cache") else None,
-        Path(os.fsdecode(said["kept"].encode("utf-8", "surrogateescape"))) if said.get("kept") else None,
+        settings.get("inputs") or {},
+        settings.get("outputs") or [],
+        settings.get("output_url") or "",
+        Path(settings["cache"]) if settings.get("cache") else None,
+        Path(os.fsdecode(settings["kept"].encode("utf-8", "surrogateescape"))) if settings.get("kept") else None,
         options.file.resolve().parent,
         options.node,
-        tuple(Path(root) for root in said.get("staged") or ()),
+        tuple(Path(root) for root in settings.get("staged") or ()),
     )
 
 
-def _client(said: "dict[str, Any]") -> S3:
+def _client(settings: "dict[str, Any]") -> S3:
     """A client that ends when this program is told to."""
-    patience = float(said.get("patience") or 120)
-    s3 = from_environment(said.get("endpoint") or "", said.get("region") or "", patience=patience)
+    patience = float(settings.get("patience") or 120)
+    s3 = from_environment(settings.get("endpoint") or "", settings.get("region") or "", patience=patience)
     if s3 is None:
         raise S3Error("there are no keys for S3", "set ACCESS_KEY and SECRET_KEY where the job is submitted")
     _heed_signals(s3)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
 
-from nemo_runspec.backends.cloud.storage.data_cache import AT_ONCE, Spot, link
+from nemo_runspec.backends.cloud.storage.data_cache import AT_ONCE, Location, link
 from nemo_runspec.backends.cloud.storage.s3 import PART, S3, S3Error
 
 _NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|orangefs|ocfs|gfs")
@@ -18,7 +18,7 @@ _NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|o
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
-Places = Mapping[Path, Tuple[Path, Spot]]  # noqa: UP006  (Python 3.6)
+Places = Mapping[Path, Tuple[Path, Location]]  # noqa: UP006  (Python 3.6)
 """Where files stay on the mount, and the cache that is told so."""
 
 
@@ -212,8 +212,8 @@ def _send(s3: S3, bucket: str, places: Places, upload: Upload) -> Sent:
     return Sent(size, "")
 
 
-def _remember(s3: S3, bucket: str, key: str, place: Path, spot: Spot) -> None:
+def _remember(s3: S3, bucket: str, key: str, place: Path, location: Location) -> None:
     """Makes the file that stays on the mount the cache's copy of the object that was just made of it."""
     found = s3.head(bucket, key)
     if place.stat().st_size == found.size:
-        link(spot, found, place)
+        link(location, found, place)

@@ -193,9 +193,9 @@ class S3:
         call = Call("POST", bucket, key, [("uploadId", upload)], body=body)
 
         def finish() -> None:
-            said = self._wire.read(self._wire.open(call), call)
-            if b"<Error" in said:
-                raise refusal("POST", call.url, 500, said)
+            content = self._wire.read(self._wire.open(call), call)
+            if b"<Error" in content:
+                raise refusal("POST", call.url, 500, content)
 
         try:
             self._wire.patiently(finish)
@@ -214,8 +214,8 @@ class S3:
 
         def once() -> "tuple[dict[str, str], bytes]":
             answer = self._wire.open(call)
-            said = self._wire.read(answer, call)
-            return {name.lower(): value for name, value in answer.getheaders()}, said
+            content = self._wire.read(answer, call)
+            return {name.lower(): value for name, value in answer.getheaders()}, content
 
         return self._wire.patiently(once)
 

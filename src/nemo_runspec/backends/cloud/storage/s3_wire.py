@@ -155,8 +155,8 @@ class Wire:
             self.read(answer, call)
             answer = self._signed(call)
         if answer.status >= 300:
-            said = self.read(answer, call)
-            raise refusal(call.method, call.url, answer.status, said, answer.getheader("Retry-After"))
+            content = self.read(answer, call)
+            raise refusal(call.method, call.url, answer.status, content, answer.getheader("Retry-After"))
         return answer
 
     def _signed(self, call: Call) -> http.client.HTTPResponse:
@@ -216,15 +216,15 @@ class Wire:
                 mend = "check the endpoint, and that this machine trusts its authority (SSL_CERT_FILE names a file)"
                 raise S3Error(f"{call.url}: the certificate of {base} is not trusted", mend) from None
             if isinstance(error, (OSError, http.client.HTTPException)):
-                said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-                raise S3Error(f"{call.url}: {said}", f"check the endpoint {base}", passing=True) from None
+                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                raise S3Error(f"{call.url}: {why}", f"check the endpoint {base}", passing=True) from None
             raise
 
     def _exchange(self, base: str, target: str, call: Call, headers: "dict[str, str]") -> http.client.HTTPResponse:
         line = self._connection(base)
         length = {"Content-Length": str(len(call.body))} if call.method in ("PUT", "POST") else {}
         headers = {**length, **headers, **line.headers}
-        # A service that refuses a large body may close before it has read it: what it said is worth more than that.
+        # A service that refuses a large body may close before it has read it: its answer is worth more than that.
         with suppress(BrokenPipeError, ConnectionResetError):
             line.connection.request(call.method, line.prefix + target, call.body or None, headers)
         return line.connection.getresponse()
@@ -267,9 +267,9 @@ class _Line(NamedTuple):
     headers: "dict[str, str]"
 
 
-def refusal(method: str, where: str, status: int, said: bytes, after: "str | None" = None) -> S3Error:
+def refusal(method: str, where: str, status: int, content: bytes, after: "str | None" = None) -> S3Error:
     """What an answer means that is no success. Of what the service says only its code is kept: the rest names keys."""
-    found = re.search(rb"<Code>\s*([A-Za-z.]{1,60})\s*</Code>", said)
+    found = re.search(rb"<Code>\s*([A-Za-z.]{1,60})\s*</Code>", content)
     code = found.group(1).decode() if found else ""
     passing = status in _PASSING or code in _PASSING_CODES
     check = _CHECKS.get(code) or _CHECKS.get(status) or ("try again later" if passing else "check the endpoint")

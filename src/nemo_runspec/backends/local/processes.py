@@ -15,8 +15,8 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 
 _PR_SET_PDEATHSIG = 1
-_KERNEL = 2
-"""The parent of the kernel's own threads, which have no environment."""
+_KERNEL = (2, 0)
+"""Parent and session of the kernel's own threads, which have no environment."""
 _LOOKS = 3
 _MARK = "NEMOTRON_JOB_DIR"
 """The variable that marks all processes of a job; a job is meant by its directory, which no two share."""
@@ -63,7 +63,7 @@ def members(job_dir: str, session: int) -> set[int]:
     found = {
         pid
         for pid, (parent, own) in table.items()
-        if (own == session and session > 1) or (parent != _KERNEL and _is_marked(pid, mark))
+        if (own == session and session > 1) or ((parent, own) != _KERNEL and _is_marked(pid, mark))
     }
     while True:
         more = {pid for pid, (parent, _) in table.items() if parent in found and pid not in found}

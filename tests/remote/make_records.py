@@ -260,3 +260,35 @@ def test_runai_waits(runai_lab, project):
         name = site.nemotron("run", "./train.py", "--batch", "strict").succeeds().out.strip()
         site.nemotron("jobs", "status", name)
         keep(project, name, "dgxcloud-queued")
+
+
+def test_slurm_requeued(cluster: Cluster):
+    def put(case: str) -> None:
+        keep(cluster.project, name, case, **{"/slurm": str(cluster.lab.base)})
+
+    name = cluster.batch(HELD)
+    cluster.until(name, lambda seen: seen["state"] == "running")
+    with closed(cluster.lab):
+        cluster.lab.run("scontrol", "requeue", cluster.show(name)["handle"]["id"])
+        cluster.until(name, lambda seen: seen["state"] == "queued")
+        put("slurm-requeued")
+    cluster.until(name, lambda seen: seen["state"] == "running", 300)
+    put("slurm-second-attempt")
+    cluster.nemotron("jobs", "cancel", name, "--grace", "0").succeeds()
+
+
+def test_runai_pending(runai_lab, project):
+    text = "import os, time\nprint('begun', flush=True)\ntime.sleep(600)"
+    with make_runai(runai_lab, project, text) as site:
+        site.profile(AGAIN.format("dgx"))
+        runai_lab.scenario(None, "evicted", when="begun")
+        name = site.nemotron("run", "./train.py", "--batch", "again").succeeds().out.strip()
+        broken = runai_lab.fault("POST /workloads/*", "reset", times=None)
+        until(
+            lambda: (site.nemotron("jobs", "status", name), site.record(name))[1],
+            "its next attempt",
+            lambda record: "again" in record["handle"],
+        )
+        keep(project, name, "dgxcloud-pending-attempt")
+        broken.times = 0
+        site.nemotron("jobs", "cancel", name, "--grace", "0").succeeds()

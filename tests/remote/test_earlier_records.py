@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.planning.codec import load_plan
-from nemo_runspec.records import JobStore
+from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.codec import from_json, to_json
 
 RELEASES = Path(__file__).parents[1] / "data" / "records"
@@ -54,3 +54,28 @@ def test_it_is_listed_and_shown(case, project, nemotron):
     for name in names:
         assert nemotron("jobs", "show", name).succeeds().out.startswith(f"{name}  ")
         assert JobStore().by_name(name).recipe
+
+
+def read(case: str) -> JobRecord:
+    [file] = RELEASES.glob(f"0.1.0/{case}/jobs/*/record.json")
+    return from_json(file.read_text())
+
+
+@pytest.mark.parametrize("case", ["dgxcloud-pending-attempt", "lepton-pending-attempt"])
+def test_an_attempt_that_was_being_submitted_is_known(case):
+    """Which one failed and why, and when the next was sent: whoever asks next goes on there."""
+    attempt = read(case).attempt
+    assert (attempt.number, attempt.limit, attempt.tried) == (0, 3, ())
+    failed = attempt.pending.failed
+    assert (failed.kind, attempt.pending.after) == ("eviction", "eviction")
+    assert failed.id == failed.handle["id"] == read(case).id
+    assert attempt.pending.sent > 1.7e9
+
+
+def test_a_requeued_job_of_slurm_is_in_its_second_attempt():
+    waits, runs = read("slurm-requeued"), read("slurm-second-attempt")
+    assert waits.name == runs.name
+    assert (waits.state, waits.facts.attempt, waits.facts.platform_state) == ("queued", 1, "PENDING")
+    assert (waits.facts.position, waits.facts.waiting) == (1, "waits for its begin, as after a requeue")
+    assert (runs.state, runs.facts.attempt, runs.facts.platform_state) == ("running", 1, "RUNNING")
+    assert (waits.attempt, runs.facts.nodes) == (None, "n1"), "Slurm counts by itself"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from job_records import gone, record, stored
 
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.settle import settle_all, settled
+from nemo_runspec.sweeps.model import Member, Sweep
+from nemo_runspec.sweeps.store import SweepStore
 
 
 def contents(top: Path) -> dict[str, tuple[int, bytes]]:
@@ -34,6 +43,59 @@ def test_no_file_changes_by_reading(project, nemotron):
     assert {store.by_name(entry.name).state for entry in store.entries()} == {"lost", "succeeded"}
     assert store.list()[0].state
     assert contents(store.root) == before
+
+
+@contextmanager
+def unwritable(top: Path) -> Iterator[None]:
+    """Inside, nothing below a folder may be written by whom the modes of files bind."""
+    paths = [top, *top.rglob("*")]
+    modes = {path: path.stat().st_mode for path in paths}
+    for path in reversed(paths):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def bound_by_modes() -> list[str]:
+    """What to put before a command so that the modes of files bind it: root may pass them over otherwise."""
+    return ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.slow
+def test_a_store_that_cannot_be_written_is_read_all_the_same(project):
+    store = left(project)
+    member = Member(0, "over", str(store.folder("over")), {"lr": "1"}, was="succeeded")
+    ended = {"ended": "2026-11-21T08:10:00.000+00:00", "verdict": "succeeded", "exit_code": 0}
+    SweepStore(project.state / "sweeps").write(
+        Sweep("sweep-x", "toy/train", "2026-11-21T08:00:00.000+00:00", members=(member,), executor="local", **ended)
+    )
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        environment = project.environment(PYTHONDONTWRITEBYTECODE="1")
+        words = [*bound_by_modes(), *command]
+        return subprocess.run(words, cwd=project.folder, env=environment, capture_output=True, text=True, check=False)
+
+    def nemotron(*words: str) -> str:
+        done = run(sys.executable, "-m", "nemotron", *words)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+        return done.stdout
+
+    before = contents(project.state)
+    with unwritable(project.state):
+        if run("touch", str(store.root / "new")).returncode == 0:
+            pytest.skip("lab: the modes of files bind nobody here")
+        rows = {row["name"]: row["state"] for row in json.loads(nemotron("jobs", "list", "--json"))}
+        assert rows == {"left": "lost", "over": "succeeded", "sweep-x": "succeeded"}
+        assert json.loads(nemotron("jobs", "show", "left", "--json"))["states"][-1]["state"] == "lost"
+        for words in (("list",), ("show", "over"), ("show", "sweep-x"), ("list", "--group", "sweep-x"), ("status",)):
+            assert nemotron("jobs", *words)
+        states = "*sorted(job.status().state for job in n.jobs())"
+        api = f"import nemo_runspec as n; print({states}, n.find_sweep('sweep-x').name)"
+        assert run(sys.executable, "-c", api).stdout == "lost succeeded sweep-x\n"
+    assert contents(project.state) == before
 
 
 def test_a_job_that_is_only_seen_to_be_over_is_no_settled_line_of_the_index(project):

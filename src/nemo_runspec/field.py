@@ -184,6 +184,21 @@ def key(declared: Field, *, unset: Any = None) -> Any:
     return attribute(default=value, metadata=metadata)
 
 
+def plain(type: str, help: str, **facts: Any) -> Any:
+    """A key that nemotron itself uses."""
+    return key(Field("", type, help, **facts))
+
+
+def argument(type: str, help: str, **facts: Any) -> Any:
+    """A key that is an argument of NeMo-Run's executor under its own name."""
+    return plain(type, help, **{"nemo_run": SAME_NAME, **facts})
+
+
+def text(help: str, *, unset: str | None = None, **facts: Any) -> Any:
+    """A key whose value is text on one line. As `key`."""
+    return key(Field("", **{"type": "str", "help": help, "one_line": True, **facts}), unset=unset)
+
+
 def keys_of(target: Any) -> tuple[Field, ...]:
     """The keys that a target's dataclass declares, in its order: `key`s, and `Field`s that are declared `ClassVar`."""
     found = {name: _named(declared, name) for name, declared in _declarations(target)}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from nemo_runspec import field
 from nemo_runspec.backends.checks import VARIABLE, control_characters, raise_problems
 from nemo_runspec.backends.cloud.custom_spec import Merged, merge
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
-from nemo_runspec.field import SAME_NAME, Field, carried_values, key, keys_of
+from nemo_runspec.field import SAME_NAME, Field, argument, carried_values, key, keys_of, plain
 from nemo_runspec.plans.storage import Storage, StorageMount, tables
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
@@ -35,24 +37,13 @@ _BY_WHO_ASKS = "the platform is not told: whoever asks about the job acts by it"
 NEMO_RUN_ALONE = "it is an argument of NeMo-Run's own executor alone"
 
 
-def text(help: str, **facts: Any) -> Any:
-    """A key whose value is text on one line, '' where it is not set."""
-    return key(Field("", **{"type": "str", "help": help, "one_line": True, **facts}), unset="")
+text = partial(field.text, unset="")
+"""A key whose value is text on one line, '' where it is not set."""
 
 
 def text_argument(help: str, **facts: Any) -> Any:
     """The same for one that is an argument of NeMo-Run's executor under its own name, too."""
     return text(help, nemo_run=SAME_NAME, **facts)
-
-
-def plain(type: str, help: str, **facts: Any) -> Any:
-    """A key that nemotron itself uses."""
-    return key(Field("", type, help, **facts))
-
-
-def argument(type: str, help: str, **facts: Any) -> Any:
-    """A key that is an argument of NeMo-Run's executor under its own name, too."""
-    return key(Field("", type, help, **{"nemo_run": SAME_NAME, **facts}))
 
 
 def duration(help: str, default: str, **facts: Any) -> Any:

@@ -11,19 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.cloud.fields import (
-    NEMO_RUN_ALONE,
-    CloudTarget,
-    argument,
-    cloud_keys,
-    make_cloud_target,
-    plain,
-    text_argument,
-)
+from nemo_runspec.backends.cloud.fields import NEMO_RUN_ALONE, CloudTarget, cloud_keys, make_cloud_target, text_argument
 from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, make_request, mounts_of, target_spec
 from nemo_runspec.errors import Unfilled, UserError
-from nemo_runspec.field import Field
+from nemo_runspec.field import Field, argument, plain
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount

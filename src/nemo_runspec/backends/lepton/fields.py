@@ -13,7 +13,6 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.fields import (
     NEMO_RUN_ALONE,
     CloudTarget,
-    argument,
     cloud_keys,
     duration,
     make_cloud_target,
@@ -23,7 +22,7 @@ from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.payload import LISTS, VARIABLES, make_request, make_spec
 from nemo_runspec.errors import Unfilled
-from nemo_runspec.field import SAME_NAME, Field, key
+from nemo_runspec.field import SAME_NAME, Field, argument, key
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 from nemo_runspec.profiles.common import adopt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec.backends.base import Rendering
@@ -51,14 +50,10 @@ class SlurmArray(JobArray):
         Raises:
             UserError: it would; or NeMo-Run would submit something else.
         """
-        array = self.array
         self._archive, self._digest = archive, digest_of(archive) if archive else ""
-        self._found = probe(self.host, array.plan.job_dir, self._digest)
-        if HOME in array.plan.job_dir:
-            home = self._found.cluster.home
-            self.array = replace(
-                array, plan=fill_home(array.plan, home), members=tuple(fill_home(m, home) for m in array.members)
-            )
+        self._found = probe(self.host, self.array.plan.job_dir, self._digest)
+        if HOME in self.array.plan.job_dir:
+            self.array = fill_home(self.array, self._found.cluster.home)
         self._comparison.finish(self.array.plan)
         self._check(say)
         self._shared = {file.name: file.text for file in self.array.shared}
@@ -77,9 +72,9 @@ class SlurmArray(JobArray):
 
     def handles(self) -> list[Handle]:
         """How each is found, as far as it is known now."""
-        place, whole = SlurmProvider().make_handle, self.array.plan
-        own = {"name": job_name(whole), "array": whole.job_dir, "slurm": self._found.cluster.slurm}
-        return [{**place(plan), **own, "task": task} for task, plan in enumerate(self.array.members)]
+        make_handle, plan = SlurmProvider().make_handle, self.array.plan
+        shared = {"name": job_name(plan), "array": plan.job_dir, "slurm": self._found.cluster.slurm}
+        return [{**make_handle(member), **shared, "task": task} for task, member in enumerate(self.array.members)]
 
     def texts(self, task: int) -> dict[str, str]:
         """What a task is sent with, by path: its own script and configuration, and what it shares."""
@@ -145,11 +140,11 @@ def stop_tasks(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) ->
     for handle in handles:
         number, _, cluster = str(handle["id"]).partition(";")
         arrays.setdefault(FIELD.join((number.partition("_")[0], cluster, str(handle["array"]))), []).append(handle)
-    lines = []
-    for key, some in arrays.items():
-        tasks, name = " ".join(str(handle["task"]) for handle in some), str(some[0].get("name") or "")
-        lines.append(FIELD.join((key, tasks, slurm_of(some[0]), name)) + "\n")
-    data = "".join(lines).encode("utf-8", "surrogateescape")
+    lines = (
+        FIELD.join((key, " ".join(str(t["task"]) for t in tasks), slurm_of(tasks[0]), str(tasks[0].get("name") or "")))
+        for key, tasks in arrays.items()
+    )
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
     script = stopping_script("array_stop.sh", by, hard=hard)
     answer = run_script(host, script, data=data, timeout=_SECONDS * 3 * len(arrays))
     for key, some in arrays.items():

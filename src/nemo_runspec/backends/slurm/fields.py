@@ -13,7 +13,7 @@ from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.paths import HOME, JOB_DIR
 from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.stall import STALL_TIMEOUT
-from nemo_runspec.field import SAME_NAME, Field, key, keys_of
+from nemo_runspec.field import SAME_NAME, Field, argument, key, keys_of, plain, text
 from nemo_runspec.plans.storage import Storage, mounts_of_words
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
@@ -25,28 +25,12 @@ STALLS = 3
 """How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
 
 
-def text(help: str, **facts: Any) -> Any:
-    """A key whose value is text on one line."""
-    return key(Field("", **{"type": "str", "help": help, "one_line": True, **facts}))
-
-
 def option(type: str, help: str, **facts: Any) -> Any:
     """A key that is an option of sbatch, and an argument of NeMo-Run's executor, under its own name.
 
     With `nemo_run=None` it is an option that NeMo-Run has no argument for, and is handed over as a further one.
     """
-    own = {"nemo_run": SAME_NAME, "sbatch": SAME_NAME, "one_line": "str" in type}
-    return key(Field("", type, help, **{**own, **facts}))
-
-
-def argument(type: str, help: str, **facts: Any) -> Any:
-    """A key that is an argument of NeMo-Run's executor under its own name, and no option of sbatch."""
-    return key(Field("", type, help, **{"nemo_run": SAME_NAME, **facts}))
-
-
-def plain(type: str, help: str, **facts: Any) -> Any:
-    """A key that nemotron itself uses."""
-    return key(Field("", type, help, **facts))
+    return argument(type, help, **{"sbatch": SAME_NAME, "one_line": "str" in type, **facts})
 
 
 @dataclass(frozen=True, kw_only=True)

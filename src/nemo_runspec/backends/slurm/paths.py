@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from nemo_runspec import paths
 from nemo_runspec.placeholders import TextPlaceholder, fill
-from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.node_identity import NodeIdentity
+
+T = TypeVar("T")
 
 HOME = TextPlaceholder("@HOME@")
 """The home directory on the other side of an SSH tunnel.
@@ -59,7 +60,7 @@ SRUN_TASK = NodeIdentity(
 )
 
 
-def fill_home(plan: Plan, home: str) -> Plan:
-    """The same plan with the home directory of the login node in all its texts: paths, variables, configuration."""
-    filled: Plan = fill(plan, {HOME: home.rstrip("/")})
+def fill_home(value: T, home: str) -> T:
+    """The same value, such as a plan, with the home directory of the login node in all its texts."""
+    filled: T = fill(value, {HOME: home.rstrip("/")})
     return filled

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from difflib import unified_diff
 from functools import lru_cache
-from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +28,7 @@ from nemo_runspec.backends.slurm.arguments import executor_arguments
 from nemo_runspec.backends.slurm.executor import make_executor
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
+from nemo_runspec.digests import digest_of_blocks, digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -48,7 +48,7 @@ _MANY_LINES = ("setup_lines",)
 
 
 class Comparison:
-    """One submission's comparison with NeMo-Run. The import begins at once, in a thread, where it will be needed."""
+    """One submission's comparison with NeMo-Run, which is imported at once, in a thread, where it will be needed."""
 
     def __init__(self, plan: Plan) -> None:
         self._thread: threading.Thread | None = None
@@ -78,16 +78,16 @@ class Comparison:
 
 
 def is_proved(plan: Plan) -> bool:
-    """Whether the property test that was shipped speaks for this plan's batch script, with what is installed here."""
+    """Whether the property test's result that was shipped covers this plan's batch script, as installed here."""
     return _as_shipped() and all(_within(name, value) for name, value in executor_arguments(plan).items())
 
 
 def renderings() -> dict[str, str]:
-    """What the property test's result holds for: NeMo-Run's version, and digests of its renderer and of ours."""
+    """What the property test's result covers: NeMo-Run's version, and digests of its renderer and of ours."""
     ours = [Path(__file__).with_name(name) for name in _RENDERERS]
     spec = find_spec("nemo_run")
-    places = spec.submodule_search_locations if spec else None
-    theirs = [Path(places[0], name) for name in _THEIRS] if places else []
+    folders = spec.submodule_search_locations if spec else None
+    theirs = [Path(folders[0], name) for name in _THEIRS] if folders else []
     declared = str([(field.name, field.nemo_run, field.sbatch) for field in FIELDS])
     return {"nemo_run": version("nemo-run"), "theirs": _digest(theirs), "ours": _digest(ours, declared)}
 
@@ -110,22 +110,19 @@ def _within(name: str, value: Any) -> bool:
 
 
 def _digest(files: Iterable[Path], text: str = "") -> str:
-    digest = sha256(text.encode())
-    for file in files:
-        digest.update(file.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return digest_of_blocks((text.encode(), *(file.read_bytes() + b"\0" for file in files)))
 
 
 def digest_of(plan: Plan) -> str:
     """What tells this plan's batch script from another's, its name and place aside."""
     arguments = json.dumps(executor_arguments(plan), sort_keys=True, default=str)
     text = "\0".join((version("nemo-run"), _own_code(), arguments, render_sbatch(plan)))
-    return sha256(text.replace(plan.name, "NAME").encode("utf-8", "surrogateescape")).hexdigest()
+    return digest_of_text(text.replace(plan.name, "NAME"))
 
 
 @lru_cache(maxsize=1)
 def _own_code() -> str:
-    """The modules that render here: a change of theirs is a reason to compare again."""
+    """Of the modules that render here: where they change, everything is compared again."""
     return _digest(sorted(Path(__file__).parent.glob("*.py")))
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import STATES, SlurmJobRef
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
+from nemo_runspec.duration import hours
 from nemo_runspec.script.markers import NodeMarker, parse_marker
 from nemo_runspec.script.quoting import assignments
 
@@ -275,9 +276,7 @@ def _time(text: str) -> float | None:
 
 def _seconds(text: str) -> float | None:
     """squeue's `D-HH:MM:SS`, `H:MM:SS` or `M:SS`; None for what is not known (`INVALID`)."""
-    days, _, clock = text.rpartition("-")
-    parts = [whole(part) for part in (days or "0", *clock.split(":"))]
-    total = 0
-    for part, unit in zip(parts[1:], (60, 60, 60), strict=False):
-        total = total * unit + (part or 0)
-    return None if None in parts or len(parts) > 4 else float(total + (parts[0] or 0) * 86400)
+    try:
+        return float(round((hours(text) or 0) * 3600))
+    except ValueError:
+        return None

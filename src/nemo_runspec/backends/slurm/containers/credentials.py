@@ -44,19 +44,15 @@ class RegistryLogins:
 
 def read_logins(text: str) -> list[RegistryEntry]:
     """The entries of a credentials file, in its order. A `default` entry belongs to no registry and is left out."""
-    logins: list[RegistryEntry] = []
-    current: dict[str, str] | None = None
+    entries: list[dict[str, str]] = []
     words = _words(text)
     for word in words:
         if word in ("machine", "default"):
-            _keep(logins, current)
-            current = {"machine": next(words, "")} if word == "machine" else None
+            entries.append({"machine": next(words, "") if word == "machine" else ""})
         elif word in ("login", "password", "account"):
-            value = next(words, "")
-            if current is not None:
-                current[word] = value
-    _keep(logins, current)
-    return logins
+            (entries or [{}])[-1][word] = next(words, "")
+    found = (entry for entry in entries if entry["machine"] and entry.get("password"))
+    return [RegistryEntry(entry["machine"], entry.get("login", ""), entry["password"]) for entry in found]
 
 
 def make_auth(text: str, registries: Iterable[str]) -> RegistryLogins:
@@ -79,11 +75,6 @@ def make_auth(text: str, registries: Iterable[str]) -> RegistryLogins:
             pair = f"{login.user}:{login.password}".encode("utf-8", "surrogateescape")
             auths[registry] = {"auth": base64.b64encode(pair).decode("ascii")}
     return RegistryLogins(json.dumps({"auths": auths}, indent=2) + "\n", tuple(auths), tuple(left_out))
-
-
-def _keep(logins: list[RegistryEntry], entry: dict[str, str] | None) -> None:
-    if entry and entry.get("password"):
-        logins.append(RegistryEntry(entry["machine"], entry.get("login", ""), entry["password"]))
 
 
 def _words(text: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 from nemo_runspec.backends.slurm.cluster.answer import Answer
 from nemo_runspec.backends.slurm.preflight import job, login
 from nemo_runspec.backends.slurm.preflight.examine import ask
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginQuestion
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginRequest
 from nemo_runspec.check import Check, Question
 from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.registry import image_of
@@ -38,13 +38,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             (programs / name).write_text(f"#!/bin/sh\n{text}\n")
             (programs / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(programs))
-        return ask(LocalHost(), LoginQuestion(folder, (), mounts))
+        return ask(LocalHost(), LoginRequest(folder, (), mounts))
 
     return look
 
 
 def seen(answer: Answer, name: str, of=login.checks) -> Check:
-    return next(check for check in of(QUESTION, LoginQuestion("/tmp", ()), answer) if check.name == name)
+    return next(check for check in of(QUESTION, LoginRequest("/tmp", ()), answer) if check.name == name)
 
 
 def test_a_program_that_lacks(here):
@@ -85,7 +85,7 @@ def test_mounts_are_read_as_the_batch_script_reads_them(here, tmp_path: Path, mo
     answer = here(mounts=sources)
     checks = {
         c.verdict: c
-        for c in login.place_checks(QUESTION, LoginQuestion("/tmp", (), sources), answer)
+        for c in login.place_checks(QUESTION, LoginRequest("/tmp", (), sources), answer)
         if c.name == "mounts"
     }
     assert checks["failed"].seen == f"not there: {sources[2]}, {sources[3]}"
@@ -112,12 +112,12 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
     ],
 )
 def test_python_without_a_job(here, programs: dict[str, str], env: dict, verdict: str, word: str):
-    asked = LoginQuestion("/tmp", ())
+    asked = LoginRequest("/tmp", ())
     (check,) = job.python_hint(Question("c", env), asked, here(**programs))
     assert check.verdict == verdict
     assert word in check.seen
     assert ("startup_commands = [" in check.mend) == (verdict == "warning")
-    assert list(job.python_hint(QUESTION, LoginQuestion("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
+    assert list(job.python_hint(QUESTION, LoginRequest("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
 
 
 def test_slurm_that_does_not_answer(here):

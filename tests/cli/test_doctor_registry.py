@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 from nemo_runspec.backends.slurm.cluster.answer import answer_of
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginQuestion
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginRequest
 from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.registry import Image, RegistryAnswer, RegistryLogin, ask, image_of
 
@@ -95,7 +95,7 @@ def from_here(image: Image) -> str:
 
 
 def by_curl(image: Image) -> str:
-    done = LocalHost().run(LoginQuestion("/tmp", (), (), image).script(), timeout=120)
+    done = LocalHost().run(LoginRequest("/tmp", (), (), image).script(), timeout=120)
     section = answer_of(done.text)["image"]
     return section.said or section.reason
 

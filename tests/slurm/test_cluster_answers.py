@@ -31,7 +31,7 @@ from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.preflight.job import read as read_job
-from nemo_runspec.backends.slurm.preflight.login_node import asked_of, plan_of
+from nemo_runspec.backends.slurm.preflight.login_node import login_request, plan_of
 from nemo_runspec.backends.slurm.status import exclude_and_release
 from nemo_runspec.backends.slurm.status import job_statuses as see
 from nemo_runspec.check import Question
@@ -189,7 +189,7 @@ PROFILE = {
 @given(damaged("examine"), damaged("job"), st.booleans())
 def test_the_doctor(text: str, job: str, contained: bool):
     profile = {**PROFILE, **({} if contained else {"container_image": None})}
-    question, asked = Question("cluster", profile, job=True), asked_of(profile)
+    question, asked = Question("cluster", profile, job=True), login_request(profile)
     answer = allowed(lambda: examine(Answering(text), asked))
     for checks in (
         (login.checks, shape.shape_checks, shape.billing, login.image_checks, login.place_checks) if answer else ()

@@ -120,10 +120,10 @@ def shape_of(plan: Plan) -> str | None:
         return None
     folder = posixpath.join(posixpath.dirname(plan.job_dir), _ANY)
     bare = dataclasses.replace(plan, name=_ANY, job_dir=folder)
-    rest = [plan.bundle.digest, dataclasses.asdict(plan.package), [secret.name for secret in plan.secrets]]
+    contents = [plan.bundle.digest, dataclasses.asdict(plan.package), [secret.name for secret in plan.secrets]]
     mounts = [(mount.url, mount.ref, mount.target, mount.commit, mount.there) for mount in plan.auto_mounts]
     own = [file.text for file in batch.batch_files(bare)]
-    text = json.dumps([render_sbatch(bare), own, rest, mounts, target.tunnel], default=str)
+    text = json.dumps([render_sbatch(bare), own, contents, mounts, target.tunnel], default=str)
     return digest_of_text(text)
 
 

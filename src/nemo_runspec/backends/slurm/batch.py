@@ -61,8 +61,8 @@ def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
     """What `batch.sh` registers in the end: the versions, as its shell sees them; no file where there are none."""
     storage = target_of(plan, SlurmTarget).storage(plan.job_dir)
     found = (storage.source_of(path) for path in versions_of(plan))
-    words = [shell_word(path) for path in found if path]
-    return (RenderedFile("versions", VERSIONS, f"nemotron_versions=({' '.join(words)})\n"),) if words else ()
+    paths = [shell_word(path) for path in found if path]
+    return (RenderedFile("versions", VERSIONS, f"nemotron_versions=({' '.join(paths)})\n"),) if paths else ()
 
 
 def setup_lines(plan: Plan) -> str:

@@ -152,10 +152,10 @@ class SlurmProvider(SubmitsArrays):
             return []
         # The tasks of an array that a profile asks for write into one folder, each under a number of its own.
         id = "*" if handle.get("tasks") else str(handle["id"])
-        words = (str(handle["job_dir"]), str(handle["name"]), id)
+        job = (str(handle["job_dir"]), str(handle["name"]), id)
         status = f"{handle['job_dir']}/status"
         # The first two come at a node's end and at an attempt's: then Slurm is worth being asked, and hardly before.
-        patterns = [batch_log(*words)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*words)]
+        patterns = [batch_log(*job)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*job)]
         offsets = {path: offset_of(cursor) for path, cursor in cursors.items()}
         chunks = read_chunks(host_of(handle), patterns, offsets, limit=limit)
         return [replace(chunk, silent=chunk.path.startswith(f"{status}/")) for chunk in chunks]
@@ -171,11 +171,11 @@ class SlurmProvider(SubmitsArrays):
         chunks = read_chunks(host_of(handles[0]), numbers, offsets, limit=limit) if handles else []
         return [(numbers[chunk.path], chunk) for chunk in chunks]
 
-    def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
+    def collect(self, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. One round trip."""
         from nemo_runspec.backends.slurm.collect import collect_results
 
-        return collect_results(host_of(handles[0]), handles, seen) if handles else []
+        return collect_results(host_of(handles[0]), handles, statuses) if handles else []
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`."""

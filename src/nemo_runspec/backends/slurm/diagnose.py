@@ -24,17 +24,17 @@ _ECHO = re.compile(
 _CONTAINER = re.compile(r"pyxis: |\benroot\b|\[ERROR\]|--container-")
 
 
-def diagnose(job: ClusterJob, tail: bytes, batch_tail: bytes = b"", place: str = "") -> Diagnosis | None:
+def diagnose(job: ClusterJob, tail: bytes, batch_tail: bytes = b"", key_source: str = "") -> Diagnosis | None:
     """The verdict on a job that did not succeed; None for one that did, or goes on.
 
     Args:
         tail: the end of what its tasks wrote, in its last attempt. `batch_tail`: of what its batch script wrote.
-        place: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where it was not, or is not known.
+        key_source: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where that is not known.
     """
-    return engine.diagnose(case_of(job, tail, batch_tail, place)) if is_over(job.state) else None
+    return engine.diagnose(case_of(job, tail, batch_tail, key_source)) if is_over(job.state) else None
 
 
-def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, place: str) -> Case:
+def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, key_source: str) -> Case:
     """All that Slurm and its daemons say of a job, joined with its markers and logs."""
     from nemo_runspec.duration import span
 
@@ -48,7 +48,7 @@ def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, place: str) -> Case
         markers=job.markers,
         tail=tail,
         script_tail=_without_echo(batch_tail),
-        claims=tuple(_claims(job, daemons, place)),
+        claims=tuple(_claims(job, daemons, key_source)),
         hints=tuple(_claim(cause, daemons) for word, cause in REASONS if word.fullmatch(job.slurm_reason)),
         daemons=daemons,
         exit_code=job.exit_code,
@@ -57,10 +57,10 @@ def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, place: str) -> Case
     )
 
 
-def _claims(job: ClusterJob, daemons: Sequence[str], place: str) -> Iterator[Claim]:
+def _claims(job: ClusterJob, daemons: Sequence[str], key_source: str) -> Iterator[Claim]:
     """What Slurm says, the most telling first."""
     if job.error == CANNOT_WRITE:
-        yield Claim(_unwritable(job, place), Message(""), certain=True)
+        yield Claim(_unwritable(job, key_source), Message(""), certain=True)
     state = job.slurm_state.split()[0].rstrip("+") if job.slurm_state else ""
     if state in STATES:
         yield _claim(STATES[state], daemons)
@@ -84,9 +84,9 @@ def _claim(cause: Cause, daemons: Sequence[str]) -> Claim:
     return Claim(cause, Message(line, node), certain=True)
 
 
-def _unwritable(job: ClusterJob, place: str) -> Cause:
+def _unwritable(job: ClusterJob, key_source: str) -> Cause:
     """The batch script's log could not be opened on its node: the directory is not there, or not to be written."""
-    key = f"remote_job_dir ({place})" if place else "remote_job_dir"
+    key = f"remote_job_dir ({key_source})" if key_source else "remote_job_dir"
     remedy = (
         f"set {key} to a directory on a file system that the login node and all compute nodes share, and that you may "
         "write to there; nemotron doctor PROFILE --job looks at it"

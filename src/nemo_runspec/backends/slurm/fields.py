@@ -269,10 +269,10 @@ class SlurmTarget(Target):
         """As `Target.storage`: without a container, the file systems that login and compute nodes share."""
         if not self.container_image:
             return Storage(whole=True)
-        words = [word.replace(JOB_DIR, job_dir, 1) if word.startswith(JOB_DIR) else word for word in self.mounts]
+        mounts = [word.replace(JOB_DIR, job_dir, 1) if word.startswith(JOB_DIR) else word for word in self.mounts]
         given = [word.partition("=")[2] for word in self.srun_args if word.startswith("--container-mounts=")]
         more = (word for text in given for word in text.split(","))
-        return Storage(mounts_of_words((*words, *more, f"{job_dir}:{MOUNTED}")), homes=(HOME,))
+        return Storage(mounts_of_words((*mounts, *more, f"{job_dir}:{MOUNTED}")), homes=(HOME,))
 
     def runs(self) -> int:
         """Tasks of the array, each once more per retry and restart."""

@@ -122,8 +122,8 @@ def _mounts(env: Mapping[str, Any], added: tuple[Mount, ...], problems: list[Use
     if not env.get("container_image"):
         return ()
     folder = run_dir(env)
-    seen = any(mount.source == mount.target and below(folder, mount.target) for mount in given)
-    own = () if seen else (Mount(folder, folder),)
+    mounted = any(mount.source == mount.target and below(folder, mount.target) for mount in given)
+    own = () if mounted else (Mount(folder, folder),)
     return tuple(map(str, one_per_target((*given, *own, *added), problems)))
 
 

@@ -29,25 +29,25 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     Raises:
         UserError: the login node does not answer as it should. Unreachable: it does not answer.
     """
-    places = {path: _place(plan, path) for path in paths}
-    asked = [place for place in places.values() if place is not None]
-    if not asked:
+    cluster_paths = {path: _cluster_path(plan, path) for path in paths}
+    wanted = [path_there for path_there in cluster_paths.values() if path_there is not None]
+    if not wanted:
         return dict.fromkeys(paths)
     host = host_of(connection_of(target_of(plan, SlurmTarget)))
-    answer = run_script(host, f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(asked)})\n{program('cluster/inputs.sh')}")
+    answer = run_script(host, f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(wanted)})\n{program('cluster/inputs.sh')}")
     answers = [section.rows[0][0] for section in answer.sections.values() if section.rows]
-    if len(answers) != len(asked):
+    if len(answers) != len(wanted):
         raise UserError(f"the job's inputs cannot be looked at: {answer.said or 'no answer'}", where=host.name)
-    words = {"there": True, "missing": False}
-    found = dict(zip(asked, map(words.get, answers), strict=True))
-    return {path: found[place] if place is not None else None for path, place in places.items()}
+    states = {"there": True, "missing": False}
+    found = dict(zip(wanted, map(states.get, answers), strict=True))
+    return {path: found[path_there] if path_there is not None else None for path, path_there in cluster_paths.items()}
 
 
-def _place(plan: Plan, path: str) -> str | None:
+def _cluster_path(plan: Plan, path: str) -> str | None:
     """Where the login node has a path of the job; None where it cannot be said, as on a disk of the nodes' own."""
     target = target_of(plan, SlurmTarget)
-    place = outside(path, target.mounts) if target.container_image else path
-    if not place or not place.startswith(("/", HOME)) or _NAME.search(place):
+    path_there = outside(path, target.mounts) if target.container_image else path
+    if not path_there or not path_there.startswith(("/", HOME)) or _NAME.search(path_there):
         return None
-    shared = below(place, target.remote_job_dir)
-    return place if shared or not any(below(place, folder) for folder in _OF_A_NODE) else None
+    shared = below(path_there, target.remote_job_dir)
+    return path_there if shared or not any(below(path_there, folder) for folder in _OF_A_NODE) else None

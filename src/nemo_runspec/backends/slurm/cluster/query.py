@@ -160,18 +160,18 @@ def read_answers(text: str) -> SlurmAnswers:
     """The script's answer."""
     answers = SlurmAnswers()
     for section in read_sections(text):
-        kind, _, rest = section.name.partition(";")
+        kind, _, key = section.name.partition(";")
         if kind == "queue":
-            _add(answers.queue, section, (_queue_row(row, rest) for row in section.rows if len(row) > len(_QUEUE)))
+            _add(answers.queue, section, (_queue_row(row, key) for row in section.rows if len(row) > len(_QUEUE)))
         elif kind == "accounts":
-            _add(answers.accounts, section, (_account_row(row, rest) for row in section.rows if _is_account(row)))
+            _add(answers.accounts, section, (_account_row(row, key) for row in section.rows if _is_account(row)))
         elif kind == "remains":
-            answers.files[rest] = _files(section)
+            answers.files[key] = _files(section)
         elif kind == "before" and (outcome := _outcome(section)):
-            answers.previous[rest] = outcome
+            answers.previous[key] = outcome
         elif kind == "places":
             positions = ((row[0], whole(row[1])) for row in section.rows)
-            answers.positions.update({f"{id};{rest}": position for id, position in positions if position})
+            answers.positions.update({f"{id};{key}": position for id, position in positions if position})
         elif kind == "slurm":
             answers.slurm = section.said
         answers.answered = answers.answered or kind == "queue"
@@ -182,7 +182,7 @@ def read_answers(text: str) -> SlurmAnswers:
 
 def keeps_accounts(problem: str) -> bool:
     """False where sacct said that there is nothing it could know."""
-    return not any(words in problem for words in _NO_ACCOUNTS)
+    return not any(text in problem for text in _NO_ACCOUNTS)
 
 
 def _array_of(key: str) -> str:

@@ -60,20 +60,20 @@ _REFUSALS = (
 """Patterns of sbatch's messages, as 22.05 words them; the first that fits."""
 
 
-def refusal(said: str, answer: Answer) -> UserError:
-    """What sbatch said, in words. As `explained`."""
-    error = explained(said, answer)
+def refusal(message: str, answer: Answer) -> UserError:
+    """The error for a message of sbatch's. As `explained`."""
+    error = explained(message, answer)
     return UserError(f"Slurm refuses the job: {error.what}", remedy=error.remedy, key=error.key)
 
 
-def explained(said: str, answer: Answer) -> UserError:
-    """Why Slurm refuses a job, without that it does.
+def explained(message: str, answer: Answer) -> UserError:
+    """Why Slurm refuses a job, by its message; not that it does.
 
     Args:
         answer: the sections `partitions` (sinfo's `%R %l %D %G %a`, perhaps `%s`) and `accounts` (sacctmgr's account,
             partition, qos), where they were asked for.
     """
-    message = re.sub(r"sbatch: (error: )?(Batch job submission failed: )?", "", said)
+    message = re.sub(r"sbatch: (error: )?(Batch job submission failed: )?", "", message)
     known = next((entry for entry in _REFUSALS if re.search(entry.pattern, message)), None)
     if known is None:
         return UserError(message or "without a word")
@@ -85,10 +85,10 @@ def explained(said: str, answer: Answer) -> UserError:
     )
 
 
-def unwritable(said: str, where: str) -> UserError:
-    """A job's directory cannot be written. `said`: by the system's tools."""
-    remedy = next((mend for word, mend in _MENDS.items() if word in said), None)
-    return UserError(f"the job's files cannot be written: {said}", where=where, remedy=remedy)
+def unwritable(message: str, where: str) -> UserError:
+    """A job's directory cannot be written. `message`: of the system's tools."""
+    remedy = next((mend for word, mend in _MENDS.items() if word in message), None)
+    return UserError(f"the job's files cannot be written: {message}", where=where, remedy=remedy)
 
 
 _MENDS: Mapping[str, str] = {

@@ -204,8 +204,8 @@ def _require_end(host: Host, job_dir: str, script: str, data: Data) -> None:
     """Runs a script. Raises where it did not say that it had come to its end."""
     answer = run_script(host, script, data=data, timeout=_UPLOAD_SECONDS)
     if answer["end"].code:
-        said = answer["end"].reason or answer.said or f"exit code {answer.code}"
-        raise unwritable(said, f"{host.name}:{job_dir}")
+        reason = answer["end"].reason or answer.said or f"exit code {answer.code}"
+        raise unwritable(reason, f"{host.name}:{job_dir}")
 
 
 _LAST = ".whole.nemotron"
@@ -218,13 +218,13 @@ def _send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say
         UserError: it cannot be written there. Unreachable: the connection broke; nothing of that one is there.
     """
     for mount in {mount.there: mount for mount in mounts if mount.there}.values():
-        place = f"{job_dir}/{mount.there}"
+        directory = f"{job_dir}/{mount.there}"
         say(f"sending {mount.url} at {(mount.commit or mount.ref)[:12]} to {host.name}")
         with _packed(Path(mount.path)) as blocks:
-            words = f"place={shlex.quote(place)} last={_LAST}\n"
-            done = host.run(words + program("cluster/mount.sh"), data=blocks, timeout=_UPLOAD_SECONDS)
+            settings = f"place={shlex.quote(directory)} last={_LAST}\n"
+            done = host.run(settings + program("cluster/mount.sh"), data=blocks, timeout=_UPLOAD_SECONDS)
         if done.code:
-            raise UserError(f"{mount.url} cannot be put there: {done.said}", where=f"{host.name}:{place}")
+            raise UserError(f"{mount.url} cannot be put there: {done.said}", where=f"{host.name}:{directory}")
 
 
 @contextmanager
@@ -238,12 +238,12 @@ def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
 
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, _LAST).touch()
-        words = ("tar", "-c", "-f", "-", "--exclude-vcs", "-C", str(folder), ".", "-C", scratch, _LAST)
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        command = ("tar", "-c", "-f", "-", "--exclude-vcs", "-C", str(folder), ".", "-C", scratch, _LAST)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stderr is not None
             stream = process.stdout
             yield iter(lambda: stream.read(1 << 20), b"")
-            said = process.stderr.read().decode(errors="replace").strip()
+            reason = process.stderr.read().decode(errors="replace").strip()
             if process.wait():
-                raise UserError(f"{folder} cannot be packed: {said}", where=str(folder))
+                raise UserError(f"{folder} cannot be packed: {reason}", where=str(folder))

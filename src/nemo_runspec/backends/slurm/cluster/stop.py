@@ -67,8 +67,8 @@ def require_stopped(host: Host, what: str, name: str, answer: Answer, key: str) 
     section = answer[key]
     if not section.code:
         return
-    said = (section.reason if key in answer else answer.said) or "Slurm does not answer"
+    reason = (section.reason if key in answer else answer.said) or "Slurm does not answer"
     another = section.code == ANOTHER
     own = f"squeue --me --states=all --name={name} shows the job itself, where Slurm still has it"
     remedy = own if another else "try again; nothing is done twice"
-    raise UserError(f"{what} cannot be cancelled: {said}", where=host.name, remedy=remedy)
+    raise UserError(f"{what} cannot be cancelled: {reason}", where=host.name, remedy=remedy)

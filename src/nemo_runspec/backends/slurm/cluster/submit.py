@@ -153,8 +153,8 @@ def _attempt(
 
 def _no_answer(host: Host, answer: Answer) -> NotSubmitted:
     name = next((name for name in ("made", "busy") if name in answer), "")
-    said = answer[name].reason if name else Section("", 1, lines=[answer.said]).reason
-    return NotSubmitted(f"Slurm on {host.name} does not answer: {said or 'no word'}", remedy=_AGAIN)
+    reason = answer[name].reason if name else Section("", 1, lines=[answer.said]).reason
+    return NotSubmitted(f"Slurm on {host.name} does not answer: {reason or 'no word'}", remedy=_AGAIN)
 
 
 def _nameless(host: Host, section: Section) -> NotSubmitted:

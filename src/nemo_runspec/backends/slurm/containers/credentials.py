@@ -45,12 +45,12 @@ class RegistryLogins:
 def read_logins(text: str) -> list[RegistryEntry]:
     """The entries of a credentials file, in its order. A `default` entry belongs to no registry and is left out."""
     entries: list[dict[str, str]] = []
-    words = _words(text)
-    for word in words:
-        if word in ("machine", "default"):
-            entries.append({"machine": next(words, "") if word == "machine" else ""})
-        elif word in ("login", "password", "account"):
-            (entries or [{}])[-1][word] = next(words, "")
+    tokens = _tokens(text)
+    for token in tokens:
+        if token in ("machine", "default"):
+            entries.append({"machine": next(tokens, "") if token == "machine" else ""})
+        elif token in ("login", "password", "account"):
+            (entries or [{}])[-1][token] = next(tokens, "")
     found = (entry for entry in entries if entry["machine"] and entry.get("password"))
     return [RegistryEntry(entry["machine"], entry.get("login", ""), entry["password"]) for entry in found]
 
@@ -77,7 +77,7 @@ def make_auth(text: str, registries: Iterable[str]) -> RegistryLogins:
     return RegistryLogins(json.dumps({"auths": auths}, indent=2) + "\n", tuple(auths), tuple(left_out))
 
 
-def _words(text: str) -> Iterator[str]:
+def _tokens(text: str) -> Iterator[str]:
     """The words, without comments: a line, or the rest of one, that begins with `#` where a key may stand."""
     for line in text.splitlines():
         value = False

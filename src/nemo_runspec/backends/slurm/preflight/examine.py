@@ -13,9 +13,9 @@ from nemo_runspec.backends.slurm.preflight.job import job_checks
 from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
 from nemo_runspec.backends.slurm.preflight.login_node import (
     TIMEOUT,
-    LoginQuestion,
-    asked_of,
+    LoginRequest,
     draft,
+    login_request,
     sources,
 )
 from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
@@ -37,10 +37,10 @@ def examine(question: Question) -> Iterator[Check]:
     """Every check, each as soon as it is known. One round trip, one more with `question.job`."""
     env = question.env
     yield from _here(question)
-    asked, ssh = asked_of(env), env.get("tunnel") == "ssh"
+    request, ssh = login_request(env), env.get("tunnel") == "ssh"
     try:
         host = host_of(env)
-        answer = ask(host, asked)
+        answer = ask(host, request)
     except (Broken, NoAnswer) as error:
         yield from reached(host, ssh=ssh)
         yield of_error("answer", error)
@@ -52,17 +52,17 @@ def examine(question: Question) -> Iterator[Check]:
         return
     yield from reached(host, ssh=ssh)
     for checks in _ORDER:
-        yield from checks(question, asked, answer)
-    yield from job_checks(question, asked, answer, host)
+        yield from checks(question, request, answer)
+    yield from job_checks(question, request, answer, host)
 
 
-def ask(host: Host, asked: LoginQuestion) -> Answer:
+def ask(host: Host, request: LoginRequest) -> Answer:
     """The login node's answer. One round trip.
 
     Raises:
         NoAnswer: one that is none. UserError, Unreachable: as `Host.run`.
     """
-    answer = run_script(host, asked.script(), timeout=TIMEOUT)
+    answer = run_script(host, request.script(), timeout=TIMEOUT)
     if "host" not in answer:
         raise NoAnswer(
             f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}",
@@ -92,27 +92,27 @@ def fast_checks(host: Host, plan: Plan) -> list[Check]:
     Raises:
         Unreachable: as `Host.run`.
     """
-    asked = _asked_of_plan(plan)
-    answer = run_script(host, asked.script("fast.sh"), timeout=_TIMEOUT)
+    request = _request_of_plan(plan)
+    answer = run_script(host, request.script("fast.sh"), timeout=_TIMEOUT)
     if "tools" not in answer:
         return []
     if not answer.path_of("sbatch"):
         return [no_slurm(["sbatch"], answer)]
-    return [*_options(answer, asked), *_paths(answer, asked)]
+    return [*_options(answer, request), *_paths(answer, request)]
 
 
-def _asked_of_plan(plan: Plan) -> LoginQuestion:
+def _request_of_plan(plan: Plan) -> LoginRequest:
     """What there is to ask about a plan. The submission makes its own directory and a build's cache, mounted too."""
     target = target_of(plan, SlurmTarget)
     own = target.remote_job_dir
     image = image_of(target.container_image) if target.container_image else None
     made = tuple(filter(None, (own, target.store, target.build_cache_dir, f"{target.build_cache_dir}/.auth/auth.json")))
     mounted = [source for source in sources(target.mounts) if source not in made] if image else []
-    return LoginQuestion(own, (draft(plan, plan.mode),), tuple(mounted), image)
+    return LoginRequest(own, (draft(plan, plan.mode),), tuple(mounted), image)
 
 
-def _options(answer: Answer, asked: LoginQuestion) -> list[Check]:
-    wanted = asked.drafts[0]
+def _options(answer: Answer, request: LoginRequest) -> list[Check]:
+    wanted = request.drafts[0]
     section = answer[f"draft;{wanted.role}"]
     if section.code == 0 or section.code in KILLED or is_busy(section.reason):
         return []
@@ -123,13 +123,13 @@ def _options(answer: Answer, asked: LoginQuestion) -> list[Check]:
     return [failed("shape", f"Slurm refuses the job: {error.what}", error.remedy or "", error.key)]
 
 
-def _paths(answer: Answer, asked: LoginQuestion) -> list[Check]:
+def _paths(answer: Answer, request: LoginRequest) -> list[Check]:
     found = []
-    for number, source in enumerate(asked.mounts):
+    for number, source in enumerate(request.mounts):
         if answer[f"mount;{number}"].code == 1 and f"mount;{number}" in answer:
-            seen = f"{source} is not there, seen from the login node"
-            found.append(warning("mounts", seen, "create it, or correct mounts"))
-    if asked.image is not None and asked.image.path and answer["image"].code == 1 and "image" in answer:
-        seen = f"{asked.image.path} is not there, seen from the login node"
-        found.append(warning("image", seen, "correct container_image; nemotron kit slurm squash makes such a file"))
+            text = f"{source} is not there, seen from the login node"
+            found.append(warning("mounts", text, "create it, or correct mounts"))
+    if request.image is not None and request.image.path and answer["image"].code == 1 and "image" in answer:
+        text = f"{request.image.path} is not there, seen from the login node"
+        found.append(warning("image", text, "correct container_image; nemotron kit slurm squash makes such a file"))
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nemo_runspec.backends.slurm.cluster.answer import Answer, run_script, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.backends.slurm.preflight.login_node import LoginQuestion
+from nemo_runspec.backends.slurm.preflight.login_node import LoginRequest
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
@@ -27,48 +27,48 @@ _KEPT = frozenset({
 _SHARED = "set remote_job_dir to a directory on a file system that all nodes mount, such as one below /lustre or /home"
 
 
-def job_checks(question: Question, asked: LoginQuestion, answer: Answer, host: Host) -> Iterator[Check]:
+def job_checks(question: Question, request: LoginRequest, answer: Answer, host: Host) -> Iterator[Check]:
     """One more round trip with `question.job`, and none without."""
     if not question.job:
         yield skipped("shared", "only a job on compute nodes can tell", f"nemotron doctor {question.profile} --job")
-        yield from python_hint(question, asked, answer)
+        yield from python_hint(question, request, answer)
         return
     if not has_slurm(answer):
         yield skipped("shared", "not checked: Slurm does not answer")
         return
     try:
-        told = run_script(host, _script(question, asked), timeout=_LIMIT + 60.0)
+        on_nodes = run_script(host, _script(question, request), timeout=_LIMIT + 60.0)
     except UserError as error:
         yield warning("shared", f"not known: {error.what}", error.remedy or "")
         return
-    yield from read(question, asked, told, answer)
+    yield from read(question, request, on_nodes, answer)
 
 
-def read(question: Question, asked: LoginQuestion, told: Answer, before: Answer) -> Iterator[Check]:
-    """What the nodes told. `before`: the login node's answer, for what exists where Slurm refuses the job."""
-    rows = [row[1:] for row in told["job"].rows if row[0] == "node" and len(row) == 8]
+def read(question: Question, request: LoginRequest, answer: Answer, before: Answer) -> Iterator[Check]:
+    """Checks of the nodes' answer. `before`: the login node's, for what exists where Slurm refuses the job."""
+    rows = [row[1:] for row in answer["job"].rows if row[0] == "node" and len(row) == 8]
     if not rows:
-        yield _no_job(told["job"].reason, before)
+        yield _no_job(answer["job"].reason, before)
         return
     names = ", ".join(sorted(row[0] for row in rows))
-    back = told.column("files", 0)
+    back = answer.column("files", 0)
     blind = sorted(row[0] for row in rows if "no" in row[1:3] or row[0] not in back)
     if blind:
         yield failed("shared", f"remote_job_dir is not the same directory on {', '.join(blind)}", _SHARED)
     else:
         yield ok("shared", f"{names} and the login node see the same remote_job_dir")
     yield from _paths(rows)
-    if asked.image is not None:
+    if request.image is not None:
         yield from _enroot(rows)
     else:
         yield python_on_nodes(question, rows)
     yield from _gpus(question, rows)
 
 
-def _no_job(said: str, before: Answer) -> Check:
-    if "nodes are busy" in said or not said:
+def _no_job(message: str, before: Answer) -> Check:
+    if "nodes are busy" in message or not message:
         return skipped("shared", f"no nodes were free within {_WAIT} s", "try again when some are: sinfo")
-    error = explained(said.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before)
+    error = explained(message.replace("srun: error: ", "").replace("Unable to allocate resources: ", ""), before)
     return failed("shared", f"no job could be had: {error.what}", error.remedy or "")
 
 
@@ -101,15 +101,15 @@ def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
         yield failed("GPUs", f"nvidia-smi sees fewer than {wanted} on {', '.join(few)}", mend)
 
 
-def _script(question: Question, asked: LoginQuestion) -> str:
+def _script(question: Question, request: LoginRequest) -> str:
     nodes = min(_NODES, int(question.env.get("nodes") or 1))
     lines = [
-        line.removeprefix("#SBATCH ") for line in asked.drafts[0].script.splitlines() if line.startswith("#SBATCH ")
+        line.removeprefix("#SBATCH ") for line in request.drafts[0].script.splitlines() if line.startswith("#SBATCH ")
     ]
     kept = [line for line in lines if line.removeprefix("--").partition("=")[0] in _KEPT]
     own = ("--job-name=nemotron-doctor", "--time=5", f"--nodes={nodes}", "--ntasks-per-node=1", "--quiet")
-    before = () if asked.image else ("set +eu", *commands(question))
-    return asked.script(
+    before = () if request.image else ("set +eu", *commands(question))
+    return request.script(
         "job.sh",
         f"given=({' '.join((*kept, *map(shlex.quote, own)))} --immediate={_WAIT})",  # kept ones are quoted already
         f"limit={_LIMIT}",
@@ -127,10 +127,10 @@ LATE = "late"
 _MEND = 'startup_commands = ["export PATH=/where/it/is/bin:$PATH"] in the profile, or a container_image'
 
 
-def python_hint(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def python_hint(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """What the login node's own `PATH` lets one expect: often it is the compute nodes' too."""
     found = answer.path_of("python")
-    if asked.image is not None:
+    if request.image is not None:
         return
     if commands(question):
         how = f"nemotron doctor {question.profile} --job"
@@ -151,11 +151,11 @@ def python_on_nodes(question: Question, rows: list[list[str]]) -> Check:
     without = sorted(row[0] for row in rows if not row[-1])
     after = " after startup_commands" if commands(question) else ""
     if without:
-        seen = f"none on {', '.join(without)}{after}: without a container, a job ends there with exit code 127"
-        return warning("python", seen, _MEND)
+        text = f"none on {', '.join(without)}{after}: without a container, a job ends there with exit code 127"
+        return warning("python", text, _MEND)
     if late:
-        seen = f"not known: startup_commands took more than {PYTHON_SECONDS} s on {', '.join(late)}"
-        return warning("python", seen, "see that they install nothing anew for each job")
+        text = f"not known: startup_commands took more than {PYTHON_SECONDS} s on {', '.join(late)}"
+        return warning("python", text, "see that they install nothing anew for each job")
     return ok("python", f"{', '.join(dict.fromkeys(row[-1] for row in rows))}{after}")
 
 

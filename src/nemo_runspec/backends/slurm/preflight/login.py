@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.registry_check import registry_check
 from nemo_runspec.backends.slurm.cluster.answer import Answer, whole
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginQuestion
+from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginRequest
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host
@@ -45,7 +45,7 @@ _SKEW = 30.0
 """Seconds of difference between two clocks that are worth a word: times of jobs are compared with ours."""
 
 
-def checks(_question: Question, _asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def checks(_question: Question, _request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """In the order in which they matter."""
     yield _tools(answer)
     yield _clock(answer)
@@ -61,14 +61,14 @@ def _tools(answer: Answer) -> Check:
     missing = [name for name in NEEDED if not answer.path_of(name)]
     user, node, _, version, *_ = (*answer.row("host"), *[""] * 5)
     if missing:
-        seen = f"not on PATH there: {', '.join(missing)}"
-        return failed("programs there", seen, "have them installed on the login node")
+        text = f"not on PATH there: {', '.join(missing)}"
+        return failed("programs there", text, "have them installed on the login node")
     if tuple(whole(part) or 0 for part in version.split(".")) < _BASH:
         return failed("programs there", f"bash {version} there is too old", "put bash 4.2 or later first in PATH there")
-    seen = f"bash {version}, tar, gzip and others on {node} as {user}; rsync, git, python are not needed there"
+    text = f"bash {version}, tar, gzip and others on {node} as {user}; rsync, git, python are not needed there"
     if not answer.path_of("flock"):
-        return warning("programs there", f"{seen}; no flock", "have util-linux installed: two submissions may collide")
-    return ok("programs there", seen)
+        return warning("programs there", f"{text}; no flock", "have util-linux installed: two submissions may collide")
+    return ok("programs there", text)
 
 
 def _clock(answer: Answer) -> Check:
@@ -83,8 +83,8 @@ def _clock(answer: Answer) -> Check:
     if max(ahead, behind) <= _SKEW:
         return ok("clock", "as here, within half a minute")
     word = "ahead of" if ahead > 0 else "behind"
-    seen = f"{max(ahead, behind):.0f} s or more {word} this machine's"
-    return warning("clock", seen, "have both set by NTP; until then, times and durations shown are off by as much")
+    text = f"{max(ahead, behind):.0f} s or more {word} this machine's"
+    return warning("clock", text, "have both set by NTP; until then, times and durations shown are off by as much")
 
 
 def _slurm(answer: Answer) -> Iterator[Check]:
@@ -102,31 +102,31 @@ def _slurm(answer: Answer) -> Iterator[Check]:
 def no_slurm(missing: list[str], answer: Answer) -> Check:
     """Slurm's programs are not there, or only for a login shell."""
     found = answer["login"].said
-    seen = f"not on PATH of a shell that runs a command: {', '.join(missing)}"
+    text = f"not on PATH of a shell that runs a command: {', '.join(missing)}"
     if answer["login"].code == 0 and found.startswith("/"):
         mend = (
             f"a login shell has it in {_folder(found)}: put the line that adds it to PATH into ~/.bashrc there, "
             "above any line that ends it for shells without a terminal"
         )
-        return failed("Slurm", seen, mend)
-    return failed("Slurm", seen, "is host the cluster's login node? sbatch must be in PATH there")
+        return failed("Slurm", text, mend)
+    return failed("Slurm", text, "is host the cluster's login node? sbatch must be in PATH there")
 
 
 def _controller(answer: Answer) -> Check:
-    said = answer["controller"].said
+    message = answer["controller"].said
     if has_slurm(answer):
-        return ok("controller", said.split(";")[0] if "UP" in said else "answers")
-    said = said.split(";")[0] or answer["controller"].reason or answer["partitions"].reason
-    said = said or "Slurm's programs do not answer in time"
+        return ok("controller", message.split(";")[0] if "UP" in message else "answers")
+    message = message.split(";")[0] or answer["controller"].reason or answer["partitions"].reason
+    message = message or "Slurm's programs do not answer in time"
     mend = "wait until it is back, or ask the site; jobs can neither be submitted nor asked about"
-    return failed("controller", said, mend)
+    return failed("controller", message, mend)
 
 
 def _accounting(answer: Answer) -> Check:
     if answer["sacct"].code == 0:
         return ok("accounting", "sacct answers")
-    said = answer["sacct"].reason or "no answer"
-    return warning("accounting", f"sacct: {said}", "nothing to do: states come from squeue and exit markers then")
+    message = answer["sacct"].reason or "no answer"
+    return warning("accounting", f"sacct: {message}", "nothing to do: states come from squeue and exit markers then")
 
 
 def _folder(path: str) -> str:
@@ -139,7 +139,7 @@ _OVER = re.compile(r"\d[\d.]*[kMGTP]?\*")
 """`quota` and `lfs quota` put a star behind what is over its limit (their manual pages)."""
 
 
-def place_checks(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def place_checks(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """The directory, its room, its quota, the mounts."""
     if "place" not in answer:
         yield skipped("remote_job_dir", "not checked: the login node did not come to it")
@@ -148,15 +148,15 @@ def place_checks(question: Question, asked: LoginQuestion, answer: Answer) -> It
     yield _room(answer)
     if "quota" in answer:
         yield _quota(answer)
-    yield from _mounts(question, asked, answer)
+    yield from _mounts(question, request, answer)
 
 
 def _job_folder(answer: Answer) -> Check:
     folder, nearest, kind = (*answer.row("place"), "", "", "")[:3]
     if answer["folder"].code:
-        said = answer["folder"].reason or "it took too long"
+        message = answer["folder"].reason or "it took too long"
         mend = "set remote_job_dir to a directory you may write to"
-        return failed("remote_job_dir", f"{folder} cannot be written: {said}", mend)
+        return failed("remote_job_dir", f"{folder} cannot be written: {message}", mend)
     made = "is writable" if folder == nearest else f"can be made in {nearest}"
     return ok("remote_job_dir", f"{folder} {made}" + (f" ({kind})" if kind else ""))
 
@@ -186,9 +186,9 @@ def _quota(answer: Answer) -> Check:
     return ok("quota", "nothing is over its limit")
 
 
-def _mounts(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def _mounts(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     missing, odd = [], []
-    for number, source in enumerate(asked.mounts):
+    for number, source in enumerate(request.mounts):
         section = answer[f"mount;{number}"]
         if section.code == 2:
             odd.append(source)
@@ -199,9 +199,9 @@ def _mounts(question: Question, asked: LoginQuestion, answer: Answer) -> Iterato
     if odd:
         mend = "a variable in it is not set in a shell without a login: write the path out"
         yield warning("mounts", f"not known: {', '.join(odd)}", mend)
-    if asked.mounts and not missing and not odd:
-        whose = "its source is" if len(asked.mounts) == 1 else f"all {len(asked.mounts)} sources are"
-        yield ok("mounts", f"{whose} there: {', '.join(asked.mounts)}")
+    if request.mounts and not missing and not odd:
+        whose = "its source is" if len(request.mounts) == 1 else f"all {len(request.mounts)} sources are"
+        yield ok("mounts", f"{whose} there: {', '.join(request.mounts)}")
 
 
 def _missing(sources: list[str], question: Question) -> Check:
@@ -220,23 +220,23 @@ _PRIVATE = (
 _UNREACHED = "nodes without internet need a .sqsh file: nemotron kit slurm squash; else check the registry's name"
 
 
-def image_checks(_question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def image_checks(_question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """Pyxis and enroot, then the image itself."""
-    yield _pyxis(asked, answer)
-    if asked.image is not None:
-        yield _image(asked.image, answer)
+    yield _pyxis(request, answer)
+    if request.image is not None:
+        yield _image(request.image, answer)
 
 
-def _pyxis(asked: LoginQuestion, answer: Answer) -> Check:
+def _pyxis(request: LoginRequest, answer: Answer) -> Check:
     if "pyxis" not in answer:
         return skipped("containers", "not checked: Slurm's programs are not there")
     enroot = "enroot here too" if answer.path_of("enroot") else "enroot not on the login node, where it is not needed"
     if answer["pyxis"].code == 0:
         return ok("containers", f"srun has Pyxis' --container-image; {enroot}")
-    if asked.image is None:
+    if request.image is None:
         return skipped("containers", "srun has no --container-image (Pyxis); the profile names no image")
-    seen = "container_image is set, but srun has no --container-image: Pyxis is not installed"
-    return failed("containers", seen, "ask the site for Pyxis and enroot; or take container_image out of the profile")
+    text = "container_image is set, but srun has no --container-image: Pyxis is not installed"
+    return failed("containers", text, "ask the site for Pyxis and enroot; or take container_image out of the profile")
 
 
 def _image(image: Image, answer: Answer) -> Check:

@@ -19,6 +19,7 @@ from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.registry import ACCEPT, Image, image_of
 
 _NAME = "nemotron-doctor"
@@ -100,7 +101,7 @@ TIMEOUT = 180.0
 
 
 @dataclass(frozen=True)
-class LoginQuestion:
+class LoginRequest:
     """What is asked of a login node.
 
     Args:
@@ -124,9 +125,9 @@ class LoginQuestion:
         return "\n".join((*self._settings(), *more, program("preflight/functions.sh"), program(f"preflight/{name}")))
 
     def _settings(self) -> Iterable[str]:
-        drafts = [word for d in self.drafts for word in (d.role, d.script, d.unbilled)]
+        drafts = [text for draft in self.drafts for text in (draft.role, draft.script, draft.unbilled)]
         image = self.image
-        words = {
+        settings = {
             "seconds": str(SECONDS),
             "field": FIELD,
             "folder": self.folder,
@@ -137,7 +138,7 @@ class LoginQuestion:
             "account": self.account,
             "qos": self.qos,
         }
-        yield from (f"{name}={shlex.quote(value)}" for name, value in words.items())
+        yield assignments(settings)
         yield f'folder=${{folder//{HOME}/"$HOME"}}'
         yield f"tools=({shlex.join((*NEEDED, *SLURM, *USEFUL))})"
         yield f"drafts=({shlex.join(drafts)})"
@@ -146,15 +147,15 @@ class LoginQuestion:
         yield f'sources=("${{sources[@]//{HOME}/$HOME}}")'
 
 
-def asked_of(env: Mapping[str, Any]) -> LoginQuestion:
+def login_request(env: Mapping[str, Any]) -> LoginRequest:
     """What there is to ask about a profile."""
     image = env.get("container_image")
     account, qos = (str(env.get(key) or "") for key in ("account", "qos"))
     mounts = sources(env.get("mounts") or ())
-    return LoginQuestion(run_dir(env), drafts_of(env), mounts, image_of(str(image)) if image else None, account, qos)
+    return LoginRequest(run_dir(env), drafts_of(env), mounts, image_of(str(image)) if image else None, account, qos)
 
 
 def sources(mounts: Sequence[Any]) -> tuple[str, ...]:
     """Where mounts come from, each once. What lies in the job's own directory is not there yet, nor is a clone."""
-    words = [str(mount).split(":")[0] for mount in mounts if "auto_mount:" not in str(mount)]
-    return tuple(dict.fromkeys(word for word in words if not re.match(r"/\$nemo_run\b", word)))
+    found = [str(mount).split(":")[0] for mount in mounts if "auto_mount:" not in str(mount)]
+    return tuple(dict.fromkeys(source for source in found if not re.match(r"/\$nemo_run\b", source)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nemo_runspec.backends.slurm.cluster.answer import Answer, Section, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.backends.slurm.preflight.login_node import Draft, LoginQuestion
+from nemo_runspec.backends.slurm.preflight.login_node import Draft, LoginRequest
 from nemo_runspec.backends.slurm.shape import gpus_in
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
@@ -26,16 +26,16 @@ _STATES = {"down": warning, "drain": failed, "inact": failed}
 """What a partition that is not up means: jobs wait in one that is down; the others take none (`man sinfo`)."""
 
 
-def shape_checks(question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def shape_checks(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """A partition and a shape for each way to run that differs."""
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("partition", "shape"))
         return
-    for draft in asked.drafts:
-        of = f"{draft.role} " if len(asked.drafts) > 1 else ""
+    for draft in request.drafts:
+        of = f"{draft.role} " if len(request.drafts) > 1 else ""
         found = partition(f"{of}partition", draft.partition, answer)
         yield found
-        yield _shape(f"{of}shape", draft, answer, known=found.verdict != "failed", question=question, asked=asked)
+        yield _shape(f"{of}shape", draft, answer, known=found.verdict != "failed", question=question, request=request)
     yield from _build(question, answer)
 
 
@@ -67,21 +67,21 @@ def _nodes(answer: Answer) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in answer["nodes"].rows if len(row) == 3]
 
 
-def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question, asked: LoginQuestion) -> Check:
+def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question, request: LoginRequest) -> Check:
     """What `sbatch --test-only` says of the very options that a job would have."""
     if not known:
         return skipped(name, "not checked: the partition does not take jobs")
     section, note = answer[f"draft;{draft.role}"], ""
     # A wrong account or QoS is said elsewhere, and hides what else is wrong.
-    hidden = any(check.verdict == "failed" for check in billing(question, asked, answer))
+    hidden = any(check.verdict == "failed" for check in billing(question, request, answer))
     unbilled = answer[f"unbilled;{draft.role}"]
     if section.code and hidden and f"unbilled;{draft.role}" in answer:
         section, note = unbilled, ", but for account and QoS"
     if section.code in KILLED or is_busy(section.reason):
         return warning(name, "sbatch --test-only gave no answer in time", "the controller is busy: try again later")
     if section.code and (away := waits_for(section, draft, answer)):
-        seen = f"{described(question)}: not with the nodes that are up now ({away} are not)"
-        return warning(name, seen, "a job waits until they are back; sinfo -R tells why they are away")
+        text = f"{described(question)}: not with the nodes that are up now ({away} are not)"
+        return warning(name, text, "a job waits until they are back; sinfo -R tells why they are away")
     if section.code:
         error = refused(section, draft, answer)
         return failed(name, error.what, error.remedy or "", error.key)
@@ -117,9 +117,9 @@ def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
     return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy, key=error.key)
 
 
-def is_busy(said: str) -> bool:
+def is_busy(message: str) -> bool:
     """True where the controller did not answer, which says nothing of the job."""
-    return any(word in said for word in _BUSY)
+    return any(word in message for word in _BUSY)
 
 
 def described(question: Question) -> str:
@@ -139,9 +139,9 @@ def _build(question: Question, answer: Answer) -> Iterator[Check]:
 _ENFORCED = "AccountingStorageEnforce"
 
 
-def billing(_question: Question, asked: LoginQuestion, answer: Answer) -> Iterator[Check]:
+def billing(_question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """Both, as sacctmgr tells them."""
-    account, qos = asked.account, asked.qos
+    account, qos = request.account, request.qos
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("account", "QoS"))
     elif answer["accounts"].code:
@@ -176,16 +176,16 @@ def _qos(account: str, wanted: str, answer: Answer) -> Check:
     if not wanted:
         return ok("QoS", f"none is named; {_listed(mine, 'QoS')}")
     exists = wanted.casefold() in map(str.casefold, answer["qos"].lines)
-    seen = f"you may not use QoS '{wanted}'" if exists else f"there is no QoS '{wanted}'"
-    return _own("QoS", wanted, mine, seen, enforced=_enforced(answer, "qos"))
+    text = f"you may not use QoS '{wanted}'" if exists else f"there is no QoS '{wanted}'"
+    return _own("QoS", wanted, mine, text, enforced=_enforced(answer, "qos"))
 
 
-def _own(name: str, wanted: str, mine: list[str], seen: str, *, enforced: bool) -> Check:
-    """Whether what is wanted is the user's; `seen` where it is not."""
+def _own(name: str, wanted: str, mine: list[str], text: str, *, enforced: bool) -> Check:
+    """Whether what is wanted is the user's; `text` where it is not."""
     if wanted.casefold() in map(str.casefold, mine):
         return ok(name, f"{wanted} is yours")
     kind = "accounts" if name == "account" else name
-    return (failed if enforced else warning)(name, seen, _set(name.lower(), mine, kind))
+    return (failed if enforced else warning)(name, text, _set(name.lower(), mine, kind))
 
 
 def _set(key: str, mine: list[str], kind: str) -> str:
@@ -218,8 +218,8 @@ def too_many(draft: Draft, answer: Answer) -> str:
 
 
 def _wanted(draft: Draft) -> int:
-    asked = [f"gpu:{count}" if name == "gpus-per-node" else count for name, count in _OPTION.findall(draft.script)]
-    return max((gpus_in(gres) or 0 for gres in asked), default=0)
+    options = [f"gpu:{count}" if name == "gpus-per-node" else count for name, count in _OPTION.findall(draft.script)]
+    return max((gpus_in(gres) or 0 for gres in options), default=0)
 
 
 def _most(draft: Draft, answer: Answer) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
@@ -46,6 +46,11 @@ class CloudApi(ABC):
         self._identity = identity
         self._is_job = is_job
         self._accepted: set[Web] = set()
+
+    @property
+    def webs(self) -> Sequence[Web | None]:
+        """All its connections."""
+        return (self.web,)
 
     @abstractmethod
     def headers(self) -> Mapping[str, str]:

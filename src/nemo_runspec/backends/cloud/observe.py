@@ -1,48 +1,97 @@
-"""The observing side of every platform of pods: logs, results and verdicts; what differs a platform has to bring."""
+"""What is asked about jobs of every platform of pods, over a table of what each platform brings for it."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from nemo_runspec.backends.capabilities import CloudProvider
+from nemo_runspec.backends.cloud.api import CloudApi
 from nemo_runspec.backends.cloud.events import event_log
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.pod.log_lines import without_markers
 from nemo_runspec.backends.cloud.status import JobDetail
-from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Results
+from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
-from nemo_runspec.transport.web import Web
+from nemo_runspec.transport.web import Refused
+
+Api = TypeVar("Api", bound=CloudApi)
+T = TypeVar("T")
 
 
-class PodObserver(CloudProvider):
-    """What is asked about jobs that were submitted.
+@dataclass(frozen=True)
+class PodPlatform(Generic[Api]):
+    """What a platform of pods can be asked of its jobs, and told.
 
-    Attributes:
-        platform: its name, for a person. `explained`: states of jobs that are over of which it is told why.
+    Args:
+        name: for a person.
+        connect: the API that a job is on.
+        find_id: a job's id, '' where there is none.
+        poll: how jobs are, in the order of their handles, all on one platform.
+        stop: asks a job to stop; one that is over or gone is left as it is.
+        delete: deletes a job by its id; a line on what was deleted, '' where there was nothing.
+        new_chunks: what is new in the logs of a job's nodes, end markers included; the number is of bytes in all.
+        last_lines: the end of those logs; empty where there is no quick way to them.
+        replicas, events: a job's pods, and what the platform has written down, by its id.
+        diagnose: why a job failed, or does not start, by the end of its nodes' logs too.
+        next_attempt: as `Resubmits.next_attempt`.
+        explained: states of jobs that are over of which it is told why.
     """
 
-    platform: ClassVar[str]
-    explained: ClassVar[frozenset[str]] = frozenset({"failed"})
+    name: str
+    connect: Callable[[Handle], Api]
+    find_id: Callable[[Api, Handle], str]
+    poll: Callable[[Api, Sequence[Handle]], Sequence[JobStatus]]
+    stop: Callable[[Api, Handle], object]
+    delete: Callable[[Api, Handle, str], str]
+    new_chunks: Callable[[Api, Handle, Cursors, int], Sequence[LogChunk]]
+    last_lines: Callable[[Api, Handle], bytes]
+    replicas: Callable[[Api, str], Sequence[Replica]]
+    events: Callable[[Api, str], Sequence[Event]]
+    diagnose: Callable[[Api, Handle, JobStatus, bytes], Diagnosis | None]
+    next_attempt: Callable[[Handle], Handle]
+    explained: frozenset[str] = frozenset({"failed"})
 
-    @abstractmethod
-    def webs(self, handle: Handle) -> Sequence[Web | None]:
-        """The connections to a job's platform, whose patience is less for what is asked beside a job's state."""
 
-    @abstractmethod
-    def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
-        """What is new in the logs of a job's nodes, end markers included. `limit`: bytes in all."""
+class PodObserver(CloudProvider, Generic[Api]):
+    """What is asked about jobs that were submitted; connections are kept by `PodPlatform.connect`."""
 
-    @abstractmethod
-    def last_lines(self, handle: Handle) -> bytes:
-        """The end of the logs of a job's nodes, end markers included; empty where there is no quick way to them."""
+    platform: PodPlatform[Api]
 
-    @abstractmethod
-    def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
-        """Why a job failed, or does not start. `log`: the end of its nodes' logs."""
+    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+        """As `Provider.status`. Nobody's place in a queue is told."""
+        return self.platform.poll(self.platform.connect(handles[0]), handles) if handles else []
+
+    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
+        """As `Provider.stop`. Where one is refused, the others are stopped all the same, and it is said of which."""
+        refused: dict[str, Refused] = {}
+        for handle in handles:
+            try:
+                self.platform.stop(self.platform.connect(handle), handle)
+            except Refused as error:
+                refused[str(handle["name"])] = error
+        if refused:
+            raise _joined(refused, len(handles))
+
+    def replicas(self, handle: Handle) -> Sequence[Replica]:
+        """As `CloudProvider.replicas`."""
+        return self._by_id(handle, self.platform.replicas) or ()
+
+    def events(self, handle: Handle) -> Sequence[Event]:
+        """As `CloudProvider.events`."""
+        return self._by_id(handle, self.platform.events) or ()
+
+    def delete_remote(self, handle: Handle) -> Sequence[str]:
+        """As `CloudProvider.delete_remote`."""
+        deleted = self._by_id(handle, lambda api, id: self.platform.delete(api, handle, id))
+        return [deleted] if deleted else []
+
+    def next_attempt(self, handle: Handle) -> Handle:
+        """As `CloudProvider.next_attempt`."""
+        return self.platform.next_attempt(handle)
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`; what the platform itself has written are its events."""
@@ -50,7 +99,7 @@ class PodObserver(CloudProvider):
             return []
         if platform:
             return event_log(self.events(handle), cursors)
-        return without_markers(self.new_lines(handle, cursors, limit))
+        return without_markers(self.platform.new_chunks(self.platform.connect(handle), handle, cursors, limit))
 
     def collect(self, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. Secrets stay: jobs that have the same ones share them."""
@@ -59,12 +108,12 @@ class PodObserver(CloudProvider):
     def diagnose(self, handle: Handle, status: JobStatus) -> Diagnosis | None:
         """As `CloudProvider.diagnose`."""
         handle = with_id(handle, status)
-        return self.verdict(handle, status, self._log_end(handle, status))
+        return self._verdict(handle, status, self._log_end(handle, status))
 
     def _collected(self, handle: Handle, status: JobStatus) -> Results:
         handle = with_id(handle, status)
         log = self._log_end(handle, status)
-        diagnosis = self.verdict(handle, status, log) if status.state in self.explained else None
+        diagnosis = self._verdict(handle, status, log) if status.state in self.platform.explained else None
         return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
 
     def _log_end(self, handle: Handle, status: JobStatus) -> bytes:
@@ -72,9 +121,29 @@ class PodObserver(CloudProvider):
         known = status.detail.log if isinstance(status.detail, JobDetail) else None
         if known is not None or not handle.get("id"):
             return known or b""
-        return OptionalRequests(self.platform, *self.webs(handle)).ask("log", self.last_lines, handle) or b""
+        api = self.platform.connect(handle)
+        return OptionalRequests(self.platform.name, *api.webs).ask("log", self.platform.last_lines, api, handle) or b""
+
+    def _verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
+        return self.platform.diagnose(self.platform.connect(handle), handle, status, log)
+
+    def _by_id(self, handle: Handle, ask: Callable[[Api, str], T]) -> T | None:
+        """An answer about a job, None where there is no such job."""
+        api = self.platform.connect(handle)
+        id = self.platform.find_id(api, handle)
+        return ask(api, id) if id else None
 
 
 def with_id(handle: Handle, status: JobStatus) -> Handle:
     """The handle of a job that was found by its name."""
     return {**handle, "id": status.facts.id} if not handle.get("id") and status.facts.id else handle
+
+
+def _joined(refused: Mapping[str, Refused], of: int) -> Refused:
+    """What was refused of several jobs as one error; that of the only one is given back as it is."""
+    first = next(iter(refused.values()))
+    if of > 1:
+        reasons = "; ".join(dict.fromkeys(error.what for error in refused.values()))
+        first.what = f"{len(refused)} of {of} jobs could not be stopped ({', '.join(refused)}): {reasons}"
+        first.args = (first.what,)
+    return first

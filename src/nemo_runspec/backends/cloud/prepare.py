@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.cloud.observe import PodObserver
+from nemo_runspec.backends.cloud.observe import Api, PodObserver
 from nemo_runspec.backends.cloud.render import PAYLOAD, render
 from nemo_runspec.backends.cloud.request import UPLOAD
 from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared, Say
@@ -34,7 +34,7 @@ class Answers:
     handle: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PodProvider(PodObserver):
+class PodProvider(PodObserver[Api]):
     """The submission side of every platform of pods; what differs are the steps that a platform has to bring."""
 
     @abstractmethod

@@ -55,6 +55,10 @@ class RunaiApi(CloudApi):
         self._used = ""
         self._projects: list[Row] = []
 
+    @property
+    def webs(self) -> Sequence[Web | None]:
+        return (self.web, self.kube)
+
     def projects(self) -> list[Row]:
         self._projects = list(self._pages("/org-unit/projects", "projects"))
         return self._projects

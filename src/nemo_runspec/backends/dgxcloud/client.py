@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.cloud.observe import with_id
+from nemo_runspec.backends.cloud.observe import PodPlatform, with_id
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud import logs, payload, pods, prepare, resubmit, status, submit
@@ -19,21 +19,60 @@ from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
-from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.backends.provider import Handle, Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.transport.web import Refused, Web
+from nemo_runspec.transport.web import Refused
 
 
-class DgxCloudProvider(PodProvider):
+def _find_id(api: RunaiApi, handle: Handle) -> str:
+    return str(handle.get("id") or "")
+
+
+def _poll(api: RunaiApi, handles: Sequence[Handle]) -> Sequence[JobStatus]:
+    """Of a job that is over, its log's end is looked at once for its exit code."""
+    found = status.poll(api, handles)
+    return with_ends(api, [with_id(*pair) for pair in zip(handles, found, strict=True)], found)
+
+
+def _stop(api: RunaiApi, handle: Handle) -> None:
+    """Suspends its workload, which ends its pods, TERM before KILL, and keeps its record."""
+    id = str(handle.get("id") or status.workload_id(status.find(api, handle) or {}))
+    try:
+        if id:
+            api.suspend(str(handle["kind"]), id)
+    except Refused as error:
+        if error.status != 409:
+            raise
+
+
+def _delete(api: RunaiApi, handle: Handle, id: str) -> str:
+    """Deletes its workload; its files on the claim stay."""
+    gone = f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"
+    return gone if api.delete(str(handle["kind"]), id) else ""
+
+
+class DgxCloudProvider(PodProvider[RunaiApi]):
     """One object without state; connections and the token are shared by the process."""
 
-    platform = "run:ai"
-    explained = frozenset({"failed", "lost"})
+    platform = PodPlatform(
+        "run:ai",
+        connect=connect,
+        find_id=_find_id,
+        poll=_poll,
+        stop=_stop,
+        delete=_delete,
+        new_chunks=logs.new_chunks,
+        last_lines=logs.last_lines,
+        replicas=pods.replicas_of,
+        events=pods.events_of,
+        diagnose=diagnose,
+        next_attempt=resubmit.next_attempt,
+        explained=frozenset({"failed", "lost"}),
+    )
 
     def check(self, plan: Plan) -> None:
         prepare.check(plan)
@@ -77,57 +116,6 @@ class DgxCloudProvider(PodProvider):
     def endpoint(self, handle: Handle) -> str:
         return "|".join(str(handle.get(key) or "") for key in ("base_url", "client_id", "project", "kube"))
 
-    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
-        """As `Provider.status`. Of a job that is over, its log's end is looked at once for its exit code."""
-        if not handles:
-            return []
-        api = connect(handles[0])
-        found = status.poll(api, handles)
-        return with_ends(api, [with_id(*pair) for pair in zip(handles, found, strict=True)], found)
-
-    def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
-        """As `Provider.stop`: suspends each, which ends its pods and keeps its record. TERM goes before KILL there.
-
-        Where run:ai refuses one, the others are stopped all the same, and it is said of which.
-        """
-        refused: dict[str, Refused] = {}
-        for handle in handles:
-            try:
-                _suspend(connect(handle), handle)
-            except Refused as error:
-                refused[str(handle["name"])] = error
-        if refused:
-            raise _joined(refused, len(handles))
-
-    def webs(self, handle: Handle) -> Sequence[Web | None]:
-        api = connect(handle)
-        return (api.web, api.kube)
-
-    def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
-        return logs.new_chunks(connect(handle), handle, cursors, limit)
-
-    def last_lines(self, handle: Handle) -> bytes:
-        return logs.last_lines(connect(handle), handle)
-
-    def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
-        return diagnose(connect(handle), handle, status, log)
-
-    def replicas(self, handle: Handle) -> Sequence[Replica]:
-        return pods.replicas_of(connect(handle), str(handle["id"])) if handle.get("id") else []
-
-    def events(self, handle: Handle) -> Sequence[Event]:
-        return pods.events_of(connect(handle), str(handle["id"])) if handle.get("id") else []
-
-    def delete_remote(self, handle: Handle) -> Sequence[str]:
-        """As `CloudProvider.delete_remote`: deletes the workload; its files on the claim stay."""
-        id = str(handle.get("id") or "")
-        if not id or not connect(handle).delete(str(handle["kind"]), id):
-            return []
-        return [f"workload {handle.get('workload') or handle['name']} ({id}) of project {handle['project']}"]
-
-    def next_attempt(self, handle: Handle) -> Handle:
-        return resubmit.next_attempt(handle)
-
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         """As `CloudProvider.resubmit`: a workload of another name, as the first one keeps its own."""
         return resubmit.resubmit(connect(handle), handle, avoid, folder)
@@ -142,24 +130,3 @@ class DgxCloudProvider(PodProvider):
         name, which = str(handle.get("workload") or handle["name"]), ("--pod", pod) if pod else ()
         words = ("runai", "workload", "exec", name, "--project", str(handle["project"]), *which)
         return (*words, "--stdin", "--tty", "--", "bash")
-
-
-def _suspend(api: RunaiApi, handle: Handle) -> None:
-    """Stops one workload. One that is over or gone is left as it is."""
-    id = str(handle.get("id") or status.workload_id(status.find(api, handle) or {}))
-    try:
-        if id:
-            api.suspend(str(handle["kind"]), id)
-    except Refused as error:
-        if error.status != 409:
-            raise
-
-
-def _joined(refused: Mapping[str, Refused], of: int) -> Refused:
-    """What was refused of several jobs as one error; that of the only one is given back as it is."""
-    first = next(iter(refused.values()))
-    if of > 1:
-        said = "; ".join(dict.fromkeys(error.what for error in refused.values()))
-        first.what = f"{len(refused)} of {of} jobs could not be stopped ({', '.join(refused)}): {said}"
-        first.args = (first.what,)
-    return first

@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.cloud.handle import handle_of
+from nemo_runspec.backends.cloud.observe import PodPlatform
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.lepton import logs, replicas, resubmit, status, submit
@@ -17,14 +18,14 @@ from nemo_runspec.backends.lepton.credentials import find_login
 from nemo_runspec.backends.lepton.diagnose import diagnose
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_over, word_of
-from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Say
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Say
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.transport.web import Malformed, Web
+from nemo_runspec.transport.web import Malformed
 
 _BEFORE = 15.0
 """Seconds that a question before a submission may take in all: somebody waits for it, and nothing is lost."""
@@ -38,10 +39,58 @@ _LOG = 10.0
 _ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
 
 
-class LeptonProvider(PodProvider):
+def _find_id(api: LeptonApi, handle: Handle) -> str:
+    """The job's id, looked for by its name where the handle has none."""
+    return str(handle.get("id") or job_id(submit.find(api, handle) or {}))
+
+
+def _stop(api: LeptonApi, handle: Handle) -> None:
+    if id := _find_id(api, handle):
+        api.stop(id)
+
+
+def _is_ending(handle: Handle) -> bool:
+    """Whether a job is over or on its way to it, as far as Lepton says how it is."""
+    api = connect(handle)
+    id = _find_id(api, handle)
+    try:
+        job = api.job(id) if id else None
+    except Malformed:
+        return False
+    return job is None or is_over(job) or word_of(job) in _ENDING
+
+
+def _delete(api: LeptonApi, handle: Handle, id: str) -> str:
+    gone = f"job {id} of the Lepton workspace {handle.get('workspace')}, with its logs and events"
+    return gone if api.delete(id) else ""
+
+
+def _new_chunks(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
+    with api.web.within(_LOG):
+        return logs.new_chunks(api, handle, cursors, limit)
+
+
+def _diagnose(api: LeptonApi, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
+    return diagnose(api, handle, status, log) if handle.get("id") else None
+
+
+class LeptonProvider(PodProvider[LeptonApi]):
     """One object without state; connections are shared by a thread."""
 
-    platform = "Lepton"
+    platform = PodPlatform(
+        "Lepton",
+        connect=connect,
+        find_id=_find_id,
+        poll=status.poll,
+        stop=_stop,
+        delete=_delete,
+        new_chunks=_new_chunks,
+        last_lines=logs.last_lines,
+        replicas=replicas.replicas_of,
+        events=replicas.events_of,
+        diagnose=_diagnose,
+        next_attempt=resubmit.next_attempt,
+    )
 
     def check(self, plan: Plan) -> None:
         try:
@@ -82,36 +131,16 @@ class LeptonProvider(PodProvider):
     def create(self, handle: Handle, payload: Mapping[str, Any], say: Say) -> Handle:
         return submit.submit_once(connect(handle), handle, payload, say)
 
-    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
-        """As `Provider.status`. Lepton tells nobody's place in a queue."""
-        return status.poll(connect(handles[0]), handles) if handles else []
-
     def endpoint(self, handle: Handle) -> str:
         return f"lepton|{handle.get('workspace')}|{handle.get('url')}"
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`. Their records stay: only deleting ends a job that Lepton does not stop."""
-        left = [id for each in handles if (id := self._id(each))]
+        super().stop(handles, by)
         end = time.monotonic() + _TO_END
-        while left:
-            api = connect(handles[0])
-            for id in left:
-                api.stop(id)
-            if not hard or time.monotonic() >= end:
-                return
-            left = [id for id in left if not _is_ending(api, id)]
-            time.sleep(1.0 if left else 0.0)
-
-    def webs(self, handle: Handle) -> Sequence[Web | None]:
-        return (connect(handle).web,)
-
-    def new_lines(self, handle: Handle, cursors: Cursors, limit: int) -> Sequence[LogChunk]:
-        api = connect(handle)
-        with api.web.within(_LOG):
-            return logs.new_chunks(api, handle, cursors, limit)
-
-    def last_lines(self, handle: Handle) -> bytes:
-        return logs.last_lines(connect(handle), handle, 1000)
+        while hard and (handles := [each for each in handles if not _is_ending(each)]) and time.monotonic() < end:
+            super().stop(handles, by)
+            time.sleep(1.0)
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """Raises `UserError`: Lepton's API opens no shell in a job."""
@@ -120,38 +149,5 @@ class LeptonProvider(PodProvider):
             remedy="its dashboard has a terminal for each replica; nemotron jobs replicas shows them",
         )
 
-    def replicas(self, handle: Handle) -> Sequence[Replica]:
-        id = self._id(handle)
-        return replicas.replicas_of(connect(handle), id) if id else []
-
-    def events(self, handle: Handle) -> Sequence[Event]:
-        id = self._id(handle)
-        return replicas.events_of(connect(handle), id) if id else []
-
-    def verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
-        return diagnose(connect(handle), handle, status, log) if handle.get("id") else None
-
-    def delete_remote(self, handle: Handle) -> Sequence[str]:
-        id = self._id(handle)
-        if not id or not connect(handle).delete(id):
-            return []
-        return [f"job {id} of the Lepton workspace {handle.get('workspace')}, with its logs and events"]
-
-    def next_attempt(self, handle: Handle) -> Handle:
-        return resubmit.next_attempt(handle)
-
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         return resubmit.resubmit(connect(handle), handle, avoid, folder, resumed=resumed)
-
-    def _id(self, handle: Handle) -> str:
-        """The job's id, looked for by its name where the handle has none; '' where there is no such job."""
-        return str(handle.get("id") or job_id(submit.find(connect(handle), handle) or {}))
-
-
-def _is_ending(api: LeptonApi, id: str) -> bool:
-    """Whether a job is over or on its way to it, as far as Lepton says how it is."""
-    try:
-        job = api.job(id)
-    except Malformed:
-        return False
-    return job is None or is_over(job) or word_of(job) in _ENDING

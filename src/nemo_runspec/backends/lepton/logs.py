@@ -67,7 +67,9 @@ def new_chunks(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> 
     return chunks
 
 
-def last_lines(api: LeptonApi, handle: Handle, lines: int, *, ended: float | None = None, replica: str = "") -> bytes:
+def last_lines(
+    api: LeptonApi, handle: Handle, lines: int = 1000, *, ended: float | None = None, replica: str = ""
+) -> bytes:
     """The last lines of all of a job's nodes together, or of one, in the order of their times. One request.
 
     Args:

@@ -15,6 +15,7 @@ from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.submit import submit_once
 from nemo_runspec.errors import UserError
+from nemo_runspec.transport.web import Refused
 
 H100 = "ng-h100-4f2a"
 
@@ -122,6 +123,15 @@ def test_a_job_that_does_not_stop_is_told_again_and_keeps_its_record(lepton_lab,
     assert lepton_lab.calls_of("DELETE *") == []
     if times:
         until(lambda: lepton_lab.jobs[0].state == "Stopped", "its end")
+
+
+def test_one_refused_stop_keeps_the_others_from_nothing(lepton_lab, provider, monkeypatch):
+    handles = planted(lepton_lab, 3, "Running")
+    lepton_lab.fault(f"PATCH /jobs/{handles[1]['id']}", "403", times=None)
+    monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", (0.0,))  # a refusal may be a stray one
+    with pytest.raises(Refused, match=rf"1 of 3 jobs could not be stopped \({handles[1]['name']}\): Lepton refuses"):
+        provider.stop(handles, "me")
+    assert [job.wish for job in lepton_lab.jobs] == ["stop", "", "stop"]
 
 
 def test_replicas_and_events_of_a_job_that_waits(lepton_lab, provider, job):

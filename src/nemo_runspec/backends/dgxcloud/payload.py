@@ -63,17 +63,17 @@ def target_spec(
     own = [{"name": BOOT, "value": boot}, {"name": ATTEMPT, "value": "0"}]
     kept = [_reference(name, reference) for name, reference in target.secret_vars.items()]
     return base_spec(
-        image=target.container_image,
-        nodes=nodes,
-        gpus=gpus,
-        pvcs=target.pvcs,
-        framework=target.distributed_framework,
-        variables=[*own, *upload, *kept],
+        target.container_image, target.pvcs, [*own, *upload, *kept], nodes, gpus, target.distributed_framework
     )
 
 
 def base_spec(
-    *, image: str, nodes: int, gpus: int, pvcs: Iterable[Mapping[str, Any]], framework: str, variables: list[Any]
+    image: str,
+    pvcs: Iterable[Mapping[str, Any]],
+    variables: list[Any],
+    nodes: int = 1,
+    gpus: int = 0,
+    framework: str = "",
 ) -> Spec:
     """The spec of a job: run once, by bash, whatever else becomes of it.
 

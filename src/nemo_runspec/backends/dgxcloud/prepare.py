@@ -8,7 +8,7 @@ from typing import Any
 from nemo_runspec.backends.cloud.handle import handle_of
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY
-from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, require_encryption
+from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.dgxcloud.payload import CLUSTER, PROJECT, credential_of, credential_placeholder, kind_of
 from nemo_runspec.backends.provider import Say
 from nemo_runspec.errors import UserError, did_you_mean
@@ -28,23 +28,14 @@ _USUAL = "genericsecret"
 
 
 def check(plan: Plan) -> None:
-    """Refuses a plan that cannot be submitted. No network.
-
-    Raises:
-        UserError: the first thing that is wrong.
-    """
+    """Refuses a plan whose storage is said to be mounted here, and is not. No network."""
     from nemo_runspec.backends.dgxcloud.logs.pvc import mounted
 
-    target = target_of(plan, DgxCloudTarget)
-    for key, url in (("base_url", target.base_url), ("kube_apiserver_url", target.kube_apiserver_url)):
-        if url or key == "base_url":
-            require_encryption(key, url)
-    if target.run_dir_here and not mounted(expanded(target.run_dir_here)):
-        raise UserError(
-            f"run_dir_here {target.run_dir_here!r} is no directory of this machine",
-            remedy="mount the claim's storage there, or take the key out of the profile",
-            key="run_dir_here",
-        )
+    here = target_of(plan, DgxCloudTarget).run_dir_here
+    if here and not mounted(expanded(here)):
+        what = f"run_dir_here {here!r} is no directory of this machine"
+        remedy = "mount the claim's storage there, or take the key out of the profile"
+        raise UserError(what, remedy=remedy, key="run_dir_here")
 
 
 def travels_not(plan: Plan) -> list[str]:

@@ -34,7 +34,7 @@ def submit(
     """
     id, _ = submit_once(
         lambda: _posted(api, handle, payload),
-        lambda: workload_id(found) if (found := _found(api, handle)) else None,
+        lambda: _found(api, handle),
         before=(),
         after=(*((0.0, pause) for pause in _PAUSES), (0.0,)),
         say=lambda trouble: None,
@@ -51,7 +51,7 @@ def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
     except Refused as error:
         found = _found(api, handle) if error.status in _MAYBE_THERE else None
         if found is not None:
-            return workload_id(found)
+            return found
         if _is_taken(error):
             raise NotKnown(f"{_explained(error).what}; it may be ours", where=error.where) from None
         raise _explained(error) from None
@@ -61,10 +61,11 @@ def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:
     return id
 
 
-def _found(api: RunaiApi, handle: Handle) -> Mapping[str, Any] | None:
-    """The workload where the list has it. A list that is none does not have it yet: its name keeps it single."""
+def _found(api: RunaiApi, handle: Handle) -> str | None:
+    """The workload's id where the list has it. A list that is none does not have it yet: its name keeps it single."""
     with suppress(Malformed):
-        return find(api, handle)
+        if workload := find(api, handle):
+            return workload_id(workload)
     return None
 
 

@@ -178,14 +178,8 @@ def _payload(handle: Handle, address: str) -> dict[str, Any]:
         address: where it puts the logs; it holds for this one object and for an hour.
     """
     variables = {BOOT: _PROGRAM, "NEMOTRON_JOB_DIR": str(handle["job_dir"]), "NEMOTRON_PUT": address}
-    spec = base_spec(
-        image=str(handle["image"]),
-        nodes=1,
-        gpus=0,
-        pvcs=handle["pvcs"],
-        framework="",
-        variables=[{"name": name, "value": value} for name, value in variables.items()],
-    )
+    listed = [{"name": name, "value": value} for name, value in variables.items()]
+    spec = base_spec(str(handle["image"]), handle["pvcs"], listed)
     place = {"projectId": handle["project_id"], "clusterId": handle["cluster_id"]}
     return {"name": _helper(handle)["name"], **place, "spec": spec}
 

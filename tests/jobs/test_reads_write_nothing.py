@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,3 +122,19 @@ def test_asking_for_the_status_settles(project, nemotron):
     nemotron("jobs", "status")
     assert '"lost"' in (store.folder("left") / "record.json").read_text()
     assert not (store.root / ".rm-other-999999999").exists()
+
+
+def test_a_job_that_is_removed_meanwhile_keeps_no_other_from_being_settled(project):
+    class Removing(JobStore):
+        """Somebody removes a job right after it was listed."""
+
+        def entries(self):
+            found = super().entries()
+            shutil.rmtree(self.folder("removed"))
+            return found
+
+    store = left(project)
+    stored(store, record("removed", ("planned", "starting", "running"), launcher=gone()))
+    settle_all(Removing(store.root))
+    assert [entry.name for entry in store.entries() if entry.state == "lost"] == ["left"]
+    assert '"lost"' in (store.folder("left") / "record.json").read_text()

@@ -5,8 +5,10 @@ Reading a record changes nothing: it says what is found of such a job and leaves
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.records.refresh import complete, is_believed, seen_now, tidy
 from nemo_runspec.records.store import JobStore
@@ -45,7 +47,8 @@ def settle_all(store: JobStore) -> None:
     store.clean()
     for entry in store.entries():
         if isinstance(entry.record, JobRecord):
-            settled(store, entry.name)
+            with suppress(UserError):  # somebody has removed it meanwhile
+                settled(store, entry.name)
 
 
 def _noted(store: JobStore, record: JobRecord, seen: JobRecord) -> JobRecord:

@@ -109,7 +109,7 @@ def test_a_failed_job_keeps_its_secrets_until_its_last_attempt(
     job = start(host, plan, secrets=SECRETS)
     seen = wait(host, job)
     assert (seen.state, seen.restarts, seen.exit_code) == ("failed", 1, 9)
-    assert [marker.attempt for marker in seen.markers] == ["1"]
+    assert [marker.attempt for marker in seen.markers] == [1]
     assert tasks_said(plan, job).splitlines() == ["[rank0] attempt 0 s3"]
     assert tasks_said(plan, job, 1).splitlines() == ["nemotron: attempt 2 of 2", "[rank0] attempt 1 s3"]
     assert attempts(plan) == ["retried", "over"]

@@ -12,23 +12,17 @@ then on:
   `requeued` (a part of ours asked for it) or `slurm` (Slurm starts it again itself); one line in `status/attempts`.
   Where it is over the secrets' file is removed, else `scontrol requeue` is called. NeMo-Run's own requeue is off.
 
-Parts of ours add to it here, one line each:
+A part such as the health check is bash text behind `batch.sh`'s own. It defines functions `nemotron_…`, and names them:
 
-* `PARTS`: functions of a plan that give bash text, '' for nothing; put behind `batch.sh`'s own, run in the batch shell
-  before the step. A text defines functions `nemotron_…` and names them:
-  `nemotron_before+=(FUNCTION)` runs it before the step, with all words of its srun as arguments (the last two are
+* `nemotron_before+=(FUNCTION)` runs it before the step, with all words of its srun as arguments (the last two are
   `bash` and the job script); with another status than 0 the step is not started, and that is the job's status.
-  `nemotron_beside+=(FUNCTION)` runs it in a subshell beside the step, the srun's process id as its argument; it is
+* `nemotron_beside+=(FUNCTION)` runs it in a subshell beside the step, the srun's process id as its argument; it is
   killed once the step is over.
-  `nemotron_verdict requeue|stop REASON`, from either: what becomes of the job once its step is over.
-  `nemotron_tell NAME`: sends the command a signal, such as TERM, on every node.
-* `FILES`: functions of a plan that give further `RenderedFile`s, named by their paths below the job's directory
-  (`$nemotron_job` in the batch shell, `NEMOTRON_JOB_DIR` in the job).
+* `nemotron_verdict requeue|stop REASON`, from either: the job's outcome once its step is over.
+* `nemotron_tell NAME`: sends the command a signal, such as TERM, on every node.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
@@ -44,17 +38,13 @@ from nemo_runspec.script.render import shared_functions
 
 NAME = "batch.sh"
 
-PARTS: tuple[Callable[[Plan], str], ...] = (health_part,)
-FILES: tuple[Callable[[Plan], tuple[RenderedFile, ...]], ...] = (health_files,)
-
 VERSIONS = "versions.sh"
 """Of tasks of an array that are jobs of their own, each has one in its directory."""
 
 
 def batch_files(plan: Plan) -> tuple[RenderedFile, ...]:
     """`batch.sh`, and what its parts need beside it."""
-    own = RenderedFile("batch functions", NAME, _text(plan))
-    return (own, *version_files(plan), *(file for part in FILES for file in part(plan)))
+    return (RenderedFile("batch functions", NAME, _text(plan)), *version_files(plan), *health_files(plan))
 
 
 def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
@@ -77,7 +67,7 @@ def _text(plan: Plan) -> str:
         _settings(plan),
         shared_functions(),
         program(NAME).strip(),
-        *(part(plan).strip() for part in PARTS),
+        health_part(plan).strip(),
         "nemotron_batch_begin",
     )
     return "\n\n".join(filter(None, parts)) + "\n"

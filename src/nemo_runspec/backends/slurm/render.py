@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.checks import MOUNTED
-from nemo_runspec.backends.slurm.arguments import (
-    executor_arguments,
-    job_layout,
-    job_name,
-    job_script,
-    sbatch_script,
-)
+from nemo_runspec.backends.slurm.arguments import executor_arguments, job_layout, job_name, job_script, sbatch_script
 from nemo_runspec.backends.slurm.batch import batch_files
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME, HOST, JOB_DIR

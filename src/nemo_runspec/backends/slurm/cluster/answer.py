@@ -26,6 +26,15 @@ _MOST = 2000
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
+BUSY = (
+    "Socket timed out|Unable to contact slurm controller|Zero Bytes were transmitted|temporarily unable|"
+    "Transport endpoint is not connected|standby mode|Connection (refused|reset)|Resource temporarily unavailable|"
+    "queue full|Slurm (controller|daemon)? ?(is )?(starting|shutting)|Communication connection failure"
+)
+"""What a controller that is busy, hung, restarted or away is called; a later attempt may do. For Python and bash."""
+_KILLED = (124, 137)
+"""Exit codes of a command that `timeout` has ended."""
+
 ANOTHER = 33
 """The code of a section about an id that another job has now (`is_another`)."""
 
@@ -50,6 +59,11 @@ class Section:
     def said(self) -> str:
         """What it said beside its rows, on one line."""
         return _joined(self.lines)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether Slurm did not answer, which says nothing of the job."""
+        return self.code in _KILLED or bool(self.code and re.search(BUSY, self.reason, re.IGNORECASE))
 
     @property
     def notes(self) -> list[str]:

@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from nemo_runspec.backends.slurm.cluster.job import (
-    ClusterJob,
-    SlurmJobRef,
-    SlurmState,
-    is_held,
-    state_of,
-    why_it_waits,
-)
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef, SlurmState, is_held, state_of, why_it_waits
 from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
     AttemptOutcome,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, Answer, Section, run_script
+from nemo_runspec.backends.slurm.cluster.answer import BUSY, FIELD, Answer, Section, run_script
 from nemo_runspec.backends.slurm.cluster.refusals import refusal, unwritable
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.errors import UserError
@@ -30,15 +30,8 @@ _TIMEOUT = 300.0
 _SECONDS = 25
 _GRACE = 3
 """Seconds between the two looks."""
-_BUSY = (
-    "Socket timed out|Unable to contact slurm controller|Zero Bytes were transmitted|temporarily unable|"
-    "Transport endpoint is not connected|standby mode|Connection (refused|reset)|Resource temporarily unavailable|"
-    "queue full|Slurm (controller|daemon)? ?(is )?(starting|shutting)|Communication connection failure"
-)
-"""What a controller that is busy, hung, restarted or away is called; a later attempt may do. For Python and bash."""
 _ID = re.compile(r"[0-9]+(;\S+)?", re.ASCII)
 _AGAIN = "submit again: the job is looked for by its name first"
-_KILLED = (124, 137)
 
 
 class NotSubmitted(UserError):
@@ -144,7 +137,7 @@ def _attempt(
     ids = [_id(section) for section in (answer["found"], made) if section.code == 0]
     if id := next(filter(None, ids), ""):
         return Submitted(id, adopted=_id(made) != id), NotSubmitted("")
-    if "made" in answer and not _may_pass(made):
+    if "made" in answer and not made.is_busy:
         raise refusal(made.reason, answer) if made.code else _nameless(host, made)
     if "unwritable" in answer:
         raise unwritable(answer["unwritable"].reason, f"{host.name}:{job.folder}")
@@ -166,10 +159,6 @@ def _nameless(host: Host, section: Section) -> NotSubmitted:
     )
 
 
-def _may_pass(section: Section) -> bool:
-    return section.code in _KILLED or bool(section.code and re.search(_BUSY, section.reason, re.IGNORECASE))
-
-
 def _id(section: Section) -> str:
     """The first line that is an id; '' where there is none."""
     return next((line for line in section.lines if _ID.fullmatch(line)), "")
@@ -184,7 +173,7 @@ def _script(job: SlurmSubmission, *, doubtful: bool = False, only_find: bool = F
         "field": FIELD,
         "seconds": str(_SECONDS),
         "grace": str(_GRACE),
-        "busy": _BUSY,
+        "busy": BUSY,
         "doubtful": "yes" if doubtful else "",
         "only_find": "yes" if only_find else "",
     }

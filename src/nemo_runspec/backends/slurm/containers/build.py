@@ -46,9 +46,8 @@ def cache_dir(env: Mapping[str, Any]) -> str:
 
 def registries(env: Mapping[str, Any]) -> tuple[str, ...]:
     """The registries a build may log in to: ours, and those of the profile."""
-    return tuple(
-        dict.fromkeys((*DEFAULT_REGISTRIES, *(str(name).lower() for name in env.get("build_registries") or ())))
-    )
+    own = (str(name).lower() for name in env.get("build_registries") or ())
+    return tuple(dict.fromkeys((*DEFAULT_REGISTRIES, *own)))
 
 
 def for_build(request: TargetRequest) -> TargetRequest:

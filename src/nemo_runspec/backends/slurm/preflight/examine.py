@@ -11,14 +11,8 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.job import job_checks
 from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
-from nemo_runspec.backends.slurm.preflight.login_node import (
-    TIMEOUT,
-    LoginRequest,
-    draft,
-    login_request,
-    sources,
-)
-from nemo_runspec.backends.slurm.preflight.shape import KILLED, is_busy, refused, waits_for
+from nemo_runspec.backends.slurm.preflight.login_node import TIMEOUT, LoginRequest, draft, login_request, sources
+from nemo_runspec.backends.slurm.preflight.shape import refused, waits_for
 from nemo_runspec.check import Check, Question, failed, of_error, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -114,7 +108,7 @@ def _request_of_plan(plan: Plan) -> LoginRequest:
 def _options(answer: Answer, request: LoginRequest) -> list[Check]:
     wanted = request.drafts[0]
     section = answer[f"draft;{wanted.role}"]
-    if section.code == 0 or section.code in KILLED or is_busy(section.reason):
+    if section.code == 0 or section.is_busy:
         return []
     if away := waits_for(section, wanted, answer):
         # Seen in 22.05: sbatch takes such a job where it is only that nodes are down, and it waits for them.

@@ -118,11 +118,8 @@ class LoginRequest:
 
     def script(self, name: str = "ask.sh", *more: str) -> str:
         """A script of this folder with all it needs. `more`: further lines before it."""
-        return f"{PRELUDE}\n{self.text(name, *more)}"
-
-    def text(self, name: str, *more: str) -> str:
-        """The same without the prelude."""
-        return "\n".join((*self._settings(), *more, program("preflight/functions.sh"), program(f"preflight/{name}")))
+        functions, own = program("preflight/functions.sh"), program(f"preflight/{name}")
+        return "\n".join((PRELUDE, *self._settings(), *more, functions, own))
 
     def _settings(self) -> Iterable[str]:
         drafts = [text for draft in self.drafts for text in (draft.role, draft.script, draft.unbilled)]

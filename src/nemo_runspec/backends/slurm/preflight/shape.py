@@ -13,11 +13,9 @@ from nemo_runspec.backends.slurm.shape import gpus_in
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 
-KILLED = (124, 137)
 NOT_NOW = "configuration is not available"
 """`sbatch --test-only` says this also where nodes are only down; sbatch itself takes such a job (seen in 22.05)."""
 
-_BUSY = ("Socket timed out", "Unable to contact slurm controller", "Connection refused")
 _USABLE = ("idle", "mixed", "allocated", "completing", "planned")
 _SOON = 120
 """Seconds of waiting that are not worth a word."""
@@ -77,7 +75,7 @@ def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Qu
     unbilled = answer[f"unbilled;{draft.role}"]
     if section.code and hidden and f"unbilled;{draft.role}" in answer:
         section, note = unbilled, ", but for account and QoS"
-    if section.code in KILLED or is_busy(section.reason):
+    if section.is_busy:
         return warning(name, "sbatch --test-only gave no answer in time", "the controller is busy: try again later")
     if section.code and (away := waits_for(section, draft, answer)):
         text = f"{described(question)}: not with the nodes that are up now ({away} are not)"
@@ -115,11 +113,6 @@ def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
     error = explained(section.reason, answer)
     more = too_many(draft, answer) if NOT_NOW in section.reason else ""
     return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy, key=error.key)
-
-
-def is_busy(message: str) -> bool:
-    """True where the controller did not answer, which says nothing of the job."""
-    return any(word in message for word in _BUSY)
 
 
 def described(question: Question) -> str:

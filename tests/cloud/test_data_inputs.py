@@ -170,15 +170,27 @@ def test_many_at_once_fetch_it_once_and_wait_for_the_one_that_lives(pod, s3_lab,
     assert len(gets(s3_lab)) == 1 and not pod.parts()
 
 
+def test_one_that_waits_ends_when_it_is_told_to(pod, s3_lab, tmp_path):
+    s3_lab.put(URL, b"content")
+    location = data_cache.cache_location(pod.cache, "bucket", "data/x.bin")
+    with data_cache.locked(location):
+        waiting = pod.start("get", inputs={str(tmp_path / "x"): URL})
+        files = Path("/proc", str(waiting.pid), "fd")
+        until(lambda: any(each.resolve() == location.lock.resolve() for each in files.iterdir()))
+        waiting.send_signal(signal.SIGTERM)
+        assert ended(waiting, s3_lab).code == 143
+    assert pod.get(tmp_path / "x", URL).code == 0
+
+
 def test_where_files_cannot_be_locked_nobody_waits(tmp_path, monkeypatch):
     def refuse(file, how):
         raise OSError(errno.ENOLCK, "no locks here")
 
-    spot = data_cache.cache_location(tmp_path, "bucket", "x")
-    with data_cache.locked(spot):
+    location = data_cache.cache_location(tmp_path, "bucket", "x")
+    with data_cache.locked(location):
         monkeypatch.setattr(fcntl, "flock", refuse)
-        with data_cache.locked(spot):
-            assert spot.lock.exists()
+        with data_cache.locked(location):
+            assert location.lock.exists()
 
 
 def test_a_link_that_another_node_puts_there_meanwhile_is_no_obstacle(tmp_path, monkeypatch):

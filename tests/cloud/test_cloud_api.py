@@ -11,7 +11,7 @@ from nemo_runspec.backends.cloud.api import list_of, rows_of
     ("answer", "found"),
     [
         ([{"a": 1}], [{"a": 1}]), ({"pods": [1], "others": [2]}, [1]), ({"items": [1]}, [1]), ({"entries": [1]}, [1]),
-        ({"items": [1], "pods": None}, [1]), ({"whatever": [1], "total": 1}, [1]), ({"a": [1], "b": [2]}, []),
+        ({"items": [1], "pods": None}, []), ({"whatever": [1], "total": 1}, [1]), ({"a": [1], "b": [2]}, []),
         ({"pods": {}}, []), ({}, []), (None, []), ("pods", []),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from nemo_runspec.backends.cloud.renewal import about_a_job, until_it_makes_sense, with_fresh_credentials
 from nemo_runspec.errors import UserError
-from nemo_runspec.transport.reading import tables
+from nemo_runspec.transport.reading import table, tables
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
 
 Json = dict[str, Any]
@@ -128,19 +128,25 @@ class CloudApi(ABC):
             raise self.malformed(path, "is not that job")
         return job
 
-    def page(self, path: str, key: str, params: Mapping[str, Any]) -> tuple[Any, list[Json]]:
-        """A page of a list: its answer, and its rows. Raises `Malformed` where it is none."""
-        answer = self.get(path, params)
+    def page(self, path: str, key: str, params: Mapping[str, Any], *, jobs: bool = False) -> tuple[Any, list[Json]]:
+        """A page of a list: its answer, and its rows.
+
+        Args:
+            jobs: it is the list of all jobs: whoever says that there is none (404) is not the platform.
+
+        Raises:
+            Malformed: it is no page.
+        """
+        try:
+            answer = self.get(path, params)
+        except Refused as error:
+            if jobs and error.status == 404:
+                raise self.malformed(path, "is that there is no such list (HTTP 404)") from None
+            raise (about_a_job(error) if jobs else error) from None
         rows = page_rows(answer, key, self._is_job)
         if rows is None:
             raise self.malformed(path, f"is no list of {key}")
         return answer, rows
-
-    def refusal_of_jobs(self, error: Refused, path: str) -> UserError:
-        """What it means that the list of all jobs is refused: whoever says that there is none is not the platform."""
-        if error.status == 404:
-            return self.malformed(path, "is that there is no such list (HTTP 404)")
-        return about_a_job(error)
 
     def malformed(self, path: str, what: str) -> Malformed:
         """The error of an answer of another shape than it should have."""
@@ -158,23 +164,26 @@ class CloudApi(ABC):
 
 
 def page_rows(answer: Any, key: str, is_row: Callable[[Any], bool]) -> list[Json] | None:
-    """The rows of a page: bare, below `key` or a usual one (null where there are none); None for what is no page."""
-    found = answer
-    if isinstance(answer, dict):
-        named = [answer[name] for name in (key, *_USUAL_KEYS) if name in answer]
-        found = named[0] or [] if named else None
+    """The rows of a page, None for what is no page."""
+    found = _named(answer, key)
     return found if isinstance(found, list) and all(map(is_row, found)) else None
 
 
 def list_of(answer: Any, key: str) -> list[Any]:
-    """The list of an answer that is less strict: bare, below `key` or a usual one, or the only one there is."""
-    if isinstance(answer, dict):
-        lists = {name: value for name, value in answer.items() if isinstance(value, list)}
-        named = [lists[name] for name in (key, *_USUAL_KEYS) if name in lists]
-        answer = (named or (list(lists.values()) if len(lists) == 1 else [[]]))[0]
-    return answer if isinstance(answer, list) else []
+    """The list of an answer that is read less strictly: where it has no name that is known, the only one there is."""
+    found = _named(answer, key)
+    lists = [value for value in table(answer).values() if isinstance(value, list)]
+    return found if isinstance(found, list) else lists[0] if len(lists) == 1 else []
 
 
 def rows_of(answer: Any, key: str) -> list[Json]:
     """The tables of such a list."""
     return tables(list_of(answer, key))
+
+
+def _named(answer: Any, key: str) -> Any:
+    """What is below `key` or a usual one, null being an empty list; a bare answer itself; None where nothing is."""
+    if not isinstance(answer, dict):
+        return answer
+    found = next((name for name in (key, *_USUAL_KEYS) if name in answer), None)
+    return None if found is None else answer[found] if answer[found] is not None else []

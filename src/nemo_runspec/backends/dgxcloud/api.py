@@ -106,11 +106,9 @@ class RunaiApi(CloudApi):
             filters: such as `projectName==team`, all of which must hold.
             deleted: those that were deleted, instead of those that are there.
         """
-        narrowed = {"filterBy": ",".join(filters) or None, "deleted": "true" if deleted else None}
-        try:
-            yield from self._pages("/workloads", "workloads", {"sortBy": "createdAt", "sortOrder": "desc", **narrowed})
-        except Refused as error:
-            raise self.refusal_of_jobs(error, "/workloads") from None
+        params = {"sortBy": "createdAt", "sortOrder": "desc", "deleted": "true" if deleted else None}
+        params |= {"filterBy": ",".join(filters) or None}
+        return self._pages("/workloads", "workloads", params, jobs=True)
 
     def suspend(self, kind: str, id: str) -> bool:
         """Stops a workload; run:ai keeps its record. Twice is as once. False where there is none."""
@@ -182,11 +180,14 @@ class RunaiApi(CloudApi):
                 "give the application a role with that permission in the project (run:ai: Access, Access rules)"
             )
 
-    def _pages(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Row]:
+    def _pages(
+        self, path: str, key: str, params: Mapping[str, Any] | None = None, *, jobs: bool = False
+    ) -> Iterator[Row]:
         """Every row once. A page says where the `next` one begins; the last says nothing, or brings nothing new."""
 
         def page(offset: int) -> Page:
-            answer, rows = self.page(path, key, {**(params or {}), "limit": PAGE, "offset": offset})
+            asked = {**(params or {}), "limit": PAGE, "offset": offset}
+            answer, rows = self.page(path, key, asked, jobs=jobs)
             return Page(rows, whole(table(answer).get("next")))
 
         return every_row(page, 0, _identity)

@@ -180,10 +180,7 @@ class LeptonApi(CloudApi):
 
     def _page_of_jobs(self, number: int, params: Mapping[str, Any]) -> Page:
         """A page, with as many rows as it says there are: one that says less of itself was cut on its way."""
-        try:
-            answer, found = self.page("/jobs", "jobs", {**params, "page": number})
-        except Refused as error:
-            raise self.refusal_of_jobs(error, "/jobs") from None
+        answer, found = self.page("/jobs", "jobs", {**params, "page": number}, jobs=True)
         total = table(answer).get("total")
         if not found and isinstance(total, int) and total > (number - 1) * PAGE:
             raise self.malformed("/jobs", f"says that there are {total} jobs, and has none")

@@ -176,9 +176,7 @@ class RunaiApi(CloudApi):
             error.remedy = f"see whether {web.name} takes tokens of this application"
         if isinstance(error, Refused) and error.status == 403:
             error.what = f"{web.name} does not let this application do {request}: {error.what}"
-            error.remedy = (
-                "give the application a role with that permission in the project (run:ai: Access, Access rules)"
-            )
+            error.remedy = _FORBIDDEN
 
     def _pages(
         self, path: str, key: str, params: Mapping[str, Any] | None = None, *, jobs: bool = False

@@ -38,7 +38,7 @@ def test_newer_facts_take_the_place_of_those_before():
     assert found == JobFacts(id="7", nodes="n2", attempt=0, phase="", waiting="x")
 
 
-@pytest.mark.parametrize("odd", [3.5, True, [], {}, "x", None])
+@pytest.mark.parametrize("odd", [3.5, True, [], {}, "x", None, 10**400])
 def test_what_an_odd_hand_has_written_is_not_known(odd):
     """Each is what some of the fields may be, and others not: those are left out, and the record is read."""
     table = {each.name: odd for each in fields(JobFacts)}

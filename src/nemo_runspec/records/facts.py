@@ -78,7 +78,7 @@ def from_table(table: Mapping[str, Any]) -> JobFacts:
     for name in kinds.keys() & table.keys():
         try:
             known[name] = read_any(kinds[name], table[name], name, lenient=True)
-        except TypeError:
+        except (TypeError, OverflowError):
             continue
     asked = known.pop("asked", "")
     return JobFacts(**known, asked=asked if is_moment(asked) else "")

@@ -72,6 +72,19 @@ def test_real_plans_survive_json(project, profile):
     assert next(iter(plan_to_dict(plan))) == "schema"
 
 
+KEYS_OF_0_1_0 = {
+    "auto_mounts", "bundle", "config", "config_name", "consumes", "env", "env_file", "executor", "job_dir", "launch",
+    "mode", "name", "overrides", "package", "produces", "profile", "python", "recipe", "resources", "run", "schema",
+    "secrets", "sources", "target", "unfilled", "warnings",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("profile", [None, *PROFILES])
+def test_the_earlier_release_reads_a_plan_that_can_be_submitted(project, profile):
+    """It takes a plan with a key that it does not know for damaged: a colleague may have it still."""
+    assert set(plan_to_dict(nemo_runspec.plan("nano3/pretrain", config="tiny", profile=profile))) == KEYS_OF_0_1_0
+
+
 def test_a_number_is_not_taken_for_false(project):
     plan = nemo_runspec.plan("nano3/pretrain", config="tiny")
     plan = replace(plan, sources={**plan.sources, "a": Source(Layer.DEFAULT, line=0)})

@@ -29,8 +29,10 @@ def plan_to_json(plan: Plan) -> str:
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """The plan as plain tables, lists and scalars."""
+    """The plan as plain tables, lists and scalars; what 0.1.0 does not know of a plan only where there is any of it."""
     data: dict[str, Any] = plain(plan, (Source,))
+    if not plan.missing_secrets:
+        del data["missing_secrets"]
     return {"schema": data.pop("schema"), **data}
 
 

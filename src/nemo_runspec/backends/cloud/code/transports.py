@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import PACKAGES
-from nemo_runspec.digests import digest_of
+from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.plans.model import Package, Plan
 from nemo_runspec.plans.target import target_of
@@ -150,7 +149,9 @@ def lacking(plan: Plan) -> tuple[str, ...]:
     return () if problem is None else (problem,)
 
 
-def put(way: Way, source: Path, digest: str, offer: Offer, say: Callable[[str], None]) -> tuple[str, tuple[str, ...]]:
+def put(
+    way: Way, source: bytes | Path, digest: str, offer: Offer, say: Callable[[str], None]
+) -> tuple[str, tuple[str, ...]]:
     """Puts an archive where its way leads; the tree that git will verify instead of the digest, and the way's words.
 
     Args:
@@ -160,7 +161,7 @@ def put(way: Way, source: Path, digest: str, offer: Offer, say: Callable[[str], 
         UserError: it cannot be put there.
     """
     if way == "inline":
-        text = base64.b64encode(source.read_bytes()).decode()
+        text = base64.b64encode(b"".join(blocks_of(source))).decode()
         step = offer.inline_word
         return "", tuple(text[start : start + step] for start in range(0, len(text), step))
     if way == "volume":
@@ -234,7 +235,7 @@ def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
     return S3Place(target.code_url.rstrip("/"), bucket)
 
 
-def _put_on_volume(source: Path, digest: str, folder: Path, say: Callable[[str], None]) -> None:
+def _put_on_volume(source: bytes | Path, digest: str, folder: Path, say: Callable[[str], None]) -> None:
     """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
     place = folder / f"{digest}.tar.gz"
     with suppress(OSError):
@@ -245,8 +246,8 @@ def _put_on_volume(source: Path, digest: str, folder: Path, say: Callable[[str],
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=f".{place.name}.", dir=folder, delete=False) as out:
             try:
-                with source.open("rb") as content:
-                    shutil.copyfileobj(content, out, 1 << 20)
+                for block in blocks_of(source):
+                    out.write(block)
                 out.flush()
                 os.fchmod(out.fileno(), 0o644)
                 os.fsync(out.fileno())
@@ -260,8 +261,13 @@ def _put_on_volume(source: Path, digest: str, folder: Path, say: Callable[[str],
         raise UserError(what, where=str(folder)) from None
 
 
-def _put_to_s3(source: Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
+def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
     """Once per digest; the presigned URL that the pods fetch it from."""
     url = f"{place.url}/{digest}.tar.gz"
-    place.bucket.put(url, source, digest, lambda: say(place.url))
+    with tempfile.NamedTemporaryFile() as scratch:
+        if isinstance(source, bytes):
+            scratch.write(source)
+            scratch.flush()
+        file = source if isinstance(source, Path) else Path(scratch.name)
+        place.bucket.put(url, file, digest, lambda: say(place.url))
     return place.bucket.presign(url, DAYS * 86400)

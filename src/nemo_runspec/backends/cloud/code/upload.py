@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,11 +79,8 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
     """
     job = pack_job(texts, parts.contents)
     ways = choose(plan, _sizes(job, parts), offer)
-    with tempfile.NamedTemporaryFile() as scratch:
-        scratch.write(job)
-        scratch.flush()
-        files = {"job": Path(scratch.name), "code": parts.archive}
-        sent = [_send(kind, file, ways[kind], offer, say) for kind, file in files.items() if file is not None]
+    contents = {"job": job, "code": parts.archive}
+    sent = [_send(kind, content, ways[kind], offer, say) for kind, content in contents.items() if content is not None]
     return JobUpload(tuple(sent), job_layout(plan).root, plan.resources.nodes, _patience(plan))
 
 
@@ -140,10 +136,10 @@ def _sizes(job: bytes, parts: Parts) -> dict[str, int]:
     return {"job": len(job), **({"code": parts.archive.stat().st_size} if parts.archive else {})}
 
 
-def _send(kind: str, file: Path, way: Way, offer: Offer, say: Say) -> Part:
-    digest, size = digest_of(file), file.stat().st_size
+def _send(kind: str, content: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:
+    digest, size = digest_of(content), content.stat().st_size if isinstance(content, Path) else len(content)
     sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
-    tree, words = put(way, file, digest, offer, lambda where: say(f"{sending} {where}"))
+    tree, words = put(way, content, digest, offer, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, way, words)
 
 

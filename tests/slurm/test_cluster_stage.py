@@ -137,7 +137,7 @@ def test_a_hole_is_filled_everywhere_and_the_job_runs_there(slurm_lab_plain: Slu
     )  # fmt: skip
     assert plan.job_dir.startswith(HOME)
     with Login(slurm_lab_plain, USER) as login:
-        home = probe(login, plan.job_dir).cluster.home
+        home = probe(login, plan.job_dir).home
         assert home == f"{slurm_lab_plain.base}/home/{USER}"
         filled = fill_home(plan, home)
         assert HOME not in plan_to_json(filled)

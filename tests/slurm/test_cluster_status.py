@@ -272,8 +272,8 @@ def elsewhere(slurm_lab_plain: SlurmLab, tmp_path: Path) -> LabHost:
 def test_a_job_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHost, tmp_path: Path):
     """It is neither lost nor the job of the same id that is there; an old handle names no cluster."""
     lab, host = slurm_lab_plain, LabHost(slurm_lab_plain)
-    name = probe(host, str(tmp_path)).cluster.slurm
-    assert (name, probe(elsewhere, str(tmp_path)).cluster.slurm) == ("lab", "elsewhere")
+    name = probe(host, str(tmp_path)).slurm
+    assert (name, probe(elsewhere, str(tmp_path)).slurm) == ("lab", "elsewhere")
     id = lab.submit("sleep 600")
     lab.wait_for(id, "RUNNING")
     job, made_up = (SlurmJobRef(number, slurm=name) for number in (id, "4242"))
@@ -310,7 +310,7 @@ def test_handles_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHos
 def test_the_clusters_name_behind_an_include(slurm_lab_plain: SlurmLab, tmp_path: Path):
     (tmp_path / "slurm.conf").write_text(f"Include {slurm_lab_plain.environment()['SLURM_CONF']}\n")
     host = LabHost(slurm_lab_plain, SLURM_CONF=str(tmp_path / "slurm.conf"))
-    assert probe(host, str(tmp_path)).cluster.slurm == "lab"
+    assert probe(host, str(tmp_path)).slurm == "lab"
 
 
 def test_no_slurm_there(slurm_lab_plain: SlurmLab, tmp_path: Path):

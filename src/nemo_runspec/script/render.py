@@ -59,7 +59,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
 
-_FUNCTIONS = ("functions", "inputs", "outputs")
+_FUNCTIONS = ("functions", "address", "inputs", "outputs")
 
 _RANK_ENTRY = (
     'if [ "${1-}" = --rank ]; then',
@@ -151,6 +151,11 @@ def _secret_variables(plan: Plan) -> Iterator[str]:
 def shared_functions() -> str:
     """Functions of the job script that a script around it needs too."""
     return _beside("values.sh")
+
+
+def address_function() -> str:
+    """The function by which a node finds out under which address the others reach it."""
+    return _beside("address.sh")
 
 
 def downsample_program() -> str:

@@ -53,7 +53,7 @@ class SlurmArray(JobArray):
         self._archive, self._digest = archive, digest_of(archive) if archive else ""
         self._found = probe(self.host, self.array.plan.job_dir, self._digest)
         if HOME in self.array.plan.job_dir:
-            self.array = fill_home(self.array, self._found.cluster.home)
+            self.array = fill_home(self.array, self._found.home)
         self._comparison.finish(self.array.plan)
         self._check(say)
         self._shared = {file.name: file.text for file in self.array.shared}
@@ -73,7 +73,7 @@ class SlurmArray(JobArray):
     def handles(self) -> list[Handle]:
         """How each is found, as far as it is known now."""
         make_handle, plan = SlurmProvider().make_handle, self.array.plan
-        shared = {"name": job_name(plan), "array": plan.job_dir, "slurm": self._found.cluster.slurm}
+        shared = {"name": job_name(plan), "array": plan.job_dir, "slurm": self._found.slurm}
         return [{**make_handle(member), **shared, "task": task} for task, member in enumerate(self.array.members)]
 
     def texts(self, task: int) -> dict[str, str]:

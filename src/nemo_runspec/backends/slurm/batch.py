@@ -49,10 +49,14 @@ def batch_files(plan: Plan) -> tuple[RenderedFile, ...]:
 
 def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
     """What `batch.sh` registers in the end: the versions, as its shell sees them; no file where there are none."""
-    storage = target_of(plan, SlurmTarget).storage(plan.job_dir)
-    found = (storage.source_of(path) for path in versions_of(plan))
-    paths = [shell_word(path) for path in found if path]
+    paths = [shell_word(path) for path in version_paths(plan)]
     return (RenderedFile("versions", VERSIONS, f"nemotron_versions=({' '.join(paths)})\n"),) if paths else ()
+
+
+def version_paths(plan: Plan) -> list[str]:
+    """The versions of artifacts that a job makes, as the login node sees them."""
+    storage = target_of(plan, SlurmTarget).storage(plan.job_dir)
+    return [found for path in versions_of(plan) if (found := storage.source_of(path))]
 
 
 def setup_lines(plan: Plan) -> str:

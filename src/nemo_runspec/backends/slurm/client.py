@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
-from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import SubmitsArrays
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.batch import version_paths
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shape import array_size
@@ -50,9 +50,9 @@ class SlurmProvider(SubmitsArrays):
         """As `Provider.make_handle`. `job_dir` may begin with `HOME`."""
         target = target_of(plan, SlurmTarget)
         outputs = {a.name: a.path for a in plan.produces if a.path}
-        many = {"tasks": array_size(target.array), **_versions(plan)} if target.array is not None else {}
+        is_array = target.array is not None  # of the user's own: its tasks make their versions together
         return {
-            **many,
+            **({"tasks": array_size(target.array), "versions": version_paths(plan)} if is_array else {}),
             **connection_of(target),
             "name": job_name(plan),
             "job_dir": plan.job_dir,
@@ -75,7 +75,7 @@ class SlurmProvider(SubmitsArrays):
         host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive) if archive else ""
         found = probe(host, submission.plan.job_dir, digest)
-        plan = fill_home(submission.plan, found.cluster.home)
+        plan = fill_home(submission.plan, found.home)
         rendering = render(plan)
         texts = job_files(plan, rendering)
         comparison.finish(plan)
@@ -87,7 +87,7 @@ class SlurmProvider(SubmitsArrays):
         store = target_of(plan, SlurmTarget).store or ""
         files = StagedFiles(texts, parts.contents, submission.secrets, archive, digest, store, mounts=parts.mounts)
         send(host, plan, files, found, say)
-        handle = {**self.make_handle(plan), "slurm": found.cluster.slurm}
+        handle = {**self.make_handle(plan), "slurm": found.slurm}
         return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
@@ -265,9 +265,3 @@ def check_there(host: Host, plan: Plan, say: Say) -> None:
         if check.verdict == "failed":
             raise check.error()
         say(f"warning: {check.seen}")
-
-
-def _versions(plan: Plan) -> dict[str, list[str]]:
-    """What the tasks of an array of the user's own make together, as the login node sees it."""
-    storage = target_of(plan, SlurmTarget).storage(plan.job_dir)
-    return {"versions": [found for path in versions_of(plan) if (found := storage.source_of(path))]}

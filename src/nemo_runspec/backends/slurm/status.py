@@ -101,9 +101,9 @@ def _find(host: Host, handle: Handle) -> Handle | None:
 
     folder = str(handle.get("array") or handle["job_dir"])
     if HOME in folder:  # it ended before the home directory was known
-        folder = folder.replace(HOME, probe(host, folder).cluster.home)
+        folder = folder.replace(HOME, probe(host, folder).home)
     found = find(host, SlurmSubmission(str(handle["name"]), folder, "", ()))
-    here = probe(host, folder).cluster.slurm if found is None and handle.get("slurm") else ""
+    here = probe(host, folder).slurm if found is None and handle.get("slurm") else ""
     if here and here != handle["slurm"]:
         raise UserError(
             f"{handle['name']}: this is cluster {here}, and the job was to be submitted to {handle['slurm']}",

@@ -45,25 +45,17 @@ _DAYS_KEPT = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """A login node and its Slurm.
+class LoginNode:
+    """What a login node says of itself, and of a job.
 
     Args:
-        home, user: of whoever the jobs are submitted as. `node`: its name.
-        slurm: the name of its Slurm, '' where it is not known.
+        home, user: of whoever the jobs are submitted as. `slurm`: the name of its Slurm, '' where it is not known.
+        package, job: whether the code package is there, and the whole job directory.
     """
 
     home: str
     user: str
-    node: str
-    slurm: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AlreadyStaged:
-    """What is on the cluster already. `package`: the code package; `job`: the whole job directory."""
-
-    cluster: Cluster
+    slurm: str
     package: bool
     job: bool
 
@@ -95,7 +87,7 @@ class StagedFiles:
     mounts: Sequence[AutoMount] = ()
 
 
-def probe(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
+def probe(host: Host, job_dir: str, digest: str = "") -> LoginNode:
     """What the login node is, and what of a job is there. One round trip.
 
     Args:
@@ -108,20 +100,20 @@ def probe(host: Host, job_dir: str, digest: str = "") -> AlreadyStaged:
     answer = run_script(host, script, timeout=_ASK_SECONDS)
     if len(answer.row("found")) < 6:
         raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")
-    home, user, node, package, job, slurm = answer.row("found")[:6]
-    return AlreadyStaged(Cluster(home, user, node, slurm), package == "yes", job == "yes")
+    home, user, _, package, job, slurm = answer.row("found")[:6]
+    return LoginNode(home, user, slurm, package == "yes", job == "yes")
 
 
-def send(host: Host, plan: Plan, files: StagedFiles, found: AlreadyStaged, say: Say) -> None:
+def send(host: Host, plan: Plan, files: StagedFiles, there: LoginNode, say: Say) -> None:
     """Stages a plan's files, then sends its repositories. As `stage`, and one more round trip for each."""
-    if files.archive is not None and not found.package:
+    if files.archive is not None and not there.package:
         size = files.archive.stat().st_size / 1e6
         say(f"{plan.name}: sending the code package to {host.name} ({size:,.1f} MB)")
-    stage(host, plan.job_dir, files, found)
+    stage(host, plan.job_dir, files, there)
     _send_mounts(host, plan.job_dir, files.mounts, say)
 
 
-def stage(host: Host, job_dir: str, files: StagedFiles, found: AlreadyStaged) -> None:
+def stage(host: Host, job_dir: str, files: StagedFiles, there: LoginNode) -> None:
     """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
 
     Args:
@@ -131,9 +123,9 @@ def stage(host: Host, job_dir: str, files: StagedFiles, found: AlreadyStaged) ->
         UserError: it cannot be written: a full disk, no permission. Nothing is left of it then.
         Unreachable: the connection broke; the same call again goes on from there.
     """
-    if found.job:
+    if there.job:
         return
-    if files.archive is not None and not found.package:
+    if files.archive is not None and not there.package:
         size = f"size={files.archive.stat().st_size}\n"
         script = f"{PRELUDE}{_names(job_dir, files.digest)}{size}{program('cluster/upload.sh')}"
         _require_end(host, job_dir, script, blocks_of(files.archive))

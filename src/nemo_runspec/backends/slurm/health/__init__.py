@@ -12,6 +12,7 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.script.render import address_function
 
 _SECONDS, _WITH_TORCH = 60, 180
 """Seconds for the check once a container has started; torch is slow to import from a network file system."""
@@ -44,6 +45,7 @@ def _node_script(plan: Plan) -> str:
         f"health_gpus={plan.resources.gpus_per_node}",
         f"health_torch={'yes' if _wants_torch(plan) else ''}",
         f"health_mounts=({shlex.join(mounts)})",
+        address_function(),
         program("health/node.sh").strip(),
         'health_main "$@"',
     )

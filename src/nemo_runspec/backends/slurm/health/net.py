@@ -23,9 +23,9 @@ _REDUCE = 30.0
 
 
 def main() -> None:
-    """Arguments: this node's name, folder, its number, how many nodes, GPUs per node, torch (yes or ''), seconds."""
-    name, folder, number, nodes, gpus, torch, seconds = sys.argv[1:8]
-    node = Node(name, Path(folder), int(number), int(nodes), float(seconds))
+    """Arguments: this node's name, address, folder and number; how many nodes, GPUs per node, torch (or ''), seconds."""
+    name, address, folder, number, nodes, gpus, torch, seconds = sys.argv[1:9]
+    node = Node(name, address, Path(folder), int(number), int(nodes), float(seconds))
     if node.nodes > 1:
         node.check_connections()
     if torch and not node.accused:
@@ -36,11 +36,13 @@ class Node:
     """One node among `nodes`, which leave messages for each other in `folder`.
 
     Args:
+        address: under which the others reach it.
         seconds: how long it waits for the messages of others.
     """
 
-    def __init__(self, name: str, folder: Path, number: int, nodes: int, seconds: float) -> None:
-        self.name, self.folder, self.number, self.nodes, self.seconds = name, folder, number, nodes, seconds
+    def __init__(self, name: str, address: str, folder: Path, number: int, nodes: int, seconds: float) -> None:
+        self.name, self.address, self.folder = name, address, folder
+        self.number, self.nodes, self.seconds = number, nodes, seconds
         self.accused: set[int] = set()
 
     def report(self, word: str, text: str) -> None:
@@ -57,7 +59,7 @@ class Node:
         """Connects to its peers, and stays until they have connected to it."""
         with _Echo(("", 0), _Answer) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            self._publish("address", f"{_address(self.name)} {server.server_address[1]}")
+            self._publish("address", f"{self.address} {server.server_address[1]}")
             peers = self._peers()
             addresses = self._messages("address", peers)
             for peer in sorted(peers - set(addresses)):
@@ -118,7 +120,7 @@ class Node:
             with socket.socket() as free:
                 free.bind(("", 0))
                 port = free.getsockname()[1]
-            self._publish(what, f"{_address(self.name) if len(members) > 1 else '127.0.0.1'} {port}")
+            self._publish(what, f"{self.address if len(members) > 1 else '127.0.0.1'} {port}")
         return self._messages(what, {members[0]}).get(members[0])
 
     def _peers(self) -> set[int]:
@@ -238,17 +240,6 @@ def _add_up(rank: Rank) -> str:
     wanted, least, most = rank.world * (rank.world - 1) / 2, numbers.min().item(), numbers.max().item()
     dist.destroy_process_group()
     return "fine" if least == most == wanted else f"the sum is {least:g} to {most:g}, not {wanted:g}"
-
-
-def _address(name: str) -> str:
-    """The address under which other nodes reach this one."""
-    for known in (name, socket.gethostname()):
-        with suppress(OSError):
-            found = {str(entry[4][0]): None for entry in socket.getaddrinfo(known, None, socket.AF_INET)}
-            for text in found:
-                if not text.startswith("127."):
-                    return text
-    return name
 
 
 if __name__ == "__main__":

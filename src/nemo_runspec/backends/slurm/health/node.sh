@@ -102,7 +102,7 @@ health_network() {
   health_say at 'the other nodes'
   if [ -z "$health_python" ]; then
     health_say unasked 'the network: there is no python'
-  elif { said=$("$health_python" -u -c "$health_program" "$health_name" "$health_folder" "$health_node" "$health_nodes" \
+  elif { said=$("$health_python" -u -c "$health_program" "$health_name" "$(nemotron_address)" "$health_folder" "$health_node" "$health_nodes" \
     "$health_gpus_here" "$health_has_torch" "$health_seconds" 2>&1 >&3 < /dev/null); } 3>&1; then
     health_say network yes
   else

@@ -682,7 +682,7 @@ def test_how_it_ended_is_recorded_though_every_process_of_the_job_is_signalled(t
 def test_an_attempt_is_said_and_recorded(tmp_path):
     plan = plan_for(tmp_path, "import os; print('try', os.environ['NEMOTRON_ATTEMPT'])", executor="slurm")
     code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7", SLURM_RESTART_COUNT="2", NEMOTRON_ATTEMPTS="4")
-    assert (code, marker(plan).attempt) == (0, "2"), output
+    assert (code, marker(plan).attempt) == (0, 2), output
     assert output.splitlines() == ["nemotron: attempt 3 of 4", "[rank0] try 2"]
 
 

@@ -23,7 +23,7 @@ _REDUCE = 30.0
 
 
 def main() -> None:
-    """Arguments: this node's name, address, folder and number; how many nodes, GPUs per node, torch (or ''), seconds."""
+    """Arguments: this node's name, address, folder, number; how many nodes, GPUs per node, torch (or ''), seconds."""
     name, address, folder, number, nodes, gpus, torch, seconds = sys.argv[1:9]
     node = Node(name, address, Path(folder), int(number), int(nodes), float(seconds))
     if node.nodes > 1:

@@ -11,7 +11,7 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from runai_workloads import api_of, handle, workload
 
-from nemo_runspec.backends.dgxcloud.status import poll
+from nemo_runspec.backends.dgxcloud.status import Workloads
 from nemo_runspec.transport.web import Malformed
 
 
@@ -47,15 +47,15 @@ def test_a_list_that_is_none_says_nothing_of_anybody(runai_lab, kind):
     handles = running(runai_lab, 6)
     runai_lab.fault("GET /workloads", kind)
     with pytest.raises(Malformed, match="answer"):
-        poll(api_of(runai_lab), handles)
-    assert {each.state for each in poll(api_of(runai_lab), handles)} == {"running"}
+        Workloads(api_of(runai_lab)).statuses(handles)
+    assert {each.state for each in Workloads(api_of(runai_lab)).statuses(handles)} == {"running"}
 
 
 @pytest.mark.parametrize("kind", ["emptied", "lacking", "list"])
 def test_a_page_that_lacks_jobs_is_made_up_by_their_ids(runai_lab, kind):
     handles = running(runai_lab, 6)
     runai_lab.fault("GET /workloads", kind, times=None)
-    assert [each.state for each in poll(api_of(runai_lab), handles)] == ["running"] * 6
+    assert [each.state for each in Workloads(api_of(runai_lab)).statuses(handles)] == ["running"] * 6
 
 
 @pytest.mark.parametrize("kind", ["garbage", "null", "list", "object", "404"])
@@ -64,7 +64,7 @@ def test_one_odd_answer_is_of_one_job_alone(runai_lab, kind, others):
     handles = running(runai_lab, 2 + others)
     runai_lab.fault(f"GET /workloads/{handles[0]['id']}", kind)
     runai_lab.fault("GET /workloads", "emptied", times=None)
-    seen = poll(api_of(runai_lab), handles)
+    seen = Workloads(api_of(runai_lab)).statuses(handles)
     assert [each.state for each in seen] == ["unknown"] + ["running"] * (1 + others)
     assert seen[0].absent == (kind == "404")
 
@@ -73,7 +73,7 @@ def test_a_workload_that_was_deleted_is_lost_at_once(runai_lab):
     """That is no absence: run:ai says so itself."""
     [known] = running(runai_lab, 1)
     runai_lab.jobs[0].deleted = 1.0
-    [seen] = poll(api_of(runai_lab), [known])
+    [seen] = Workloads(api_of(runai_lab)).statuses([known])
     assert (seen.state, seen.absent) == ("lost", False)
 
 
@@ -82,6 +82,6 @@ def test_a_job_that_is_asked_about_several_times_at_once(runai_lab):
     handles = running(runai_lab, 1) * 5
     runai_lab.fault("GET /workloads", "emptied", times=None)
     runai_lab.fault(f"GET /workloads/{handles[0]['id']}", "garbage", times=None)
-    assert {each.state for each in poll(api_of(runai_lab), handles)} == {"unknown"}
+    assert {each.state for each in Workloads(api_of(runai_lab)).statuses(handles)} == {"unknown"}
     runai_lab.fault(f"GET /workloads/{handles[0]['id']}", "404", times=None)
-    assert {each.state for each in poll(api_of(runai_lab), handles)} == {"unknown"}
+    assert {each.state for each in Workloads(api_of(runai_lab)).statuses(handles)} == {"unknown"}

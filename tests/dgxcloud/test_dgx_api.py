@@ -17,7 +17,7 @@ from nemo_runspec.backends.dgxcloud.api import connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.prepare import secret_facts
 from nemo_runspec.backends.dgxcloud.resubmit import resubmit
-from nemo_runspec.backends.dgxcloud.status import poll
+from nemo_runspec.backends.dgxcloud.status import Workloads
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.dgxcloud.token import Token
 from nemo_runspec.backends.provider import JobRef
@@ -118,7 +118,7 @@ def test_lists_are_read_to_their_end(runai_lab: RunaiLab, monkeypatch: pytest.Mo
 def test_a_thousand_jobs_are_few_requests(runai_lab: RunaiLab):
     made = [workload(runai_lab, f"job-{n}", "Running") for n in range(1000)]
     handles = [handle(runai_lab, item.name, id=item.id) for item in made]
-    seen = poll(api_of(runai_lab), handles)
+    seen = Workloads(api_of(runai_lab)).statuses(handles)
     assert {each.state for each in seen} == {"running"}
     assert [each.facts.id for each in seen] == [item.id for item in made]
     assert len(runai_lab.calls) <= 4
@@ -139,7 +139,7 @@ def test_a_thousand_jobs_are_few_requests(runai_lab: RunaiLab):
 def test_phases(runai_lab: RunaiLab, phase: str, state: str, code: int | None, waits: str, others: int):
     """One job is asked about as itself, several are in a list, and both say the same."""
     made = [workload(runai_lab, f"job-{n}", phase) for n in range(1 + others)]
-    for seen in poll(api_of(runai_lab), [handle(runai_lab, item.name, id=item.id) for item in made]):
+    for seen in Workloads(api_of(runai_lab)).statuses([handle(runai_lab, item.name, id=item.id) for item in made]):
         assert (seen.state, seen.exit_code, seen.facts.phase) == (state, code, waits)
         assert seen.facts.platform_state == phase
         assert phase != "Napping" or "Napping" in seen.reason
@@ -152,10 +152,10 @@ def test_jobs_that_are_not_there(runai_lab: RunaiLab, others: int):
     finished = workload(runai_lab, "finished", "Completed", deleted=1.0)
     asked = [never, handle(runai_lab, "deleted", id=deleted.id), handle(runai_lab, "finished", id=finished.id)]
     api = api_of(runai_lab)
-    found = [poll(api, [*more, each])[-1] for each in asked]
+    found = [Workloads(api).statuses([*more, each])[-1] for each in asked]
     assert [each.state for each in found] == ["failed", "lost", "succeeded"]
     assert [each.gone for each in found] == [True, False, False]
-    stopped = poll(api, [*more, JobRef(asked[1], "me")])[-1]
+    stopped = Workloads(api).statuses([*more, JobRef(asked[1], "me")])[-1]
     assert (stopped.state, stopped.exit_code) == ("cancelled", 143)
 
 
@@ -170,7 +170,7 @@ def test_a_job_that_never_came_there_is_gone(runai_lab: RunaiLab):
 def test_a_job_without_an_id_is_found_by_its_whole_name(runai_lab: RunaiLab):
     workload(runai_lab, "job-12", "Running")
     made = workload(runai_lab, "job-1", "Running")
-    (seen,) = poll(api_of(runai_lab), [handle(runai_lab, "job-1")])
+    (seen,) = Workloads(api_of(runai_lab)).statuses([handle(runai_lab, "job-1")])
     assert (seen.state, seen.facts.id) == ("running", made.id)
 
 

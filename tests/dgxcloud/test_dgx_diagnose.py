@@ -12,7 +12,6 @@ from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
 from waiting import LONG, until
 
-from nemo_runspec.backends.dgxcloud import exit_status
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_messages
@@ -62,7 +61,7 @@ Submit = Callable[..., Handle]
 def submit(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submit]:
     """`submit("name", "command", kube=True)`: a workload without our own files; its handle."""
     monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
-    monkeypatch.setattr(exit_status, "_PATIENCE", (0.0, 0.3))
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.status.Workloads.pauses", (0.0, 0.3))
     runai_lab.timing.grace = 1.0
 
     def send(name: str, command: str = "sleep 60", *, kube: bool = True, nodes: int = 1) -> Handle:

@@ -45,7 +45,7 @@ def lab(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunaiL
     monkeypatch.setattr(api_module, "AT_ONCE", 0.1)
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.1)
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", ())
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status._PATIENCE", (0.0,))
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.status.Workloads.pauses", (0.0,))
     monkeypatch.setattr("nemo_runspec.backends.dgxcloud.submit._PAUSES", ())
     monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
     yield runai_lab

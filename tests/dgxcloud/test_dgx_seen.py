@@ -13,9 +13,8 @@ from runai_workloads import api_of, handle, workload
 
 from nemo_runspec.backends.cloud.status import SAMPLE
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.pods import namespace_of
-from nemo_runspec.backends.dgxcloud.status import poll
+from nemo_runspec.backends.dgxcloud.status import Workloads
 from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.transport.web import Refused
 
@@ -57,7 +56,7 @@ def test_a_job_that_starts_is_told_from_one_that_pulls(runai_lab: RunaiLab, othe
     }
     more = of(runai_lab, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
     for phase, item in made.items():
-        seen = poll(api_of(runai_lab), [*of(runai_lab, item), *more])[0]
+        seen = Workloads(api_of(runai_lab)).statuses([*of(runai_lab, item), *more])[0]
         assert (seen.state, seen.facts.phase) == ("starting", phase.strip()), item.name
         assert seen.facts.failing == (item.name in ("d", "f", "i")), "it has failed, and will again"
 
@@ -72,21 +71,21 @@ def test_a_job_that_has_its_nodes_starts_whatever_it_is_called(runai_lab: RunaiL
         made.tell(reason, message, pod)
         time.sleep(0.002)
     asked = of(runai_lab, made, *(workload(runai_lab, f"job-{n}", "Running") for n in range(others)))
-    seen = poll(api_of(runai_lab), asked)[0]
+    seen = Workloads(api_of(runai_lab)).statuses(asked)[0]
     assert (seen.state, seen.facts.phase, seen.facts.nodes) == ("starting", "pull", "gpu-node-1")
     assert not seen.facts.failing
     made.tell("FailedMount", "mount point not found", pod, kind="Warning")
-    seen = poll(api_of(runai_lab), asked)[0]
+    seen = Workloads(api_of(runai_lab)).statuses(asked)[0]
     assert (seen.state, seen.facts.phase) == ("starting", "start")
     assert "mount point not found" in seen.facts.waiting
     pod.node = None
-    seen = poll(api_of(runai_lab), asked)[0]
+    seen = Workloads(api_of(runai_lab)).statuses(asked)[0]
     assert (seen.state, seen.facts.phase) == ("queued", "queue")
 
 
 def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_phase(runai_lab: RunaiLab):
     made = [starting(runai_lab, f"job-{n}", [PULLED]) for n in range(40)]
-    found = poll(api_of(runai_lab), of(runai_lab, *made))
+    found = Workloads(api_of(runai_lab)).statuses(of(runai_lab, *made))
     assert {seen.state for seen in found} == {"starting"}
     phases = [seen.facts.phase for seen in found]
     assert (phases.count("start"), phases.count(None)) == (SAMPLE, 40 - SAMPLE)
@@ -95,7 +94,7 @@ def test_of_many_jobs_that_start_some_are_asked_about_and_the_others_keep_their_
 
 def test_events_that_are_not_answered_leave_the_phase_open(runai_lab: RunaiLab):
     runai_lab.fault("GET /workloads/*/events", "403", times=None)
-    (seen,) = poll(api_of(runai_lab), of(runai_lab, starting(runai_lab, "job-1", [PULLING])))
+    (seen,) = Workloads(api_of(runai_lab)).statuses(of(runai_lab, starting(runai_lab, "job-1", [PULLING])))
     assert (seen.state, seen.facts.phase) == ("starting", None)
 
 
@@ -107,7 +106,7 @@ def test_last_words_are_waited_for_once_and_only_of_jobs_that_ended_just_now(
     api = api_of(runai_lab)
     handles = [{**each, "here": str(tmp_path / "jobs" / str(each["name"]))} for each in of(runai_lab, *made)]
     pauses: list[float] = []
-    found = with_ends(api, handles, poll(api, handles), sleep=pauses.append)
+    found = Workloads(api).with_ends(handles, Workloads(api).statuses(handles), sleep=pauses.append)
     assert [seen.exit_code for seen in found] == [0] * 5
     assert sum(pauses) == slept
 
@@ -137,7 +136,7 @@ def test_a_deletion_at_no_time_is_none(runai_lab: RunaiLab, others: int, time: o
     more = (workload(runai_lab, f"job-{n}", "Running") for n in range(others))
     asked = [JobRef(each, "me") for each in of(runai_lab, made, *more)]
     runai_lab.fault("GET /workloads*", "changed", times=None, change=lambda answer: _deleted(answer, time))
-    assert {seen.state for seen in poll(api_of(runai_lab), asked)} == {"running"}
+    assert {seen.state for seen in Workloads(api_of(runai_lab)).statuses(asked)} == {"running"}
 
 
 def _deleted(answer: Any, time: object) -> Any:

@@ -21,8 +21,7 @@ from nemo_runspec.backends.cloud import connections, optional_requests
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
-from nemo_runspec.backends.dgxcloud.exit_status import with_ends
-from nemo_runspec.backends.dgxcloud.status import poll
+from nemo_runspec.backends.dgxcloud.status import Workloads
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.transport.web import NotKnown
 
@@ -47,7 +46,7 @@ def short_of_patience(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(optional_requests, "SECONDS", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PATIENCE", 0.2)
     monkeypatch.setattr(api_module, "_KUBE_PAUSE", 0.0)
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.exit_status._PATIENCE", (0.0, 0.1))
+    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.status.Workloads.pauses", (0.0, 0.1))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", (0.05, 0.05))
     connections.kept().clear()  # connections of other tests have been refused, or taken
 
@@ -57,10 +56,10 @@ def short_of_patience(monkeypatch: pytest.MonkeyPatch):
 def test_the_state_is_the_jobs_own(runai_lab: RunaiLab, kind: str, phase: str):
     made = workload(runai_lab, "job-1", phase)
     job = handle(runai_lab, "job-1", id=made.id, project_id=runai_lab.mine.id)
-    before = poll(api_of(runai_lab), [job])[0]
+    before = Workloads(api_of(runai_lab)).statuses([job])[0]
     for match in SIDES:
         runai_lab.fault(match, kind, times=None)
-    [seen] = poll(api_of(runai_lab), [job])
+    [seen] = Workloads(api_of(runai_lab)).statuses([job])
     assert (seen.state, seen.facts.platform_state) == (before.state, phase)
     if kind not in ("404",):
         assert str(seen.facts.unanswered or "run:ai did not tell its ").startswith("run:ai did not tell its ")
@@ -117,10 +116,10 @@ def test_a_job_whose_end_is_long_ago_by_its_own_clock_is_not_waited_for(
     for ago, waits in ((600.0, False), (1.0, True)):
         made = workload(runai_lab, f"job-{ago:g}", "Failed", completed=time.time() - ago)
         job = handle(runai_lab, made.name, id=made.id, here=str(tmp_path / "jobs" / made.name))
-        [seen] = poll(api_of(runai_lab), [job])
+        [seen] = Workloads(api_of(runai_lab)).statuses([job])
         seen = replace(seen, facts=replace(seen.facts, nodes="gpu-node-1"))  # where its pod, which is gone, has run
         slept.clear()
-        [found] = with_ends(api_of(runai_lab), [job], [seen], sleep=slept.append)
+        [found] = Workloads(api_of(runai_lab)).with_ends([job], [seen], sleep=slept.append)
         assert (len(slept) > 1) == waits, slept
         assert bool(found.facts.unread) == waits
 

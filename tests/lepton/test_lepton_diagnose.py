@@ -62,7 +62,7 @@ WAITS: dict[str, tuple[str, str, str]] = {
 def api(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeptonApi]:
     for name, value in lepton_lab.environment().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(looking, "_LATE_LOGS", (0.0, 0.3))
+    monkeypatch.setattr(looking.Jobs, "pauses", (0.0, 0.3))
     lepton_lab.timings = Timings(grace=LONG)  # pods end before it, and say so
     yield connect(patience=1.0)
 

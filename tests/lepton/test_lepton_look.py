@@ -26,7 +26,7 @@ def end(code, node="$LEPTON_JOB_WORKER_INDEX", rank="", reason=""):
 def short_of_patience(request, monkeypatch):
     """Where no node has left a word, that it is waited for is worth one test only."""
     if "late_log" not in request.node.name:
-        monkeypatch.setattr("nemo_runspec.backends.lepton.status._LATE_LOGS", (0.0, 0.2))
+        monkeypatch.setattr("nemo_runspec.backends.lepton.status.Jobs.pauses", (0.0, 0.2))
 
 
 def test_a_thousand_jobs_are_few_requests(lepton_lab):

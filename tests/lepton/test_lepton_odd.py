@@ -57,7 +57,7 @@ class _Pod:
 @pytest.fixture
 def lab(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeptonLab]:
     """With no patience on our side."""
-    for name in ("status._LATE_LOGS", "submit._DOUBTS"):
+    for name in ("status.Jobs.pauses", "submit._DOUBTS"):
         monkeypatch.setattr(f"nemo_runspec.backends.lepton.{name}", (0.0,))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", ())
     monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.1)

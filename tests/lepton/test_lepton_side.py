@@ -26,7 +26,7 @@ SIDES = ("GET /jobs/*/events", "GET /jobs/*/replicas", "GET /logs")
 @pytest.fixture(autouse=True)
 def short_of_patience(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(optional_requests, "SECONDS", 0.3)
-    monkeypatch.setattr("nemo_runspec.backends.lepton.status._LATE_LOGS", (0.0, 0.2))
+    monkeypatch.setattr("nemo_runspec.backends.lepton.status.Jobs.pauses", (0.0, 0.2))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", (0.05, 0.05))
 
 
@@ -102,7 +102,7 @@ def _new(lab: LeptonLab, handle: dict[str, object], offsets: dict[str, int]) -> 
 def test_a_job_whose_end_is_long_ago_by_its_own_clock_is_not_waited_for(
     lepton_lab: LeptonLab, skew: float, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("nemo_runspec.backends.lepton.status._LATE_LOGS", (0.0, 0.01, 0.01))
+    monkeypatch.setattr("nemo_runspec.backends.lepton.status.Jobs.pauses", (0.0, 0.01, 0.01))
     lepton_lab.skew = skew
     job, handle = run(lepton_lab, "exit 9")
     job.wait_for("Failed")

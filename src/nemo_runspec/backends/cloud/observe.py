@@ -11,7 +11,7 @@ from nemo_runspec.backends.cloud.api import CloudApi
 from nemo_runspec.backends.cloud.events import event_log
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.pod.log_lines import without_markers
-from nemo_runspec.backends.cloud.status import JobDetail
+from nemo_runspec.backends.cloud.status import JobDetail, with_id
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Results
 from nemo_runspec.diagnosis.model import Diagnosis
 from nemo_runspec.records.status import JobStatus
@@ -132,11 +132,6 @@ class PodObserver(CloudProvider, Generic[Api]):
         api = self.platform.connect(handle)
         id = self.platform.find_id(api, handle)
         return ask(api, id) if id else None
-
-
-def with_id(handle: Handle, status: JobStatus) -> Handle:
-    """The handle of a job that was found by its name."""
-    return {**handle, "id": status.facts.id} if not handle.get("id") and status.facts.id else handle
 
 
 def _joined(refused: Mapping[str, Refused], of: int) -> Refused:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.ending import LastLines, read_last_lines
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
 from nemo_runspec.backends.provider import Handle, Replica, handle_id
@@ -84,7 +86,7 @@ class JobSource(ABC):
 
 
 class JobReader(JobSource):
-    """How jobs are, with what is asked besides: of a few of everything, of many of a sample.
+    """How jobs are, with what is asked besides, of a few of everything, of many of a sample; and how they ended.
 
     Args:
         webs: the connections to the platform.
@@ -92,9 +94,12 @@ class JobReader(JobSource):
     Attributes:
         requests: what is asked besides.
         absent: what is said of a job that the platform had, and has no more; `{id}` is its id.
+        logged: states of jobs whose last lines are read. `pauses`: seconds before each look for them.
     """
 
     absent: str
+    logged: frozenset[str] = frozenset({"succeeded", "failed"})
+    pauses: Sequence[float]
 
     def __init__(self, *webs: Web | None) -> None:
         self.requests = OptionalRequests(self.platform, *webs)
@@ -111,8 +116,20 @@ class JobReader(JobSource):
     def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
         """How a job is. `few`: no more are asked about at once. `asked`: it is one of the sample."""
 
+    @abstractmethod
+    def last_lines(self, handle: Handle, status: JobStatus) -> bytes:
+        """The last lines of the nodes of a job that is over, end markers included."""
+
+    @abstractmethod
+    def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
+        """Whether lines may still come that tell more of how it ended."""
+
+    @abstractmethod
+    def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
+        """How it ended, as its nodes say, else its platform."""
+
     def poll(self, handles: Sequence[Handle]) -> list[JobStatus]:
-        """How jobs are, in the order of the handles. What was not asked, or not answered, is not among the facts.
+        """How jobs are, in the order of the handles, and how those that are over ended.
 
         One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither a
         list nor its id leads to is `JobStatus.absent`; one of which the answer makes no sense is `unknown`.
@@ -120,6 +137,10 @@ class JobReader(JobSource):
         Raises:
             UserError: the platform does not answer, or refuses.
         """
+        return self.with_ends(handles, self.statuses(handles))
+
+    def statuses(self, handles: Sequence[Handle]) -> list[JobStatus]:
+        """How jobs are by the platform. What was not asked, or not answered, is not among the facts."""
         rows, unclear = find_jobs(self, handles)
         few = len(handles) <= self.few
         asked = set(rows) if few else self.sample({n: self.mapping_of(row) for n, row in rows.items()})
@@ -130,6 +151,22 @@ class JobReader(JobSource):
             for n, handle in enumerate(handles)
         ]
         return [replace(status, facts=replace(status.facts, unanswered=self.requests.summary())) for status in found]
+
+    def with_ends(
+        self, handles: Sequence[Handle], statuses: Sequence[JobStatus], sleep: Callable[[float], None] = time.sleep
+    ) -> list[JobStatus]:
+        """The same with how jobs that are over ended. All of them are waited for at once."""
+        ends = enumerate(zip(handles, statuses, strict=True))
+        over = {n: with_id(*pair) for n, pair in ends if pair[1].state in self.logged and not pair[1].gone}
+        lines = read_last_lines(
+            over,
+            self.requests,
+            lambda n: self.last_lines(over[n], statuses[n]),
+            lambda n, lines: self.expects_more(over[n], statuses[n], lines),
+            self.pauses,
+            sleep,
+        )
+        return [self.ended(over[n], each, lines[n]) if n in over else each for n, each in enumerate(statuses)]
 
 
 def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, Row], dict[int, str]]:
@@ -202,6 +239,11 @@ def missing(handle: Handle, absent: str, unclear: str) -> JobStatus:
     if not handle.get("id"):
         return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
+
+
+def with_id(handle: Handle, status: JobStatus) -> Handle:
+    """The handle of a job that was found by its name."""
+    return {**handle, "id": status.facts.id} if not handle.get("id") and status.facts.id else handle
 
 
 def nodes_of(pods: Iterable[Replica]) -> str:

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.cloud.observe import PodPlatform, with_id
+from nemo_runspec.backends.cloud.observe import PodPlatform
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
-from nemo_runspec.backends.dgxcloud import logs, payload, pods, prepare, resubmit, status, submit
+from nemo_runspec.backends.dgxcloud import logs, payload, pods, prepare, resubmit, status, submit, workloads
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose
-from nemo_runspec.backends.dgxcloud.exit_status import with_ends
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
 from nemo_runspec.backends.provider import Handle, Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused
 
@@ -32,15 +30,9 @@ def _find_id(api: RunaiApi, handle: Handle) -> str:
     return str(handle.get("id") or "")
 
 
-def _poll(api: RunaiApi, handles: Sequence[Handle]) -> Sequence[JobStatus]:
-    """Of a job that is over, its log's end is looked at once for its exit code."""
-    found = status.poll(api, handles)
-    return with_ends(api, [with_id(*pair) for pair in zip(handles, found, strict=True)], found)
-
-
 def _stop(api: RunaiApi, handle: Handle) -> None:
     """Suspends its workload, which ends its pods, TERM before KILL, and keeps its record."""
-    id = str(handle.get("id") or status.workload_id(status.find(api, handle) or {}))
+    id = str(handle.get("id") or workloads.workload_id(workloads.find(api, handle) or {}))
     try:
         if id:
             api.suspend(str(handle["kind"]), id)
@@ -62,7 +54,7 @@ class DgxCloudProvider(PodProvider[RunaiApi]):
         "run:ai",
         connect=connect,
         find_id=_find_id,
-        poll=_poll,
+        poll=status.poll,
         stop=_stop,
         delete=_delete,
         new_chunks=logs.new_chunks,

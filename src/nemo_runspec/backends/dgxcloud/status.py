@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any
 
-from nemo_runspec.backends.cloud.states import StateMapping
+from nemo_runspec.backends.cloud.ending import LATE, LastLines, conclude
+from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
 from nemo_runspec.backends.cloud.status import SAMPLE, JobReader, Progress, describe, nodes_of, pick, sample_waiting
+from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail
+from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail, detail_of, exit_code_in, exit_code_of, gather
+from nemo_runspec.backends.dgxcloud.logs import pvc
 from nemo_runspec.backends.dgxcloud.pending import PODS, progress_of, unasked
 from nemo_runspec.backends.dgxcloud.pods import began, never_ran, pods_of
 from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
+from nemo_runspec.backends.dgxcloud.workloads import find, named, project_filter, recent_state, remember, workload_id
 from nemo_runspec.backends.provider import Handle, JobRef
-from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.reading import moment, table, text, whole
 
 _DELETED = 4 * PAGE
 """Deleted workloads that are looked through at most, the newest first."""
 
-_TRUST = 60.0
-"""Seconds for which a job that went on when it was last seen is taken to go on: whoever follows it looks more often."""
-
-_KNOWN: dict[str, tuple[float, str]] = {}
-"""How this process has last seen workloads, by their ids: when, and the state."""
-
-
-def workload_name(handle: Handle) -> str:
-    """The name run:ai knows a job by; that of a further attempt is longer than the job's."""
-    return str(handle.get("workload") or handle["name"])
-
-
-def workload_id(row: Mapping[str, Any]) -> str:
-    """The id by which a workload is asked about, '' where it is not said."""
-    return text(row.get("id")) or text(row.get("workloadId"))
+NO_CODE = "its exit code is not known from here (1 stands for any failure)"
+"""Of a job that has failed, and that is all that is known."""
 
 
 def poll(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
@@ -45,57 +33,25 @@ def poll(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
 
     Of many it is also asked what some of those that have not begun wait for, and where those that failed ran.
     """
-    found = _Workloads(api).poll(handles)
-    for status in found:
-        if status.facts.id:
-            _remember(status.facts.id, status.state)
-    return found
+    return Workloads(api).poll(handles)
 
 
-def find(api: RunaiApi, handle: Handle) -> Row | None:
-    """The workload of a job's name, None where there is none. Several requests only where run:ai has many."""
-    name = workload_name(handle)
-    return next((row for row in _named(api, handle) if row.get("name") == name and workload_id(row)), None)
-
-
-def is_over_now(api: RunaiApi, handle: Handle) -> bool:
-    """Whether a job with an id is over, as it was just seen by anybody of this process; else one request."""
-    return is_over(state_now(api, handle))
-
-
-def state_now(api: RunaiApi, handle: Handle) -> str:
-    """How such a job is: `is_over_now` in a word."""
-    _, state = _KNOWN.get(str(handle["id"])) or (0.0, "unknown")
-    return state if is_over(state) else _recent(str(handle["id"])) or state_of(api, handle)
-
-
-def state_of(api: RunaiApi, handle: Handle) -> str:
-    """Our word for how a job with an id is now, `unknown` where its id leads to none. One request."""
-    row = api.detail(str(handle["id"]))
-    state = "unknown" if row is None else mapping_of(row).state
-    _remember(str(handle["id"]), state)
-    return state
-
-
-def _remember(id: str, state: str) -> None:
-    _KNOWN[id] = (time.monotonic(), state)
-
-
-def _recent(id: str) -> str:
-    """The state in which this process has seen a workload a moment ago, '' for none."""
-    when, state = _KNOWN.get(id) or (0.0, "")
-    return state if time.monotonic() - when < _TRUST else ""
-
-
-class _Workloads(JobReader):
+class Workloads(JobReader):
     """run:ai's workloads. It answers by their ids, and by lists of a project: of those there are, of those deleted."""
 
-    platform, few = "run:ai", 2
+    platform, few, pauses = "run:ai", 2, (0.0, 0.5, 1.0, 2.0)
     absent = "run:ai has it no more; how it ended is not known"
 
     def __init__(self, api: RunaiApi) -> None:
-        super().__init__(api.web)
+        super().__init__(api.web, api.kube)
         self.api = api
+
+    def statuses(self, handles: Sequence[Handle]) -> list[JobStatus]:
+        found = super().statuses(handles)
+        for status in found:
+            if status.facts.id:
+                remember(status.facts.id, status.state)
+        return found
 
     def by_id(self, handle: Handle) -> Row | None:
         return self.api.detail(str(handle["id"]))
@@ -104,15 +60,15 @@ class _Workloads(JobReader):
         return find(self.api, handle)
 
     def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
-        return pick(self.api.workloads([_project(next(iter(handles.values())))]), handles, workload_id)
+        return pick(self.api.workloads([project_filter(next(iter(handles.values())))]), handles, workload_id)
 
     def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
         if len(handles) > self.few:
-            deleted = self.api.workloads([_project(next(iter(handles.values())))], deleted=True)
+            deleted = self.api.workloads([project_filter(next(iter(handles.values())))], deleted=True)
             return pick(islice(deleted, _DELETED), handles, workload_id)
         found: dict[int, Row] = {}
         for n, handle in handles.items():
-            rows = chain(_named(self.api, handle), _named(self.api, handle, deleted=True))
+            rows = chain(named(self.api, handle), named(self.api, handle, deleted=True))
             found |= pick(rows, {n: handle}, workload_id)
         return found
 
@@ -136,22 +92,57 @@ class _Workloads(JobReader):
             progress = replace(progress, nodes=nodes_of(pods))
         return _status(handle, row, progress, started)
 
+    def last_lines(self, handle: Handle, status: JobStatus) -> bytes:
+        return logs.last_lines(self.api, handle)
+
+    def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
+        """Not where the end is known: node 0 ends last where all is well, and any node's failure is the job's.
+
+        Else there must be a way to the lines, a pod that ran, and an end just now.
+        """
+        if lines.failed or (status.state == "succeeded" and 0 in lines.ends):
+            return False
+        if status.ended is None or self.api.web.time() - status.ended > LATE:
+            return False
+        ran = bool(status.facts.nodes) or status.state == "succeeded"
+        return ran and (pvc.seen_from_here(handle) or (self.api.kube is not None and not self.api.kube_refuses))
+
+    def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
+        lines = replace(lines, unread="") if self.api.kube_closed else lines
+        status = replace(status, detail=replace(detail_of(status), log=lines.log))
+        return conclude(status, handle, lines, self.platform, lambda failed: self._explained(handle, failed), _uncoded)
+
+    def _explained(self, handle: Handle, status: JobStatus) -> JobStatus:
+        """A failure with what the cluster says of its containers."""
+        from nemo_runspec.backends.cloud.diagnose import event_messages
+        from nemo_runspec.backends.dgxcloud.diagnose import pod_messages
+        from nemo_runspec.diagnosis.causes import says_killed_for_memory
+
+        found = gather(self.api, handle, status)
+        status = replace(status, detail=replace(detail_of(status), evidence=found))
+        messages = (*pod_messages(found.pods, now=False), *event_messages(found.events))
+        killed = next(filter(says_killed_for_memory, (*(message.text for message in messages), status.reason)), "")
+        if killed:
+            return replace(status, reason=status.reason or killed, exit_code=OUT_OF_MEMORY)
+        code = exit_code_of(found) or exit_code_in(status.reason)
+        return replace(status, reason=status.reason or f"exit code {code}", exit_code=code) if code else status
+
     def _progress(self, row: Row, known: StateMapping, *, few: bool, asked: bool) -> Progress:
         """Why a workload waits. Without asking, one that is pending now starts where it did a moment ago."""
         if not known.phase:
             return Progress(known)
         if asked:
             return progress_of(self.api, self.requests, row, known, brief=not few)
-        if known.state == "queued" and _recent(workload_id(row)) == "starting":
+        if known.state == "queued" and recent_state(workload_id(row)) == "starting":
             return Progress(PLACED, phase=None)
         return unasked(row, known)
 
     def _has_run(self, row: Row, *, few: bool) -> bool:
         """Whether a workload that is being ended had begun."""
         id = workload_id(row)
-        if whole(row.get("runningPods")) or _recent(id) == "running":
+        if whole(row.get("runningPods")) or recent_state(id) == "running":
             return True
-        return not never_ran(self.api, self.requests, id) if few else _recent(id) not in ("queued", "starting")
+        return not never_ran(self.api, self.requests, id) if few else recent_state(id) not in ("queued", "starting")
 
 
 def _status(handle: Handle, row: Row, progress: Progress, started: float | None = None) -> JobStatus:
@@ -170,12 +161,9 @@ def _status(handle: Handle, row: Row, progress: Progress, started: float | None 
     )
 
 
-def _named(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Iterator[Row]:
-    return api.workloads([f"name=={workload_name(handle)}", _project(handle)], deleted=deleted)
-
-
-def _project(handle: Handle) -> str:
-    return f"projectId=={handle['project_id']}" if handle.get("project_id") else f"projectName=={handle['project']}"
+def _uncoded(status: JobStatus) -> JobStatus:
+    reason = "; ".join(filter(None, (status.reason, NO_CODE)))
+    return replace(status, reason=reason, detail=replace(detail_of(status), uncoded=True))
 
 
 def _after_deletion(handle: Handle, row: Row, found: StateMapping) -> StateMapping:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.submit_once import submit_once
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
-from nemo_runspec.backends.dgxcloud.status import find, workload_id, workload_name
+from nemo_runspec.backends.dgxcloud.workloads import find, workload_id, workload_name
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.transport.reading import tables, text
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes, read_last_lines
+from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
 from nemo_runspec.backends.cloud.status import (
     JobDetail,
@@ -34,13 +33,9 @@ from nemo_runspec.backends.lepton.replicas import (
 from nemo_runspec.backends.lepton.states import is_begun, mapping_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
 from nemo_runspec.backends.provider import Handle, Replica
-from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.transport.reading import whole
-
-_LATE_LOGS = (0.0, 0.5, 1.5, 3.0)
-"""Seconds before each question for the last lines of jobs that are over."""
 
 _LAST_LINES, _PER_NODE = 200, 40
 
@@ -50,32 +45,20 @@ _PODS, _EVENTS = "replicas", "events"
 
 def poll(api: LeptonApi, handles: Sequence[Handle]) -> list[JobStatus]:
     """As `JobReader.poll`, with how jobs ended: a request for each of a few, pages of the list for many."""
-    return _Jobs(api).poll(handles)
+    return Jobs(api).poll(handles)
 
 
-class _Jobs(JobReader):
+class Jobs(JobReader):
     """Lepton's jobs. It answers by their ids, and by lists: of those that are alive first, which are fewer."""
 
     platform, few = "Lepton", 4
+    logged, pauses = frozenset({"succeeded", "failed", "cancelled", "lost"}), (0.0, 0.5, 1.5, 3.0)
     absent = "Lepton has no job {id} any more: somebody deleted it, or its ttl is over"
 
     def __init__(self, api: LeptonApi) -> None:
         super().__init__(api.web)
         self.api = api
         self._pods: dict[str, list[Replica]] = {}
-
-    def poll(self, handles: Sequence[Handle]) -> list[JobStatus]:
-        found = super().poll(handles)
-        over = {n: _known(handles[n], each) for n, each in enumerate(found) if is_over(each.state) and not each.gone}
-        lines = read_last_lines(
-            over,
-            self.requests,
-            lambda n: self._last_lines(over[n], found[n]),
-            lambda n, lines: self._expects_more(over[n], found[n], lines),
-            _LATE_LOGS,
-            time.sleep,
-        )
-        return [self._ended(over[n], each, lines[n]) if n in over else each for n, each in enumerate(found)]
 
     def by_id(self, handle: Handle) -> Row | None:
         return self.api.job(str(handle["id"]))
@@ -131,12 +114,13 @@ class _Jobs(JobReader):
             self._pods[id] = self.requests.rows(_PODS, replicas_of, self.api, id)
         return self._pods[id]
 
-    def _last_lines(self, handle: Handle, status: JobStatus) -> bytes:
+    def last_lines(self, handle: Handle, status: JobStatus) -> bytes:
         """A job's last lines. One request; more where some of its nodes ended long before the others did.
 
         Before them come those of nodes whose own lie before them, or at their beginning.
         """
         nodes = int(handle.get("nodes") or 1)
+        handle = {**handle, "since": handle.get("since") or times_of(_row_of(status))[0]}
         lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
         text = logs.last_lines(self.api, handle, lines, ended=status.ended)
         if nodes == 1 or text.count(b"\n") < lines:  # that was all of the log
@@ -148,7 +132,7 @@ class _Jobs(JobReader):
         ends = (logs.last_lines(self.api, handle, _LAST_LINES, ended=status.ended, replica=pod) for pod in pods)
         return b"".join(ends) + text
 
-    def _expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
+    def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
         """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
 
         A job that was stopped may have had no pods at all, and one of long ago has no late lines. A node of a success
@@ -161,7 +145,7 @@ class _Jobs(JobReader):
         pods = self._pods_of(str(handle["id"])) if status.state == "failed" else []
         return not left <= {pod.index for pod in pods if is_lost(pod)}
 
-    def _ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
+    def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
         """A job that is over with what its nodes say, else its platform."""
         detail = JobDetail(_row_of(status), lines.log)
         status = replace(status, facts=replace(status.facts, unanswered=self.requests.summary()), detail=detail)
@@ -172,12 +156,6 @@ class _Jobs(JobReader):
         if found.state == "succeeded" and lines.unread in ("", NOT_YET):
             return replace(found, reason=_without_end(handle, lines))
         return found
-
-
-def _known(handle: Handle, status: JobStatus) -> Handle:
-    """The handle with the id that was found, and with when the job was made."""
-    since = handle.get("since") or times_of(_row_of(status))[0]
-    return {**handle, "id": status.facts.id, **({"since": since} if since else {})}
 
 
 def _row_of(status: JobStatus) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs import kube, pvc, s3_copy, unavailable
 from nemo_runspec.backends.dgxcloud.pods import never_ran
-from nemo_runspec.backends.dgxcloud.status import is_over_now, state_now
+from nemo_runspec.backends.dgxcloud.workloads import is_over_now, state_now
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable

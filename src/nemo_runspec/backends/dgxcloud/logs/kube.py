@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, pod_cursors, unpacked
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, namespace_of, pods_of, rank_of
-from nemo_runspec.backends.dgxcloud.status import is_over_now, workload_name
+from nemo_runspec.backends.dgxcloud.workloads import is_over_now, workload_name
 from nemo_runspec.backends.provider import Cursors, Handle, Json, LogChunk
 from nemo_runspec.transport.web import Refused
 

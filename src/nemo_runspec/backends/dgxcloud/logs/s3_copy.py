@@ -20,8 +20,8 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
 from nemo_runspec.backends.dgxcloud.logs.unavailable import notice
 from nemo_runspec.backends.dgxcloud.payload import BOOT, TRAININGS, base_spec
-from nemo_runspec.backends.dgxcloud.status import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.backends.dgxcloud.submit import submit
+from nemo_runspec.backends.dgxcloud.workloads import find, is_over_now, state_of, workload_id, workload_name
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import is_over

@@ -16,7 +16,7 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose, pod_messages
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 

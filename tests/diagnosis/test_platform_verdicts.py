@@ -16,9 +16,10 @@ from nemo_runspec.diagnosis.causes import (
 )
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.diagnosis.engine import diagnose
-from nemo_runspec.diagnosis.model import Analysis, Case, Diagnosis, Message, PassedDeadline, Platform
+from nemo_runspec.diagnosis.model import Analysis, Case, Message, PassedDeadline, Platform
 from nemo_runspec.diagnosis.patterns import PATTERNS
 from nemo_runspec.diagnosis.pulls import may_pass
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.script.markers import NodeMarker
 
 NO_DNS = (

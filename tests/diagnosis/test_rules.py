@@ -12,8 +12,9 @@ from nemo_runspec.backends.slurm.causes import REASONS as SLURM_REASONS
 from nemo_runspec.diagnosis.causes import CLASSES, DEADLINES, MESSAGES, POD_KINDS, REASONS, REMEDIES, SYSTEM, remedy_for
 from nemo_runspec.diagnosis.engine import diagnose
 from nemo_runspec.diagnosis.kinds import KINDS, Fault
-from nemo_runspec.diagnosis.model import Case, Cause, Diagnosis, Platform
+from nemo_runspec.diagnosis.model import Case, Cause, Platform
 from nemo_runspec.diagnosis.patterns import PATTERNS
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.script.markers import REASONS as REASON_CODES
 from nemo_runspec.script.markers import NodeMarker
 

@@ -21,7 +21,7 @@ from nemo_runspec.backends.lepton.diagnose import analysis_of, diagnose, replica
 from nemo_runspec.backends.lepton.logs import last_lines
 from nemo_runspec.backends.lepton.replicas import read_event
 from nemo_runspec.backends.provider import Handle
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 

@@ -14,7 +14,7 @@ from job_records import record, stored
 
 from nemo_runspec.backends.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.backends.provider import Handle, LogChunk, Replica, Results
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.facts import JobFacts

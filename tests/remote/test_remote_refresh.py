@@ -13,7 +13,7 @@ import pytest
 from job_records import gone, record, stored
 
 from nemo_runspec.backends.provider import Handle, Results
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.last_poll import known_since

@@ -20,7 +20,7 @@ from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
 from nemo_runspec.backends.slurm.status import job_statuses as look_at
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.record import code_and_why

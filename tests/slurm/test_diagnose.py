@@ -18,7 +18,7 @@ from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.status import job_statuses
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.markers import NodeMarker
 

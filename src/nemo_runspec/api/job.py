@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nemo_runspec.api.listener import Listener, Say, caller
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import facts_table
 from nemo_runspec.processes import user_name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.provider import Event, Handle, LogChunk, Parts, Provider, Replica, Say
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.status import JobStatus
 

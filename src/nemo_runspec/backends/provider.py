@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.records.lifecycle import Attempt, Deadlines

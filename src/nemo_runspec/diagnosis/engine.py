@@ -26,9 +26,10 @@ from nemo_runspec.diagnosis.causes import (
     remedy_of,
 )
 from nemo_runspec.diagnosis.kinds import Fault, kind_of
-from nemo_runspec.diagnosis.model import Case, Claim, Diagnosis, Message
+from nemo_runspec.diagnosis.model import Case, Claim, Message
 from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.symptoms import Symptom, stack_of
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import NodeMarker, cause
 

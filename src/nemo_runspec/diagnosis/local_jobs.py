@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_runspec.diagnosis.engine import diagnose
-from nemo_runspec.diagnosis.model import Case, Diagnosis, Platform
+from nemo_runspec.diagnosis.model import Case, Platform
 from nemo_runspec.diagnosis.symptoms import tail_of
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.script.markers import read_markers
 

@@ -8,43 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from nemo_runspec.diagnosis.kinds import Fault, kind_of
 from nemo_runspec.diagnosis.symptoms import Symptom, find, last_lines
 from nemo_runspec.script.markers import NodeMarker, cause, first_failure
 
 _OWN = re.compile(rb"^nemotron(?:-\w+)?: ")
 """Lines that our own scripts write."""
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """Why a job failed, for a person.
-
-    Args:
-        kind: a word, such as `out of memory`, `time limit`, `user code`; '' where nothing is known.
-        what: one line. `evidence`: the line of a log, or of the platform, that shows it.
-        remedy: what to do.
-        platform: what the platform itself makes of it, shown beside: `name` of the platform, and as far as it says so
-            `err_class` (such as ERR_PROGRAM), `suggestion` (what to do), `log_streams` (lines of logs, in any shape).
-        nodes: the machines that are at fault, as far as they are known.
-    """
-
-    kind: str
-    what: str
-    evidence: str = ""
-    remedy: str = ""
-    platform: Mapping[str, Any] = field(default_factory=dict)
-    nodes: Sequence[str] = ()
-
-    @property
-    def fault(self) -> Fault:
-        """Whose fault it is."""
-        return kind_of(self.kind).fault
-
-    @property
-    def retry(self) -> bool:
-        """Whether another attempt may succeed though nothing was changed."""
-        return kind_of(self.kind).retry
 
 
 @dataclass(frozen=True, slots=True)

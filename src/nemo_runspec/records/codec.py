@@ -9,7 +9,6 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from nemo_runspec.duration import is_moment
-from nemo_runspec.records.earlier import as_now
 from nemo_runspec.records.facts import JobFacts, from_table, to_table
 from nemo_runspec.records.lifecycle import Attempt, Cancellation, Deadlines, Launcher, Relations
 from nemo_runspec.records.record import RECORD_SCHEMA, STATES, JobRecord, Transition
@@ -96,11 +95,17 @@ def from_json(text: str) -> JobRecord:
         if name not in data:
             raise ValueError(f"it lacks '{name}'")
     try:
-        record = _record(as_now(data))
+        record = _record(data if data["schema"] == RECORD_SCHEMA else _translated(data))
     except (TypeError, AttributeError, KeyError, OverflowError):
         raise ValueError(_DAMAGED) from None
     _check(record)
     return record
+
+
+def _translated(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    from nemo_runspec.records.earlier import as_now
+
+    return as_now(data)
 
 
 def _table_in(text: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from nemo_runspec.backends.capabilities import Diagnoses
 from nemo_runspec.backends.provider import Handle, JobRef, Provider, Results, changes
 from nemo_runspec.diagnosis.deadlines import phase_of
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore

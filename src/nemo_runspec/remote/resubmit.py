@@ -16,7 +16,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.capabilities import ListsReplicas, Resubmits
 from nemo_runspec.backends.provider import Handle, Provider, Replica, changes, handle_id
 from nemo_runspec.diagnosis.kinds import Fault, kind_of
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import Busy
 from nemo_runspec.records import JobEnded, JobRecord, JobStore

@@ -13,7 +13,7 @@ from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.pod.log_lines import without_markers
 from nemo_runspec.backends.cloud.status import JobDetail, with_id
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Results
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
 from nemo_runspec.transport.web import Refused

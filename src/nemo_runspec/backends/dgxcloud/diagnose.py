@@ -22,7 +22,8 @@ from nemo_runspec.backends.dgxcloud.logs.unavailable import ways
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import POD_KINDS, STARTED
-from nemo_runspec.diagnosis.model import Diagnosis, Message, Platform
+from nemo_runspec.diagnosis.model import Message, Platform
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.reading import table, tables

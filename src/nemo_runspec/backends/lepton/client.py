@@ -19,7 +19,7 @@ from nemo_runspec.backends.lepton.diagnose import diagnose
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_over, word_of
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Say
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of

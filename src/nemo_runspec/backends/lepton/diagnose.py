@@ -15,7 +15,8 @@ from nemo_runspec.backends.provider import Handle
 from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import POD_KINDS
 from nemo_runspec.diagnosis.display import lines_of
-from nemo_runspec.diagnosis.model import Analysis, Diagnosis, Message, Platform
+from nemo_runspec.diagnosis.model import Analysis, Message, Platform
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.reading import tables, text

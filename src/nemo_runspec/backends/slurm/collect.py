@@ -12,7 +12,7 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, run_scrip
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
-from nemo_runspec.diagnosis.model import Diagnosis
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.downsample import as_lines, downsample

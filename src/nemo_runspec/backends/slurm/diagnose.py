@@ -10,7 +10,8 @@ from nemo_runspec.backends.slurm.causes import CLOSING, IMAGE, LAUNCH, PLATFORM,
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.cluster.query import CANNOT_WRITE
 from nemo_runspec.diagnosis import engine
-from nemo_runspec.diagnosis.model import Case, Cause, Claim, Diagnosis, Message
+from nemo_runspec.diagnosis.model import Case, Cause, Claim, Message
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import first_failure
 

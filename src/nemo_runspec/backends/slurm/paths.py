@@ -1,4 +1,4 @@
-"""Where a Slurm job lies, placeholders for what only the cluster knows, and how a task finds out which one it is."""
+"""Where a Slurm job lies, and placeholders for what only the cluster knows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from nemo_runspec import paths
 from nemo_runspec.placeholders import TextPlaceholder, fill
-from nemo_runspec.script.node_identity import NodeIdentity
 
 T = TypeVar("T")
 
@@ -41,23 +40,6 @@ def directory_of(env: Mapping[str, Any], key: str) -> str:
     if env.get("tunnel") == "ssh":
         return re.sub(r"^~(?=/|$)", HOME, named)
     return str(paths.expand_user(named, key)) if named else ""
-
-
-# srun sets these for every task (man srun, OUTPUT ENVIRONMENT VARIABLES).
-SRUN_TASK = NodeIdentity(
-    node="${SLURM_NODEID:-0}",
-    nodes="${SLURM_STEP_NUM_NODES:-${SLURM_NNODES:-1}}",
-    task="${SLURM_PROCID:-0}",
-    tasks="${SLURM_STEP_NUM_TASKS:-${SLURM_NTASKS:-1}}",
-    local="${SLURM_LOCALID:-0}",
-    attempt="${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}",
-    restarts="${SLURM_RESTART_COUNT:-0}",
-    log="log-*_${SLURM_JOB_ID:-0}_${SLURM_RESTART_COUNT:-0}*.out",  # as batch.sh has srun write it
-    # NeMo-Run's srun has --kill-on-bad-exit=1, which is right where a task dies without a word.
-    requeues=True,
-    signals_all=True,
-    ends_all=True,
-)
 
 
 def fill_home(value: T, home: str) -> T:

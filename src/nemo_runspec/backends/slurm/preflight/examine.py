@@ -118,12 +118,13 @@ def _options(answer: Answer, request: LoginRequest) -> list[Check]:
 
 
 def _paths(answer: Answer, request: LoginRequest) -> list[Check]:
-    found = []
-    for number, source in enumerate(request.mounts):
-        if answer[f"mount;{number}"].code == 1 and f"mount;{number}" in answer:
-            text = f"{source} is not there, seen from the login node"
-            found.append(warning("mounts", text, "create it, or correct mounts"))
-    if request.image is not None and request.image.path and answer["image"].code == 1 and "image" in answer:
-        text = f"{request.image.path} is not there, seen from the login node"
-        found.append(warning("image", text, "correct container_image; nemotron kit slurm squash makes such a file"))
-    return found
+    mend = "create it, or correct mounts"
+    paths = [(f"mount;{number}", "mounts", source, mend) for number, source in enumerate(request.mounts)]
+    if request.image is not None and request.image.path:
+        mend = "correct container_image; nemotron kit slurm squash makes such a file"
+        paths.append(("image", "image", request.image.path, mend))
+    return [
+        warning(name, f"{path} is not there, seen from the login node", mend)
+        for section, name, path, mend in paths
+        if section in answer and answer[section].code == 1
+    ]

@@ -173,8 +173,8 @@ def _room(answer: Answer) -> Check:
 
 def _df(answer: Answer, name: str) -> tuple[int, int] | None:
     """All and available, out of `df -P`'s second line: name, all, used, available."""
-    words = answer[name].lines[-1].split() if answer[name].code == 0 and answer[name].lines else []
-    numbers = [number for number in map(whole, words[1:4]) if number is not None]
+    columns = answer[name].lines[-1].split() if answer[name].code == 0 and answer[name].lines else []
+    numbers = [number for number in map(whole, columns[1:4]) if number is not None]
     return (numbers[0], numbers[2]) if len(numbers) == 3 else None
 
 
@@ -187,13 +187,9 @@ def _quota(answer: Answer) -> Check:
 
 
 def _mounts(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
-    missing, odd = [], []
-    for number, source in enumerate(request.mounts):
-        section = answer[f"mount;{number}"]
-        if section.code == 2:
-            odd.append(source)
-        elif section.code:
-            missing.append(source)
+    codes = {source: answer[f"mount;{number}"].code for number, source in enumerate(request.mounts)}
+    missing = [source for source, code in codes.items() if code not in (0, 2)]
+    odd = [source for source, code in codes.items() if code == 2]
     if missing:
         yield _missing(missing, question)
     if odd:

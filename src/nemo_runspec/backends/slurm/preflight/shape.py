@@ -11,6 +11,7 @@ from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.backends.slurm.preflight.login_node import Draft, LoginRequest
 from nemo_runspec.backends.slurm.shape import gpus_in
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 
 NOT_NOW = "configuration is not available"
@@ -56,9 +57,8 @@ def partition(name: str, wanted: str | None, answer: Answer) -> Check:
 def _about(row: list[str], answer: Answer) -> str:
     name, limit, nodes, gres, _ = row
     states = ", ".join(f"{count} {state}" for one, count, state in _nodes(answer) if one == name)
-    return ", ".join(
-        filter(None, (name, f"{nodes} nodes ({states})", f"up to {limit}", "" if gres == "(null)" else gres))
-    )
+    shown = (name, f"{nodes} nodes ({states})", f"up to {limit}", "" if gres == "(null)" else gres)
+    return ", ".join(filter(None, shown))
 
 
 def _nodes(answer: Answer) -> list[tuple[str, str, str]]:
@@ -90,10 +90,7 @@ def _start(section: Section, answer: Answer) -> str:
     """When it might start, where that is not now; `SLURM_TIME_FORMAT=%s` makes it seconds."""
     found = re.search(r"to start at ([0-9]{1,15}) ", f"{section.reason} ")
     wait = int(found.group(1)) - answer.ended if found else 0
-    if wait < _SOON:
-        return ""
-    hours, minutes = divmod(round(wait / 60), 60)
-    return f"; it would wait for some {f'{hours} h {minutes:02} min' if hours else f'{minutes} min'}"
+    return f"; it would wait for some {span(60 * round(wait / 60))}" if wait >= _SOON else ""
 
 
 def waits_for(section: Section, draft: Draft, answer: Answer) -> str:

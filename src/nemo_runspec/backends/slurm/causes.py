@@ -54,31 +54,26 @@ STATES: Mapping[str, Cause] = {
 }
 """By Slurm's state."""
 
-REASONS: tuple[tuple[re.Pattern[str], Cause], ...] = tuple(
-    (re.compile(pattern), verdict)
-    for pattern, verdict in (
-        (
-            r"launch failed requeued held|JobLaunchFailure|Prolog",
-            _cause(
-                "launch",
-                "Slurm could not start it on its nodes",
-                "look at the node with those who run the cluster; scontrol release lets a held job go on",
-            ),
-        ),
-        (r"InvalidAccount|Assoc\w*", _cause("account", "its account does not allow it", _ELSEWHERE)),
-        (r"InvalidQOS|QOS\w*", _cause("QoS", "its QoS does not allow it", _ELSEWHERE)),
-        (r"BadConstraints", _cause("constraint", "no node can do what it asks for", _ELSEWHERE)),
-        (r"Partition\w+", _cause("partition", "its partition does not allow it", _ELSEWHERE)),
-        (r"Reservation\w*", _cause("reservation", "its reservation is gone", "see additional_parameters: reservation")),
-        (
-            r"DependencyNeverSatisfied",
-            _cause("dependency", "a job that it waited for ended otherwise", "see dependencies and dependency_type"),
-        ),
-        (r"NodeDown", STATES["NODE_FAIL"]),
-        (r"TimeLimit", STATES["TIMEOUT"]),
-        (r"OutOfMemory", STATES["OUT_OF_MEMORY"]),
-    )
-)
+_BY_REASON: Mapping[str, Cause] = {
+    r"launch failed requeued held|JobLaunchFailure|Prolog": _cause(
+        "launch",
+        "Slurm could not start it on its nodes",
+        "look at the node with those who run the cluster; scontrol release lets a held job go on",
+    ),
+    r"InvalidAccount|Assoc\w*": _cause("account", "its account does not allow it", _ELSEWHERE),
+    r"InvalidQOS|QOS\w*": _cause("QoS", "its QoS does not allow it", _ELSEWHERE),
+    r"BadConstraints": _cause("constraint", "no node can do what it asks for", _ELSEWHERE),
+    r"Partition\w+": _cause("partition", "its partition does not allow it", _ELSEWHERE),
+    r"Reservation\w*": _cause("reservation", "its reservation is gone", "see additional_parameters: reservation"),
+    r"DependencyNeverSatisfied": _cause(
+        "dependency", "a job that it waited for ended otherwise", "see dependencies and dependency_type"
+    ),
+    r"NodeDown": STATES["NODE_FAIL"],
+    r"TimeLimit": STATES["TIMEOUT"],
+    r"OutOfMemory": STATES["OUT_OF_MEMORY"],
+}
+
+REASONS = tuple((re.compile(pattern), cause) for pattern, cause in _BY_REASON.items())
 """By Slurm's reason, the whole of it, of a job whose state says nothing."""
 
 CLOSING: tuple[str, ...] = ("OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "PREEMPTED")

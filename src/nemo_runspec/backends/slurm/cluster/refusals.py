@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.backends.slurm.cluster.answer import Answer
@@ -77,7 +77,7 @@ def explained(message: str, answer: Answer) -> UserError:
     known = next((entry for entry in _REFUSALS if re.search(entry.pattern, message)), None)
     if known is None:
         return UserError(message or "without a word")
-    exists = _LISTS.get(known.show, lambda _: "")(answer)
+    exists = _LISTS[known.show](answer) if known.show else ""
     return UserError(
         f"{known.what} ({message})",
         remedy=known.remedy or f"set {known.key} in the profile" + (f"; {exists}" if exists else ""),
@@ -100,11 +100,6 @@ _MENDS: Mapping[str, str] = {
 }
 
 
-def _partitions(answer: Answer) -> str:
-    shown = [_partition(*row) for row in answer["partitions"].rows if len(row) in (5, 6)]
-    return f"partitions: {', '.join(shown)}" if shown else ""
-
-
 def _partition(name: str, limit: str, nodes: str, gres: str, up: str, size: str = "") -> str:
     """`size`: of a job, such as `1-2` or `1-infinite` nodes; not everybody asks for it."""
     most = size.rpartition("-")[2]
@@ -113,14 +108,15 @@ def _partition(name: str, limit: str, nodes: str, gres: str, up: str, size: str 
     return f"{name} ({', '.join(filter(None, about))})"
 
 
-def _accounts(answer: Answer) -> str:
-    names = answer.column("accounts", 0)
-    return f"your accounts: {', '.join(names)}" if names else ""
+def _list(kind: str, names: Iterable[str]) -> str:
+    found = ", ".join(dict.fromkeys(names))
+    return f"{kind}: {found}" if found else ""
 
 
-def _qos(answer: Answer) -> str:
-    names = [name for cell in answer.column("accounts", 2) for name in cell.split(",")]
-    return f"your QoS: {', '.join(dict.fromkeys(names))}" if names else ""
-
-
-_LISTS = {"partitions": _partitions, "accounts": _accounts, "qos": _qos}
+_LISTS: Mapping[str, Callable[[Answer], str]] = {
+    "partitions": lambda answer: _list(
+        "partitions", (_partition(*row) for row in answer["partitions"].rows if len(row) in (5, 6))
+    ),
+    "accounts": lambda answer: _list("your accounts", answer.column("accounts", 0)),
+    "qos": lambda answer: _list("your QoS", ",".join(answer.column("accounts", 2)).split(",")),
+}

@@ -436,13 +436,15 @@ def test_a_job_that_is_never_started_is_stopped_in_time(
     assert runai_lab.jobs[0].phase == "Stopped"
 
 
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
 def test_a_cluster_is_not_asked_in_clear(
-    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome]
+    runai_lab: RunaiLab, project: Project, nemotron_process: Callable[..., Outcome], scheme: str
 ):
-    profile(project, runai_lab, 'kube_apiserver_url = "http://cluster.example"\n', kube=False)
+    profile(project, runai_lab, f'kube_apiserver_url = "{scheme}://cluster.example"\n', kube=False)
     project.write("train.py", "pass\n")
     nemotron_process("run", "./train.py", "--run", "dgx").refuses("kube_apiserver_url", "plain HTTP", "https://")
     assert runai_lab.calls == []
+    assert not list((project.home / ".nemotron" / "jobs").glob("*")), "nothing was to be recorded"
 
 
 def test_a_directory_that_is_not_the_pods_is_named(

@@ -173,7 +173,8 @@ def _unfilled(env: Mapping[str, Any], lost: str) -> Iterator[Unfilled]:
         yield Unfilled(lost, key="pvc_nemo_run_dir")
     for key in ("base_url", "kube_apiserver_url"):
         url = str(env.get(key) or "")
-        if url[:1].islower() or url[:1].isdecimal() or "://" in url:  # not what is still to be filled in, such as YOUR-URL or <url>
+        # Not what is still to be filled in, such as YOUR-URL or <url>.
+        if url[:1].islower() or url[:1].isdecimal() or "://" in url:
             try:
                 require_encryption(key, url)
             except UserError as error:

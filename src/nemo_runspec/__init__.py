@@ -89,7 +89,7 @@ def submit(plan: Plan, *, say: Callable[[str], object] | None = None) -> Job:
 
     Args:
         plan: what `plan` or `load_plan` has returned.
-        say: takes lines of what happens on the way, such as `print`.
+        say: takes lines of what happens on the way, such as `print`. Where it fails, it is told nothing more.
 
     Raises:
         nemo_runspec.errors.UserError: it cannot be submitted, or an input is missing.
@@ -136,7 +136,7 @@ def sweep(
     Args:
         recipe, config, profile, args, mode, env_file: as for `plan`.
         overrides: Hydra's syntax; every combination of the values that they name is a run: `lr=1e-3,1e-4`.
-        say: takes lines of what happens on the way, such as `print`.
+        say: takes lines of what happens on the way, such as `print`. Where it fails, it is told nothing more.
 
     Raises:
         nemo_runspec.errors.UserError: a run that cannot be planned or submitted; nothing is started then.

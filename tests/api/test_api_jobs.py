@@ -55,6 +55,15 @@ def test_what_happens_is_told_to_who_asks(trains):
     assert f"{job.name}: runs on without this terminal" in told
 
 
+def test_who_cannot_be_told_loses_no_job(trains):
+    def say(text: str) -> None:
+        raise OSError("no room")
+
+    with pytest.warns(RuntimeWarning, match="no room"):
+        job = nemo_runspec.submit(nemo_runspec.plan("mine/train"), say=say)
+    assert job.wait() == 0
+
+
 def test_mistakes_are_user_errors(trains):
     with pytest.raises(UserError, match="no recipe 'mine/trian'"):
         nemo_runspec.plan("mine/trian")

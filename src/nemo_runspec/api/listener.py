@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 from nemo_runspec.paths import working_directory
@@ -22,9 +23,14 @@ class Listener(SweepConsole):
         self._say = say
 
     def say(self, text: str) -> None:
-        """Passes a line on."""
-        if self._say is not None:
+        """Passes a line on. A function that fails is told nothing more, and warned of: the job it is about runs."""
+        if self._say is None:
+            return
+        try:
             self._say(text)
+        except Exception as error:  # noqa: BLE001 - a function of the user's raises what it likes
+            self._say = None
+            warnings.warn(f"say failed, and is told nothing more: {error!r}", RuntimeWarning, stacklevel=2)
 
 
 def caller(argv: Sequence[str], say: Say | None) -> SweepCaller:

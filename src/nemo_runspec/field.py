@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from dataclasses import field as attribute
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from nemo_runspec.duration import whole_seconds
 from nemo_runspec.visible import hidden_in
@@ -217,8 +218,28 @@ def carried_values(target: Any, env: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         env: a merged profile. An empty string counts as not set.
     """
-    keys = ((each.name, each.metadata[_KEY]) for each in fields(target) if _KEY in each.metadata)
-    return {name: _value(declared, unset, env.get(name)) for name, (declared, unset) in keys}
+    found = {name: dict(value) if isinstance(value, dict) else value for name, value in _values_unset(target).items()}
+    for each in _carried_declarations(target):
+        value = env.get(each.name)
+        if value is not None and value != "":
+            found[each.name] = _value(each.declared, each.unset, value)
+    return found
+
+
+class _Attribute(NamedTuple):
+    name: str
+    declared: Field
+    unset: Any
+
+
+@cache
+def _carried_declarations(target: Any) -> tuple[_Attribute, ...]:
+    return tuple(_Attribute(each.name, *each.metadata[_KEY]) for each in fields(target) if _KEY in each.metadata)
+
+
+@cache
+def _values_unset(target: Any) -> Mapping[str, Any]:
+    return {name: _value(declared, unset, None) for name, declared, unset in _carried_declarations(target)}
 
 
 def _declarations(target: Any) -> Iterator[tuple[str, Field]]:
@@ -238,7 +259,7 @@ def _named(declared: Field, name: str) -> Field:
 
 
 def _value(declared: Field, unset: Any, value: Any) -> Any:
-    found = _carried(declared, None if value == "" else value)
+    found = _carried(declared, value)
     return unset if found is None else found
 
 

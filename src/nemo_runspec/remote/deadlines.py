@@ -13,7 +13,6 @@ from typing import Any
 
 from nemo_runspec.backends.capabilities import Diagnoses
 from nemo_runspec.backends.provider import Handle, JobRef, Provider, Results, changes
-from nemo_runspec.diagnosis.deadlines import phase_of
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
@@ -158,7 +157,7 @@ def _timed_out(record: JobRecord) -> TimedOut | None:
 
 
 def _key_of(late: Sequence[Pair]) -> str:
-    return PHASES[phase_of(late[0][1])].key if late else ""
+    return PHASES[late[0][1].facts.waits_for].key if late else ""
 
 
 def as_timed_out(record: JobRecord, seen: JobStatus) -> Pair:
@@ -199,7 +198,7 @@ def _with_phase_of(facts: JobFacts, known: JobFacts) -> JobFacts:
 def _is_to_stop(record: JobRecord, seen: JobStatus) -> bool:
     if record.ended or is_over(seen.state) or seen.gone or record.stopped_by:
         return False
-    overdue = bool(seen.facts.overdue) and _action(record, phase_of(seen)) == "stop"
+    overdue = bool(seen.facts.overdue) and _action(record, seen.facts.waits_for) == "stop"
     return overdue or _timed_out(record) is not None
 
 
@@ -213,8 +212,8 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: JobSta
     """The job, written down as being stopped, with what keeps it from running: afterwards that could not be seen."""
     if record.deadlines is None or record.deadlines.timed_out:
         return record
-    phase = PHASES[phase_of(seen)]
-    limit, doing = record.deadlines.limit(phase_of(seen)) or 0.0, phase.doing
+    phase = PHASES[seen.facts.waits_for]
+    limit, doing = record.deadlines.limit(seen.facts.waits_for) or 0.0, phase.doing
     if _is_failing(seen):
         limit, doing = min(limit, FAILED_PULL), "could not pull the image"
     cause = f"{phase.key}: it {doing} for longer than {span(limit)}"

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.backends.provider import Event, Handle
-from nemo_runspec.diagnosis.deadlines import passed
-from nemo_runspec.diagnosis.model import Case, Message, Platform
+from nemo_runspec.diagnosis.model import Case, Message, PassedDeadline, Platform
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.transport.reading import text
@@ -29,14 +28,15 @@ def case_of(platform: Platform, handle: Handle, status: JobStatus, log: bytes) -
     Args:
         log: the end of the logs of its nodes, end markers included; empty where there is none.
     """
+    facts = status.facts
     return Case(
         state=status.state,
         platform=platform,
         reason=status.reason,
-        deadline=passed(status),
+        deadline=PassedDeadline(facts.waits_for, facts.failed_for) if facts.overdue else None,
         markers=tuple(read_ends(log).values()),
         tail=log,
-        machines=tuple(filter(None, status.facts.nodes.split(","))),
+        machines=tuple(filter(None, facts.nodes.split(","))),
     )
 
 

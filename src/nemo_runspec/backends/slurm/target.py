@@ -37,14 +37,15 @@ def make_target(request: TargetRequest) -> SlurmTarget:
     found = [*problems_of(env), *(builds.build_problems(env) if _is_build(request) else ())]
     time_key = _time_key(request)
     given = {**env, "time": env.get(time_key)}
-    time: str = carried_values(SlurmTarget, given)["time"]
+    carried = carried_values(SlurmTarget, given)
+    time: str = carried["time"]
     if not is_placeholder(time):
         found += time_problem(time_key, time)
     mounts = _mounts(env, builds.build_mounts(env) if _is_build(request) else (), found)
     store = _unmounted(request.store, mounts)
     raise_problems("slurm", found)
     return replace(
-        SlurmTarget(**carried_values(SlurmTarget, given)),
+        SlurmTarget(**carried),
         remote_job_dir=run_dir(env),
         partition=_chosen_partition(request),
         signal=signal_option(as_text(env.get("signal")), time, resume=bool(env.get("resume"))),

@@ -10,7 +10,7 @@ _BLOCK = 1 << 18
 
 
 def blocks_of(source: bytes | Path) -> Iterator[bytes]:
-    """A content in pieces of 256 KiB at most. Raises `OSError` for a file that cannot be read."""
+    """A content: bytes as they are, a file in pieces of 256 KiB at most. Raises `OSError` where it cannot be read."""
     if isinstance(source, bytes):
         yield source
         return

@@ -10,6 +10,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
+_SCALARS = frozenset({str, int, float, bool})
+"""Types whose values are as they should be at one glance: most of what is read."""
+
 
 def plain(value: Any, compact: tuple[type, ...] = ()) -> Any:
     """A value as tables, lists and scalars.
@@ -47,20 +50,17 @@ def read_value(kind: type[T], value: object, at: str, *, lenient: bool = False) 
 
 def read_any(kind: Any, value: Any, at: str, *, lenient: bool = False) -> Any:
     """A value of any declared type. Raises as `read_value`."""
-    if kind is Any:
+    if kind is Any or (type(value) is kind and kind in _SCALARS):
         return value
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        return _read_union(kind, value, at, lenient)
-    if origin is tuple:
+    origin, inner = _parts_of(kind)
+    if origin is Union:
+        return _read_union(inner, value, at, lenient)
+    if origin in (tuple, list):
         _expect(value, list, at)
-        return tuple(read_any(get_args(kind)[0], item, f"{at}[{i}]", lenient=lenient) for i, item in enumerate(value))
-    if origin is list:
-        _expect(value, list, at)
-        return [read_any(get_args(kind)[0], item, f"{at}[{i}]", lenient=lenient) for i, item in enumerate(value)]
+        return origin(read_any(inner[0], item, f"{at}[{i}]", lenient=lenient) for i, item in enumerate(value))
     if origin is not None:
         _expect(value, dict, at)
-        return {k: read_any(get_args(kind)[1], v, f"{at}.{k}", lenient=lenient) for k, v in value.items()}
+        return {k: read_any(inner[1], v, f"{at}.{k}", lenient=lenient) for k, v in value.items()}
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(kind, value, at, lenient)
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -71,11 +71,18 @@ def read_any(kind: Any, value: Any, at: str, *, lenient: bool = False) -> Any:
     return value
 
 
-def _read_union(kind: Any, value: Any, at: str, lenient: bool) -> Any:
-    if value is None and type(None) in get_args(kind):
-        return None
+@lru_cache(maxsize=256)
+def _parts_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Of a type its origin, `Union` for one written with `|` too, and the types inside; (None, ()) for none."""
+    origin = get_origin(kind)
+    return Union if origin is types.UnionType else origin, get_args(kind)
+
+
+def _read_union(options: tuple[Any, ...], value: Any, at: str, lenient: bool) -> Any:
+    if type(value) in options and (value is None or type(value) in _SCALARS):
+        return value
     errors: list[str] = []
-    for option in get_args(kind):
+    for option in options:
         if option is not type(None):
             try:
                 return read_any(option, value, at, lenient=lenient)

@@ -15,7 +15,8 @@ def main() -> None:
     try:
         run = _loaded()
     except KeyboardInterrupt:
-        print("error: interrupted; nothing more was done", file=sys.stderr)
+        if sys.stderr is not None:  # closed when this process was started; print would take standard output instead
+            print("error: interrupted; nothing more was done", file=sys.stderr)
         sys.exit(130)
     sys.exit(run(sys.argv[1:]))
 

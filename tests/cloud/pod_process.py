@@ -20,7 +20,7 @@ from waiting import until
 
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.code.transports import Offer
-from nemo_runspec.backends.cloud.code.upload import JobUpload, load, words
+from nemo_runspec.backends.cloud.code.upload import JobUpload, load, pod_arguments
 from nemo_runspec.backends.cloud.pod.program import POD_SCRIPT, boot_program, pod_files
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.provider import Parts
@@ -138,12 +138,12 @@ def path_of_tests() -> str:
 
 def start(cargo: JobUpload, **env: str) -> PodProcess:
     """A pod as Lepton starts it: the words are arguments."""
-    return PodProcess(["/bin/bash", "-c", boot_program(), "nemotron", *words(cargo)], env)
+    return PodProcess(["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(cargo)], env)
 
 
 def start_as_variables(cargo: JobUpload, **env: str) -> PodProcess:
     """A pod as run:ai starts it: the program and the words are variables."""
-    cargo_words = {f"NEMOTRON_CARGO_{number}": word for number, word in enumerate(words(cargo))}
+    cargo_words = {f"NEMOTRON_CARGO_{number}": word for number, word in enumerate(pod_arguments(cargo))}
     return PodProcess(
         ["/bin/bash", "-c", 'eval "$NEMOTRON_BOOT"'], {"NEMOTRON_BOOT": boot_program(), **cargo_words, **env}
     )

@@ -18,7 +18,7 @@ from pod_process import cloud_plan, loaded, start, without
 
 from nemo_runspec.backends.cloud.code.origin import fetch_url, git_place
 from nemo_runspec.backends.cloud.code.transports import offer_of
-from nemo_runspec.backends.cloud.code.upload import words
+from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack
 from nemo_runspec.plans.model import Package
@@ -151,7 +151,7 @@ def test_private_repository_is_fetched_with_a_token_that_stands_nowhere(tmp_path
     with pytest.raises(UserError, match="does not let everybody read"):
         git_cargo(tmp_path, package)
     cargo = git_cargo(tmp_path, package, secret_vars={"GIT_TOKEN": "my-token"})
-    assert SECRET not in " ".join(words(cargo))
+    assert SECRET not in " ".join(pod_arguments(cargo))
     pod = start(cargo, GIT_TOKEN=SECRET)
     assert pod.wait() == 0, pod.text
     assert "[rank0] found: sub train.py\n" in pod.text and SECRET not in pod.text
@@ -216,7 +216,7 @@ def test_a_token_does_not_travel_in_clear(repository, token):
 
 def test_server_with_another_tree_is_not_believed(tmp_path, repository):
     cargo = git_cargo(tmp_path, package_of(repository))
-    assert all(words(cargo)), "a word that is empty may get lost"
+    assert all(pod_arguments(cargo)), "a word that is empty may get lost"
     other = replace(cargo.parts[1], words=(*cargo.parts[1].words[:3], "0" * 40))
     pod = start(replace(cargo, parts=(cargo.parts[0], other)))
     assert pod.wait() == 1

@@ -13,7 +13,7 @@ import pytest
 from pod_process import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
 
 from nemo_runspec.backends.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
-from nemo_runspec.backends.cloud.code.upload import words
+from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Package
 from nemo_runspec.remote.job import RemoteJob
@@ -47,7 +47,10 @@ def test_sixty_kilobytes_travel_in_the_description_itself(tmp_path, offer, begin
     plan = with_code(cloud_plan(tmp_path, DIGEST), archive)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "inline"]
-    assert max(map(len, words(cargo))) <= offer.inline_word and sum(map(len, words(cargo))) < offer.inline_total
+    assert (
+        max(map(len, pod_arguments(cargo))) <= offer.inline_word
+        and sum(map(len, pod_arguments(cargo))) < offer.inline_total
+    )
     pod = begin(cargo)
     assert pod.wait() == 0, pod.text
     assert f"[rank0] {digest(tmp_path)}\n" in pod.text
@@ -90,7 +93,7 @@ def test_code_arrives_whole_over_s3_and_is_put_there_once(tmp_path, s3_lab, monk
     offer = offer_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "s3"]
-    assert s3_lab.secret_key not in " ".join(words(cargo))
+    assert s3_lab.secret_key not in " ".join(pod_arguments(cargo))
     assert s3_lab.urls() == [f"s3://bucket/packages/{cargo.parts[1].sha256}.tar.gz"]
     before = len(s3_lab.calls)
     assert loaded(plan, archive=archive, offer=offer).parts[1].sha256 == cargo.parts[1].sha256

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from nemo_runspec.backends.cloud.ending import NOT_YET, LastLines, conclude, read_last_lines
+from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.markers import NodeMarker
@@ -67,19 +67,6 @@ def test_any_other_is_left_as_it_is(state):
     assert ended(state, LastLines(ends=ends(7, 7)), code=7) == JobStatus(state)
 
 
-def requests() -> SimpleNamespace:
-    why: dict[str, str] = {}
-
-    def ask(name, request, *args):
-        try:
-            return request(*args)
-        except UserError as error:
-            why[name] = error.what
-            return None
-
-    return SimpleNamespace(ask=ask, why_missing=lambda name: why.get(name, ""))
-
-
 END = b"nemotron-end: node=0 attempt=%d exit_code=7 signal= rank= oom=0 phase=command lines=0 node_name=m reason=\n"
 
 
@@ -88,7 +75,7 @@ def test_lines_that_come_late_are_waited_for_and_those_of_another_attempt_do_not
     slept: list[float] = []
     found = read_last_lines(
         {0: {"attempt": 0}, 1: {"attempt": 1}, 2: {}},
-        requests(),
+        OptionalRequests("it"),
         lambda n: logs[n].pop(0),
         lambda n, lines: not lines.ends,
         (0.0, 1.0, 2.0),
@@ -102,5 +89,5 @@ def test_a_log_that_is_not_answered_is_not_waited_for():
     def refused(n: int) -> bytes:
         raise UserError("closed")
 
-    found = read_last_lines({0: {}}, requests(), refused, lambda n, lines: True, (0.0, 1.0), lambda _: None)
+    found = read_last_lines({0: {}}, OptionalRequests("it"), refused, lambda n, lines: True, (0.0, 1.0), lambda _: None)
     assert found == {0: LastLines(unread="closed")}

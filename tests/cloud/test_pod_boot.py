@@ -232,11 +232,11 @@ def test_download_that_stands_still_is_begun_again(tmp_path, missing):
 
 
 def test_word_that_kubernetes_would_rewrite_is_refused(tmp_path):
-    from nemo_runspec.backends.cloud.code.upload import words
+    from nemo_runspec.backends.cloud.code.upload import pod_arguments
     from nemo_runspec.errors import UserError
 
     with pytest.raises(UserError, match="Kubernetes rewrites"):
-        words(JobUpload((Part("job", "", 0, "s3", ("http://x/$(HOME)",)),), "/job"))
+        pod_arguments(JobUpload((Part("job", "", 0, "s3", ("http://x/$(HOME)",)),), "/job"))
 
 
 def test_ends_stay_readable_in_a_whole_log():

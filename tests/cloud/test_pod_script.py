@@ -10,7 +10,7 @@ import pytest
 from labs.pods import Pods, needs_mounts
 from pod_process import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 
-from nemo_runspec.backends.cloud.code.upload import words
+from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script.markers import cause, decisive
@@ -260,7 +260,7 @@ def test_stop_ends_a_job_as_process_1_of_its_container(tmp_path):
     handler = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))"
     plan = cloud_plan(tmp_path, WAIT.format(handler=handler))
     with Pods(tmp_path / "pods") as pods:
-        command = ["/bin/bash", "-c", boot_program(), "nemotron", *words(loaded(plan))]
+        command = ["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(loaded(plan))]
         (tmp_path / "run").mkdir()
         pod = pods.start("a-pod", command, {}, [(tmp_path / "run", str(tmp_path / "run"), False)])
         pod.wait_for("[rank0] up")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.profile import Profile
+from nemo_runspec.submission.request import RetriedJob, Submission
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,17 @@ class Planned:
 
     plan: Plan
     secret_values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def submission(
+        self,
+        argv: Sequence[str] = (),
+        *,
+        group: str | None = None,
+        retried: RetriedJob | None = None,
+        needs: Sequence[str] = (),
+    ) -> Submission:
+        """What is handed over to be run. Args: as of a `Submission`."""
+        from nemo_runspec.planning.codec import plan_to_json
+
+        text = plan_to_json(self.plan)
+        return Submission(self.plan, text, self.secret_values, tuple(argv), group, retried, tuple(needs))

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.planning.build import build_plan
-from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.records import JobRecord, JobStore
@@ -102,10 +101,7 @@ def _submission(planned: Planned, caller: Caller, retried: RetriedJob | None, ne
     caller.console.hide(planned.secret_values.values())
     for line in planned.plan.warnings:
         caller.console.say(f"warning: {line}")
-    text = plan_to_json(planned.plan)
-    return Submission(
-        planned.plan, text, planned.secret_values, tuple(caller.argv), retried=retried, needs=tuple(needs)
-    )  # fmt: skip
+    return planned.submission(caller.argv, retried=retried, needs=needs)
 
 
 def _make(plan: Plan, artifact: Artifact, caller: Caller) -> None:
@@ -168,6 +164,5 @@ def _submitted(plan: Plan, artifact: Artifact, caller: Caller) -> JobRecord:
         made = build_plan(inputs.request(request))
     why = "is not there yet" if artifact.ready is False else "cannot be looked for from here"
     caller.console.say(f"{artifact.name}: '{artifact.artifact}' {why}; {request.recipe.path} runs first")
-    names = tuple(record.name for record in inputs.needs)
-    given = Submission(made.plan, plan_to_json(made.plan), made.secret_values, tuple(caller.argv), needs=names)
+    given = made.submission(caller.argv, needs=[record.name for record in inputs.needs])
     return submitted_for_another(JobStore(), submit_detached(given, console=caller.console))

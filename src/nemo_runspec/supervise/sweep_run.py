@@ -7,10 +7,9 @@ from contextlib import contextmanager, suppress
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobRecord
-from nemo_runspec.submission.request import RetriedJob, Submission
+from nemo_runspec.submission.request import RetriedJob
 from nemo_runspec.supervise.job import SupervisedJob
 
 
@@ -34,9 +33,7 @@ def run_member(
     Raises:
         UserError: the job could not even be recorded.
     """
-    plan = planned.plan
-    submission = Submission(plan, plan_to_json(plan), planned.secret_values, tuple(argv), group=group, retried=retried)
-    job = SupervisedJob(submission, say, show=False)
+    job = SupervisedJob(planned.submission(argv, group=group, retried=retried), say, show=False)
     job.record_job()
     with suppress(UserError):  # its record says the same
         job.run_to_its_end(_InThread(interrupts))

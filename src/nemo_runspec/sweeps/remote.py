@@ -16,7 +16,6 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import SubmitsArrays
 from nemo_runspec.interrupts import WORDS, Interrupts
-from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.polling import Backoff
@@ -134,7 +133,7 @@ class RemoteSweep:
         limit = parallel_of(plans[0])
         self._parts: list[RemoteGroup | RemoteJob] = []
         for batch in self.batches:
-            some = [_submission(planned[index], argv, group, needs=needs) for index in batch.members]
+            some = [planned[index].submission(argv, group=group, needs=needs) for index in batch.members]
             get_backend(some[0].plan.executor).load_provider().check(some[0].plan)
             self._parts.append(
                 RemoteJob(some[0], say)
@@ -203,7 +202,7 @@ def run_member(
     Raises:
         UserError: it could not be submitted, or the platform refuses to be asked.
     """
-    job = RemoteJob(_submission(planned, argv, group, retried, needs), say)
+    job = RemoteJob(planned.submission(argv, group=group, retried=retried, needs=needs), say)
     job.record_job()
     record = job.submit()
     wish, pauses = _Wish(interrupts, job.folder), Backoff(_SHORTEST, _LONGEST, growth=1.4)
@@ -269,10 +268,3 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
 
 def _submissions(part: RemoteGroup | RemoteJob) -> Sequence[Submission]:
     return part.submissions if isinstance(part, RemoteGroup) else [part.submission]
-
-
-def _submission(
-    planned: Planned, argv: Sequence[str], group: str, retried: RetriedJob | None = None, needs: Sequence[str] = ()
-) -> Submission:
-    text = plan_to_json(planned.plan)
-    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group, retried, tuple(needs))

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
-from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.cancel_request import forget_request
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.runner.retry import enter_directory, retry_plan
-from nemo_runspec.submission.request import RetriedJob, Submission
+from nemo_runspec.submission.request import RetriedJob
 from nemo_runspec.supervise.sweep_run import run_member as local_member
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.detached import detached_sweep
@@ -138,7 +137,8 @@ def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCall
     members = [retried_member(sweep, record, planned.plan.name) for record, planned, _ in runs]
     console = caller.console
     jobs = [
-        RemoteJob(_submission(planned, sweep.group, retried, caller.argv), console.say) for _, planned, retried in runs
+        RemoteJob(planned.submission(caller.argv, group=sweep.group, retried=retried), console.say)
+        for _, planned, retried in runs
     ]
     for job in jobs:
         job.record_job()
@@ -157,11 +157,6 @@ def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCall
     console.answer(sweep.group)
     say_next_commands(console, sweep.group)
     return 0
-
-
-def _submission(planned: Planned, group: str, retried: RetriedJob, argv: Sequence[str]) -> Submission:
-    text = plan_to_json(planned.plan)
-    return Submission(planned.plan, text, planned.secret_values, tuple(argv), group=group, retried=retried)
 
 
 def _submit(runs: Sequence[RetriedRun], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:

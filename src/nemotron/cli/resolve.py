@@ -28,17 +28,14 @@ def resolved(planned: Planned) -> Rendering | None:
     """
     from nemo_runspec.backends.capabilities import ResolvesPlaceholders
     from nemo_runspec.backends.provider import Parts
-    from nemo_runspec.planning.codec import plan_to_json
     from nemo_runspec.submission.bundle import read_bundle
-    from nemo_runspec.submission.request import Submission
 
     plan = planned.plan
     backend = get_backend(plan.executor)
     provider = backend.load_provider() if backend.remote else None
     if not isinstance(provider, ResolvesPlaceholders):
         return None
-    submission = Submission(plan, plan_to_json(plan), planned.secret_values)
-    return provider.resolve(submission, Parts(read_bundle(plan.bundle)), _say)
+    return provider.resolve(planned.submission(), Parts(read_bundle(plan.bundle)), _say)
 
 
 def say_if_nothing(plan: Plan, rendering: Rendering | None) -> None:

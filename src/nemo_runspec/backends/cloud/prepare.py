@@ -114,12 +114,12 @@ class PodProvider(PodObserver[Api]):
             UserError: no way fits; the error names all of them and what each would need.
         """
         from nemo_runspec.backends.cloud.code.transports import offer_of
-        from nemo_runspec.backends.cloud.code.upload import load, words
+        from nemo_runspec.backends.cloud.code.upload import load, pod_arguments
         from nemo_runspec.submission.layout import job_files
 
         texts = {name: text for name, text in job_files(plan, render(plan, {})).items() if name != PAYLOAD}
         offer = offer_of(plan, submission.secrets, inline_word=self.longest_word(plan))
-        return words(load(plan, texts, parts, offer, say))
+        return pod_arguments(load(plan, texts, parts, offer, say))
 
 
 def refuse(checks: Iterable[Check], say: Say) -> None:

@@ -13,7 +13,7 @@ from nemo_runspec.backends.cloud import preflight as cloud
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.nodes import is_open
-from nemo_runspec.backends.lepton.resolve import Volume, fill_mounts, source_of, volumes_of
+from nemo_runspec.backends.lepton.resolve import Volume, fill_mounts, group_of, source_of, volumes_of
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
 from nemo_runspec.check import Check, Question, Verdict, failed, ok, skipped, warning
 from nemo_runspec.paths import below
@@ -68,9 +68,7 @@ class LeptonRequest(cloud.JobRequest[LeptonApi, LeptonTarget]):
     @cached_property
     def group(self) -> Mapping[str, Any] | None:
         """The node group it names, None where it names none. Raises `UserError` where there is no such group."""
-        if self.given is not None or not self.target.node_group:
-            return self.given
-        return self.api.node_group(self.target.node_group)
+        return self.given if self.given is not None else group_of(self.api, self.target)
 
     @property
     def group_id(self) -> str:

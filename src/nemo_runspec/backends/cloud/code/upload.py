@@ -98,7 +98,7 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
     choose(plan, _sizes(pack_job(texts, parts.contents), parts), offer)
 
 
-def words(upload: JobUpload) -> list[str]:
+def pod_arguments(upload: JobUpload) -> list[str]:
     """What the pods' first program is called with: what replaces `"CARGO"` in a payload.
 
     Raises:

@@ -57,12 +57,27 @@ class RenderedFile:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program of ours that goes with a job and is the same for all jobs (`script/programs.py`).
+
+    Args:
+        name: its path in the job's directory. `version`: nemotron's. `digest`: SHA-256 in hex. `size`: bytes.
+    """
+
+    name: str
+    version: str
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Rendering:
     """What would be sent: texts, and the process that submits them. `holes`: what only the platform knows."""
 
     files: tuple[RenderedFile, ...]
     command: tuple[str, ...]
     holes: tuple[str, ...] = ()
+    programs: tuple[Program, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ They are one of several witnesses: who decides a job's state and exit code is do
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import signal
@@ -84,6 +85,8 @@ class NodeMarker:
 
 def parse_marker(text: str) -> NodeMarker | None:
     """A marker's text read; None where it is not whole."""
+    if text.startswith("{"):
+        return _from_json(text)
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         return NodeMarker(
@@ -106,6 +109,43 @@ def parse_marker(text: str) -> NodeMarker | None:
         )
     except (KeyError, ValueError):
         return None
+
+
+def _from_json(text: str) -> NodeMarker | None:
+    """A node's record, as `jobside/finish.py` writes it."""
+    try:
+        values = json.loads(text)
+        return NodeMarker(
+            node=_whole(values["node"], 10**6),
+            exit_code=_whole(values["exit_code"], 255),
+            phase=str(values["phase"]),
+            host=str(values["host"]),
+            signal=_whole_or_none(values.get("signal")),
+            rank=_whole_or_none(values.get("rank")),
+            oom=values.get("oom") is True,
+            received=str(values.get("received", "")),
+            attempt=_whole_or_none(values.get("attempt")),
+            reason=str(values["reason"]),
+            started=finite(values["started"]),
+            ended=finite(values["ended"]),
+            lines=_whole(values.get("lines", 0), _MOST),
+            size=_whole(values.get("size", 0), _MOST),
+            reason_code=str(values.get("reason_code", "")),
+            blames=_whole_or_none(values.get("blames")),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _whole_or_none(value: object) -> int | None:
+    return None if value is None else _whole(value, 10**6)
+
+
+def _whole(value: object, most: int) -> int:
+    """Raises `ValueError` for what is no such number."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(value)
+    return value
 
 
 def read_markers(status: Path) -> tuple[NodeMarker, ...]:
@@ -209,7 +249,7 @@ def _attempt(text: str) -> int | None:
     return int(text) if text else None
 
 
-def finite(text: str) -> float:
+def finite(text: str | float) -> float:
     """Seconds since 1970, 0 for what no clock says; raises `ValueError` for what is no number."""
     time = float(text)
     return time if math.isfinite(time) else 0.0

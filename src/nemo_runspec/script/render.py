@@ -1,31 +1,36 @@
-"""The text of a job script. Pure and deterministic: the same plan and layout give the same bytes.
+"""The text of a job script: a page of this job's own values. Pure and deterministic.
 
 The script is called once per node (`bash job.sh`), or once per task where a scheduler starts several tasks on a node,
-and by torchrun once per rank (`bash job.sh --rank`). It needs bash 4.1 or later and coreutils; no Python of its own.
+and by torchrun once per rank (`bash job.sh --rank`). `start.sh` goes on in the supervisor (`jobside/`), which calls it
+once more for the lines behind that: the job's variables, its startup commands, and its command, in one bash (4.1 or
+later).
 """
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from nemo_runspec import forms
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
-from nemo_runspec.plans.model import Launch, Plan
+from nemo_runspec.plans.model import EnvVar, Launch, Plan
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity, node_identity_of
 from nemo_runspec.script.quoting import join, quote
-from nemo_runspec.script.reserved import check_environment
-from nemo_runspec.script.stall import stall_section
+from nemo_runspec.script.reserved import WAITS, check_environment
 
-_LAUNCHER_VARIABLES = (
-    "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK NNODES MASTER_ADDR MASTER_PORT RAY_ADDRESS"
-)
+_FLAGS = ("requeues", "signals_all", "ends_all", "secrets_file", "pods")
+_WORDS = ("node", "nodes", "task", "tasks", "local", "attempt", "restarts", "master", "port", "log")
+"""What a node finds out of itself: of these, the page names what is not the supervisor's own default."""
+
+_TOLD = (*WAITS, "MASTER_ADDR", "MASTER_PORT")
+"""Variables of a job that its supervisor heeds."""
 
 
 def render_job_script(plan: Plan, layout: JobLayout) -> str:
@@ -41,50 +46,68 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
     check_environment(plan.env, (secret.name for secret in plan.secrets))
     identity = node_identity_of(plan.executor, plan.resources.nodes)
     sections = (
-        _head(plan),
-        _constants(layout),
+        _head(plan, layout),
+        ("# --- this job, as its supervisor is told", *_told(plan, identity)),
         ("# --- the command of one rank", *_command(plan, layout)),
-        ("# --- functions", shared_functions(), *("\n" + _beside(f"{name}.sh") for name in _FUNCTIONS)),
-        *stall_section(plan, layout, identity),
-        ("# --- what comes before the lines of a rank", *_prefix(plan)),
-        ("# --- torchrun starts this script once more for every rank", *_RANK_ENTRY),
-        ("# --- this node", *_node(plan, identity)),
-        ("# --- environment", *_environment(plan, layout, identity)),
-        ("# --- inputs", *_inputs(plan, layout)),
-        ("# --- the nodes meet", *_meeting(plan, identity)),
-        *_named_inputs(plan),
-        ("# --- setup, in the shell that the command runs in", *_setup(plan, layout)),
+        ("# --- what stands below runs in a shell that the supervisor starts", '. "$nemotron_root/start.sh" "$@"'),
+        ("# --- environment", *_environment(plan, layout)),
+        ("# --- setup", *_setup(plan, layout)),
         ("# --- the command", *launch(plan, identity)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
 
-_FUNCTIONS = ("functions", "address", "inputs", "outputs")
-
-_RANK_ENTRY = (
-    'if [ "${1-}" = --rank ]; then',
-    "  set +e",
-    '  nemotron_rank "$RANK"',
-    "  exit",
-    "fi",
-)
-
-
-def _head(plan: Plan) -> Iterator[str]:
+def _head(plan: Plan, layout: JobLayout) -> Iterator[str]:
     shape = f"{plan.resources.nodes} x {plan.resources.nproc_per_node}"
     yield "#!/usr/bin/env bash"
     yield f"# nemotron job {plan.name}: {_one_line(plan.recipe.path)} ({plan.launch.kind}, {shape}) on {plan.executor}"
     yield "set -eo pipefail"
     yield "unset CDPATH"
+    yield f"nemotron_root={quote(layout.root)}"
 
 
-def _constants(layout: JobLayout) -> Iterator[str]:
-    yield f"nemotron_status={quote(layout.status)}"
-    yield f"nemotron_secrets={quote(layout.secrets)}"
-    yield "case ${BASH_SOURCE[0]} in"
-    yield "  /*) nemotron_script=${BASH_SOURCE[0]} ;;"
-    yield "  *) nemotron_script=$PWD/${BASH_SOURCE[0]} ;;"
-    yield "esac"
+def _told(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
+    hidden = () if identity.supervised else _secret_variables(plan)
+    versions = versions_of(plan) if identity.publishes else ()
+    yield f"nemotron_values={quote(json.dumps(job_values(plan, identity), indent=2))}"
+    yield f"nemotron_words=({' '.join(_words(identity))})"
+    yield f"nemotron_hidden={quote(' '.join(hidden))}"
+    yield f"nemotron_versions=({join(versions)})"
+
+
+def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
+    """What the supervisor is told of a job that is so for all of its tasks (`jobside.job.Job`)."""
+    inputs = newest_inputs(plan)
+    target = plan.target
+    stall = {"seconds": target.stall_timeout, "action": target.stall_action} if target.stall_timeout else {}
+    found = {
+        "name": plan.name,
+        "launch": plan.launch.kind,
+        "nodes": plan.resources.nodes,
+        "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else 1,
+        "gpus_per_node": plan.resources.gpus_per_node,
+        "world": plan.launch.world_size,
+        "flags": [flag for flag in _FLAGS if getattr(identity, flag)],
+        "settings": {variable.name: variable.value for variable in plan.env if variable.name in _TOLD},
+        "inputs": inputs,
+        "named": {variable.name: variable.value for variable in _naming(plan)},
+        "stall": stall,
+    }
+    return {key: value for key, value in found.items() if value not in ({}, [], None)}
+
+
+def _words(identity: NodeIdentity) -> Iterator[str]:
+    default = NodeIdentity()
+    for name in _WORDS:
+        value = getattr(identity, name)
+        if value is not None and value != getattr(default, name):
+            yield f"{name}={_expression(value)}"
+
+
+def _naming(plan: Plan) -> list[EnvVar]:
+    """Variables that name the newest version of an input: which one that is, is found out where the job runs."""
+    paths = newest_inputs(plan).values()
+    return [variable for variable in plan.env if any(path in variable.value for path in paths)]
 
 
 def _command(plan: Plan, layout: JobLayout) -> Iterator[str]:
@@ -134,14 +157,6 @@ def _on_python_path(folder: str) -> str:
     return f'export PYTHONPATH={quote(folder)}"${{PYTHONPATH:+:$PYTHONPATH}}"'
 
 
-def _prefix(plan: Plan) -> Iterator[str]:
-    hidden = () if node_identity_of(plan.executor).supervised else _secret_variables(plan)
-    yield f"nemotron_hidden={quote(' '.join(hidden))}"
-    yield f"nemotron_prefix_program={quote(prefix_program())}"
-    yield f"nemotron_common={quote(forms.COMMON)}"
-    yield _beside("prefix.sh")
-
-
 def _secret_variables(plan: Plan) -> Iterator[str]:
     """Names of variables whose values must not be seen: the plan's secrets, and those that a cloud keeps."""
     names = (*(secret.name for secret in plan.secrets), *plan.target.secret_vars)
@@ -164,98 +179,18 @@ def downsample_program() -> str:
 
 
 @lru_cache
-def prefix_program() -> str:
-    """The program that stands between a rank and its log, whole: what it imports of ours stands before it."""
-    imported = "from nemo_runspec.forms import hidden_forms, hide\n"
-    first, rest = Path(forms.__file__).read_text(encoding="utf-8"), _beside("prefix.py")
-    return f"{first}\n\n{rest.replace(imported, '', 1)}"
-
-
-@lru_cache
 def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
 
 
-def _node(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
-    yield f"nemotron_node={_expression(identity.node)}"
-    yield f"nemotron_nodes={_expression(identity.nodes or str(plan.resources.nodes))}"
-    yield f"nemotron_task={_expression(identity.task)}"
-    yield f"nemotron_tasks={_expression(identity.tasks or '$nemotron_nodes')}"
-    yield f"nemotron_local={_expression(identity.local)}"
-    yield f"nemotron_attempt={_expression(identity.attempt)}"
-    yield f"nemotron_restarts={_expression(identity.restarts)}"
-    for name in ("requeues", "signals_all", "ends_all"):
-        yield f"nemotron_{name}={'1' if getattr(identity, name) else quote('')}"
-    yield f"nemotron_master={_expression(identity.master or '')}"
-    yield f"nemotron_port={_expression(identity.port or '')}"
-    versions = versions_of(plan) if identity.publishes else ()
-    yield f"nemotron_versions=({join(versions)})"
-    yield "nemotron_begin"
-
-
-def _inputs(plan: Plan, layout: JobLayout) -> Iterator[str]:
-    """The versions that are the newest now are found before any task is let go on."""
-    words = [word for pair in newest_inputs(plan).items() for word in pair]
-    yield f"nemotron_inputs=({join(words)})"
-    if words:
-        line = f'nemotron_find_inputs {quote(layout.config)} "${{nemotron_inputs[@]}}"'
-        yield f'if [ "$nemotron_task" -eq 0 ]; then {line}; fi'
-
-
-def _named_inputs(plan: Plan) -> Iterator[tuple[str, ...]]:
-    paths = newest_inputs(plan).values()
-    names = [variable.name for variable in plan.env if any(path in variable.value for path in paths)]
-    if names:
-        lines = (f'nemotron_name_inputs {name} "${{nemotron_inputs[@]}}"' for name in names)
-        yield ("# --- variables that name them", *lines)
-
-
-def _environment(plan: Plan, layout: JobLayout, identity: NodeIdentity) -> Iterator[str]:
-    fixed = {
-        "NEMOTRON_JOB_NAME": plan.name,
-        "NEMOTRON_JOB_DIR": layout.root,
-        "NEMOTRON_METRICS_FILE": layout.metrics,
-        "NEMOTRON_GPUS_PER_NODE": str(plan.resources.gpus_per_node),
-    }
-    yield f"unset {_LAUNCHER_VARIABLES}"
-    yield "export PYTHONUNBUFFERED=1"
+def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:
+    """The plan's variables. A secret of the same name counts instead; what names an input, the supervisor sets."""
+    others = {secret.name for secret in plan.secrets} | {variable.name for variable in _naming(plan)}
     for variable in plan.env:
-        yield f"export {variable.name}={quote(variable.value)}"
-    for name, value in fixed.items():
-        yield f"export {name}={quote(value)}"
-    yield 'export NEMOTRON_NODE_RANK="$nemotron_node" NEMOTRON_NUM_NODES="$nemotron_nodes"'
-    yield 'export NODE_RANK="$nemotron_node" NNODES="$nemotron_nodes" NEMOTRON_ATTEMPT="$nemotron_restarts"'
+        if variable.name not in others:
+            yield f"export {variable.name}={quote(variable.value)}"
     if plan.package.kind != "none":
         yield _on_python_path(layout.code)
-    if identity.secrets_file:
-        yield "nemotron_read_secrets"
-
-
-def _meeting(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
-    if identity.master:
-        yield 'if [ -z "${MASTER_ADDR-}" ]; then MASTER_ADDR=$nemotron_master; fi'
-        yield 'if [ -z "${MASTER_PORT-}" ]; then MASTER_PORT=$nemotron_port; fi'
-    yield "nemotron_meet"
-    if identity.pods and not any(variable.name == "WORKER_ADDRS" for variable in plan.env):
-        yield "nemotron_tell_workers"
-    if identity.secrets_file and not identity.requeues:
-        yield 'if [ "$nemotron_task" -eq 0 ]; then nemotron_remove_secrets; fi'
-    yield from _world_size(plan)
-    if plan.launch.kind == "direct":
-        # With RANK or LOCAL_RANK set, libraries set up process groups that a single process does not need.
-        yield 'if [ "$nemotron_tasks" -gt 1 ]; then export RANK=$nemotron_task LOCAL_RANK=$nemotron_local; fi'
-
-
-def _world_size(plan: Plan) -> Iterator[str]:
-    """By default as PyTorch means it; containers that begin processes of their own may mean the nodes."""
-    if plan.launch.world_size == "nodes":
-        yield "export WORLD_SIZE=$nemotron_nodes"
-        if not any(variable.name == "NUM_GPU_PER_NODE" for variable in plan.env):
-            yield f"export NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
-    elif plan.launch.kind == "torchrun":
-        yield f"export WORLD_SIZE=$((nemotron_nodes * {plan.resources.nproc_per_node}))"
-    elif plan.launch.kind == "direct":
-        yield "export WORLD_SIZE=$nemotron_tasks"
 
 
 def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
@@ -264,15 +199,13 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
     yield "set +u"
     total = len(plan.launch.setup)
     for number, command in enumerate(plan.launch.setup, 1):
-        yield f"nemotron_phase='setup: startup command {number} of {total}'"
+        yield f"nemotron_at 'setup: startup command {number} of {total}'"
         yield f"eval {quote(command)}"
     yield "set -eo pipefail"
-    yield "nemotron_phase=setup"
     if plan.launch.workdir:
-        yield f"nemotron_phase={quote(f'setup: change to {plan.launch.workdir}')}"
+        yield f"nemotron_at {quote(f'setup: change to {plan.launch.workdir}')}"
         yield f"cd {_workdir(plan.launch.workdir)}"
-    yield "nemotron_gate setup"
-    yield "nemotron_phase=command"
+    yield "nemotron_ready"
 
 
 def _workdir(workdir: str) -> str:

@@ -11,6 +11,7 @@ from nemo_runspec.backends.cloud.request import as_text
 from nemo_runspec.placeholders import explained, fill
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.script.programs import programs
 
 PAYLOAD = "job.json"
 """The body of the request that makes the job."""
@@ -23,4 +24,4 @@ def render(plan: Plan, values: Mapping[str, Any] | None = None) -> Rendering:
     request = target_of(plan, CloudTarget).request(plan)
     payload, url = fill(request.body, values or {}), fill(request.url, values or {})
     files = (*pod_files(plan, kind=plan.executor), RenderedFile("payload", PAYLOAD, as_text(payload), "json"))
-    return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]))
+    return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]), programs())

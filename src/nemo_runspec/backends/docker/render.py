@@ -16,6 +16,7 @@ from nemo_runspec.backends.docker.sizes import size_in_bytes
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.programs import programs
 from nemo_runspec.script.render import render_job_script
 
 LAYOUT = JobLayout(MOUNTED)
@@ -52,7 +53,7 @@ def render(plan: Plan) -> Rendering:
     text = json.dumps(request_body(plan), indent=2, ensure_ascii=False) + "\n"
     title = f"POST /containers/create?{urlencode(request_query(plan))}"
     request = RenderedFile(title, "container.json", text, "json")
-    return Rendering((script, request), ("docker", "start", "--attach", plan.name))
+    return Rendering((script, request), ("docker", "start", "--attach", plan.name), programs=programs())
 
 
 def request_query(plan: Plan) -> dict[str, str]:

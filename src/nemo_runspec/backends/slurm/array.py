@@ -26,6 +26,7 @@ from nemo_runspec.digests import digest_of_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.script.programs import PROGRAMS, program_text
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.script.render import render_job_script
 
@@ -57,10 +58,16 @@ class Array:
         )
 
     @property
+    def shared_texts(self) -> dict[str, str]:
+        """What lies in the array's own directory: path → text."""
+        programs = {name: program_text(name) for name in PROGRAMS}
+        return {file.name: file.text for file in self.shared} | programs
+
+    @property
     def links(self) -> Mapping[str, str]:
         """What lies in each task's directory as a link: name → the array's own."""
         own = {posixpath.basename(sbatch_script(self.plan)), batch.NAME}
-        names = ["bundle", *(file.name for file in self.shared if file.name not in own)]
+        names = ["bundle", *PROGRAMS, *(file.name for file in self.shared if file.name not in own)]
         if self.plan.package.kind != "none":
             names.append("code")
         return {name: "/".join(("..", "..", *[".."] * name.count("/"), name)) for name in names}
@@ -74,6 +81,7 @@ class Array:
                 (*(dataclasses.replace(s, name=f"{folder_of(task)}/{s.name}") for s in self.own(task)), *shared),
                 whole.command,
                 whole.holes,
+                whole.programs,
             )
             for task in range(len(self.members))
         ]

@@ -56,7 +56,7 @@ class SlurmArray(JobArray):
             self.array = fill_home(self.array, self._found.home)
         self._comparison.finish(self.array.plan)
         self._check(say)
-        self._shared = {file.name: file.text for file in self.array.shared}
+        self._shared = self.array.shared_texts
 
     def _check(self, say: Say) -> None:
         try:

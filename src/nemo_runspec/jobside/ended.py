@@ -1,0 +1,35 @@
+"""How a rank or a node has ended."""
+
+MYPY = False
+if MYPY:
+    from typing import Optional
+
+
+class Ended:
+    """The end of a node's part of a job.
+
+    Args:
+        exit_code: 0 to 255. `signal`: the number of the signal that ended the command, None for none.
+        rank: the rank that failed first, None where none did.
+        reason: in words, '' where the exit code says all. `code`: of `REASONS` in script/markers.py, '' for none.
+        blames: the node whose failure ended this one, None where it ended by itself.
+        ran: whether the command has run to its end.
+    """
+
+    def __init__(
+        self,
+        exit_code: int,
+        signal: "Optional[int]" = None,
+        rank: "Optional[int]" = None,
+        reason: str = "",
+        code: str = "",
+        blames: "Optional[int]" = None,
+        ran: bool = False,
+    ) -> None:
+        self.exit_code = exit_code
+        self.signal = signal
+        self.rank = rank
+        self.reason = reason
+        self.code = code
+        self.blames = blames
+        self.ran = ran

@@ -1,0 +1,112 @@
+"""Barriers: how a job's tasks meet, and learn that one of them has failed, by files that all of them see."""
+
+import time
+
+from nemo_runspec.jobside.records import Folder
+
+MYPY = False
+if MYPY:
+    from typing import Callable, Optional
+
+    from nemo_runspec.jobside.records import Record
+
+_TICK = 0.5
+
+
+class Failure(Exception):
+    """The job cannot go on here.
+
+    Args:
+        reason: in words. `exit_code`: 1 to 255.
+        code: of `REASONS` in script/markers.py, '' for none.
+        blames: the node whose failure this one follows, None where it is this one's own.
+    """
+
+    def __init__(self, reason: str, exit_code: int = 1, code: str = "", blames: "Optional[int]" = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.exit_code = exit_code
+        self.code = code
+        self.blames = blames
+
+
+class Gates:
+    """The folder in which the tasks of one attempt meet.
+
+    Args:
+        path: of the folder. `task`: this one's number; `tasks`: how many there are.
+        patience: seconds that a barrier waits for the others.
+    """
+
+    def __init__(self, path: str, task: int, tasks: int, patience: int) -> None:
+        self.folder = Folder(path)
+        self.task = task
+        self.tasks = tasks
+        self.patience = patience
+
+    def say(self, name: str) -> None:
+        """Says that this task has come as far as `name`. Raises `Failure`."""
+        try:
+            self.folder.write_text("%s.%d" % (name, self.task))
+        except OSError as error:
+            raise Failure("the job's directory cannot be written: %s" % (error.strerror or error)) from None
+
+    def has_come(self, name: str, task: int) -> bool:
+        """Whether a task has said so."""
+        return self.folder.has("%s.%d" % (name, task))
+
+    def reach(self, name: str, pause: "Callable[[float], None]") -> None:
+        """Says so and waits until all tasks have.
+
+        Args:
+            pause: waits so many seconds, and raises what ends the wait, as a signal does.
+
+        Raises:
+            Failure: another one has failed, or has not come in time.
+        """
+        if self.tasks <= 1:
+            return
+        self.say(name)
+        until, task = time.monotonic() + self.patience, 0
+        while True:
+            while task < self.tasks and self.has_come(name, task):
+                task += 1
+            if task == self.tasks:
+                return
+            self.heed_failures()
+            if time.monotonic() >= until:
+                raise Failure("task %d of %d did not reach '%s' within %d s" % (task, self.tasks, name, self.patience))
+            pause(_TICK)
+            self.folder.names()
+
+    def heed_failures(self) -> None:
+        """Raises the `Failure` of a task that has failed, if any has."""
+        found = self.first_failure()
+        if found is not None:
+            raise Failure(str(found.get("reason", "")), int(found.get("exit_code", 1)), blames=found.get("node"))
+
+    def first_failure(self) -> "Optional[Record]":
+        """What a task has left that has failed; the first in order of their names."""
+        for name in sorted(self.folder.names()):
+            word, _, number = name.partition(".")
+            if word == "failed" and number.isdigit():
+                found = self.folder.read(name)
+                if found:
+                    return found
+        return None
+
+    def fail(self, exit_code: int, reason: str, node: int) -> None:
+        """Tells the others that this task has failed."""
+        try:
+            self.folder.write("failed.%d" % self.task, {"exit_code": exit_code, "reason": reason, "node": node})
+        except OSError:
+            return  # they find out by the job's end
+
+    def told(self) -> "list[str]":
+        """The signals, by name, that the whole job was told of from outside, in their order."""
+        found: "list[str]" = []
+        while True:
+            text = self.folder.text("told.%d" % (len(found) + 1)).strip()
+            if not text:
+                return found
+            found.append(text)

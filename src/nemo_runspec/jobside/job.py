@@ -1,0 +1,92 @@
+"""What a job's own script tells the supervisor: the job's values as JSON, and which node and task this is, as words."""
+
+import json
+import os
+
+MYPY = False
+if MYPY:
+    from typing import Any, Dict, Sequence
+
+
+class Job:
+    """One job, as one of its tasks sees it.
+
+    Args:
+        text: JSON of the values that are the same for all tasks, see `script/render.py: job_values`.
+        words: `key=value`: `root`, the job's directory; `hidden`, names of variables that hold secrets; `version`, any
+            number of times, what the job makes of an artifact; and what the task finds out of itself
+            (`script/node_identity.py`).
+    """
+
+    def __init__(self, text: str, words: "Sequence[str]") -> None:
+        given: "Dict[str, Any]" = json.loads(text)
+        pairs = [word.partition("=") for word in words]
+        found = {key: value for key, _, value in pairs}
+        self.name = str(given["name"])
+        self.root = found["root"]
+        self.launch = str(given.get("launch", "direct"))
+        self.ranks = int(given.get("ranks", 1))
+        self.world = str(given.get("world", "processes"))
+        self.gpus_per_node = int(given.get("gpus_per_node", 0))
+        self.flags = frozenset(given.get("flags", ()))
+        self.hidden = found.get("hidden", "").split()
+        self.settings: "Dict[str, str]" = dict(given.get("settings", {}))
+        self.versions = [value for key, _, value in pairs if key == "version"]
+        self.inputs: "Dict[str, str]" = dict(given.get("inputs", {}))
+        self.named: "Dict[str, str]" = dict(given.get("named", {}))
+        self.stall: "Dict[str, Any]" = dict(given.get("stall", {}))
+        self.node = int(found.get("node", "0"))
+        self.nodes = int(found.get("nodes", given.get("nodes", 1)))
+        self.task = int(found.get("task", self.node))
+        self.tasks = int(found.get("tasks", self.nodes))
+        self.local = int(found.get("local", "0"))
+        self.attempt = found.get("attempt", "0")
+        self.restarts = int(found.get("restarts", "0"))
+        self.master = found.get("master", "")
+        self.port = found.get("port", "")
+        self.log = found.get("log", "")
+
+    def has(self, flag: str) -> bool:
+        """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`."""
+        return flag in self.flags
+
+    def setting(self, name: str, default: str = "") -> str:
+        """A variable that tells this side of the job something: the job's own, else that of the environment here."""
+        return self.settings.get(name) or os.environ.get(name) or default
+
+    def seconds(self, name: str, default: int) -> int:
+        """Such a variable as a number of seconds."""
+        text = self.setting(name)
+        return int(text) if text.isdigit() else default
+
+    @property
+    def status(self) -> str:
+        """The folder of its records."""
+        return self.root + "/status"
+
+    @property
+    def gates(self) -> str:
+        """The folder in which the tasks of this attempt meet."""
+        return "%s/gates-%s" % (self.status, self.attempt)
+
+    @property
+    def secrets(self) -> str:
+        """The file of its secrets."""
+        return self.root + "/secrets.env"
+
+    @property
+    def metrics(self) -> str:
+        """The file of its metrics."""
+        return self.root + "/metrics.jsonl"
+
+    @property
+    def marker(self) -> str:
+        """The name of this task's record."""
+        return "node-%d" % self.node if self.local == 0 else "node-%d.%d" % (self.node, self.local)
+
+    @property
+    def first_rank(self) -> int:
+        """The number of this task's first rank."""
+        if self.launch == "torchrun":
+            return self.node * self.ranks
+        return self.task if self.launch == "direct" and self.tasks > 1 else 0

@@ -1,0 +1,46 @@
+"""What the supervisor is started for: a node of a job, or one of its ranks."""
+
+import os
+
+from nemo_runspec.jobside.job import Job
+
+MYPY = False
+if MYPY:
+    from typing import List
+
+
+def main(words: "List[str]") -> int:
+    """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
+
+    Args:
+        words: the role, `node` or `rank`; the path of the job script; see `Job` for the rest.
+    """
+    role, script, values = words[:3]
+    job = Job(values, words[3:])
+    if role == "rank":
+        from nemo_runspec.jobside.rank import supervise
+
+        return supervise(job, script)
+    return _run_node(job, script)
+
+
+def _run_node(job: Job, script: str) -> int:
+    from nemo_runspec.jobside.ended import Ended
+    from nemo_runspec.jobside.finish import finish, judge
+    from nemo_runspec.jobside.gates import Failure
+    from nemo_runspec.jobside.node import Node
+
+    node = Node(job, script)
+    try:
+        node.begin()
+        ended = judge(node, node.run())
+    except Failure as failure:
+        node.end_shell()
+        ended = Ended(failure.exit_code, None, None, failure.reason, failure.code, failure.blames)
+    except Exception as error:  # noqa: BLE001  (a defect of ours must not look like an end without a word)
+        import traceback
+
+        os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+        node.end_shell()
+        ended = Ended(1, reason="nemotron's supervisor failed: %s" % error)
+    return finish(node, ended)

@@ -1,0 +1,206 @@
+"""One node of a job, or one task of several on a node: from the first line to its record.
+
+It meets the others, runs its own lines in a shell, starts the command, passes signals on, and watches. What comes after
+the command is in `finish.py`.
+"""
+
+import os
+import time
+
+from nemo_runspec.jobside import artifacts, processes, secrets, signals
+from nemo_runspec.jobside.ended import Ended
+from nemo_runspec.jobside.environment import meeting, variables
+from nemo_runspec.jobside.gates import Failure, Gates
+from nemo_runspec.jobside.memory import oom_kills
+from nemo_runspec.jobside.rank import Rank, hidden_values
+from nemo_runspec.jobside.ranks import Ranks
+from nemo_runspec.jobside.records import Folder, remove
+from nemo_runspec.jobside.shell import Shell
+from nemo_runspec.jobside.text import say
+
+MYPY = False
+if MYPY:
+    from typing import Dict, List, Optional
+
+    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.watch import Watch
+
+_IDLE = 60.0
+_GRACE = 30.0
+"""Seconds that the shell of the startup commands has to end."""
+
+
+class Node:
+    """This task of a job.
+
+    Args:
+        job: the job as this task sees it. `script`: the path of its job script.
+    """
+
+    def __init__(self, job: "Job", script: str) -> None:
+        self.job = job
+        self.script = script
+        self.status = Folder(job.status)
+        self.gates = Gates(job.gates, job.task, job.tasks, job.seconds("NEMOTRON_BARRIER_SECONDS", 3600))
+        self.ranks = Ranks(self.status, self.gates.folder, job.first_rank, job.ranks)
+        self.phase = "start"
+        self.received = ""
+        self.started = time.time()
+        self.oom_before = oom_kills()
+        self.begun = 0.0
+        self._early: "List[int]" = []
+        self._shell: "Optional[Shell]" = None
+
+    def begin(self) -> None:
+        """Starts this node's records. Raises `Failure`."""
+        try:
+            self.status.make()
+            self.gates.folder.make()
+        except OSError as error:
+            raise Failure("the job's directory cannot be written: %s" % (error.strerror or error)) from None
+        self.status.hand_over(self.gates.folder.path)
+        remove(self.status.file(self.job.marker))
+        self.ranks.clear()
+        if self.job.has("ends_all"):
+            self.gates.say("here")
+        self.begun = self._mark_begin()
+        self.status.keep_room("spare-%d" % self.job.task)
+        if self.job.task == 0 and self.job.restarts > 0:
+            say("attempt " + _of_most(self.job.restarts + 1, os.environ.get("NEMOTRON_ATTEMPTS", "")))
+
+    def _mark_begin(self) -> float:
+        """When it has begun, by the clock of the file system."""
+        name = "began.%d" % self.job.task
+        self.status.note(name)
+        try:
+            return os.stat(self.status.file(name)).st_ctime
+        except OSError:
+            return self.started
+        finally:
+            remove(self.status.file(name))
+
+    def run(self) -> Ended:
+        """Runs this node's part of the job to the end of its command. Raises `Failure`."""
+        job = self.job
+        given = secrets.read(job.secrets) if job.has("secrets_file") else {}
+        if job.task == 0:
+            artifacts.find_inputs(self.status, job.inputs, job.root + "/train.yaml")
+        met = meeting(job, self.gates, self._pause)
+        if job.task == 0 and job.has("secrets_file") and not job.has("requeues") and not secrets.forget(job.secrets):
+            raise Failure("the file of secrets cannot be removed: " + job.secrets)
+        environment = variables(job, self.status, {**given, **met})
+        rank = None
+        if job.launch != "torchrun":
+            rank = Rank(self.status, job.first_rank, hidden_values(job.hidden, environment))
+        shell = self._set_up(environment, rank)
+        self.phase = "command"
+        if rank is not None:
+            rank.listen()
+        shell.answer()
+        ended = self._command(shell)
+        if rank is not None:
+            rank.conclude(shell.child)
+        return ended
+
+    def _set_up(self, environment: "Dict[str, str]", rank: "Optional[Rank]") -> Shell:
+        """The shell, once all nodes have run their startup commands."""
+        try:
+            shell = Shell(self.script, environment, rank.pipe if rank else None)
+        except OSError as error:
+            raise Failure("bash cannot be started: %s" % error.strerror) from None
+        self._shell = shell
+        self.phase = "setup"
+        while True:
+            line = shell.heard()
+            if line == "ready":
+                break
+            if line is not None and line.startswith("at "):
+                self.phase = line[len("at ") :]
+            elif line is None:
+                if shell.child.has_ended():
+                    raise _ended_early(shell.child, self.phase, self.job.node)
+                self._pause(_IDLE, once=True)
+        self.gates.reach("setup", self._pause)
+        return shell
+
+    def _command(self, shell: Shell) -> Ended:
+        """Watches over the command until it has ended."""
+        from nemo_runspec.jobside.watch import Watch
+
+        watch = Watch(self.job, self.gates, self.ranks, shell)
+        for number in self._early:
+            watch.tell(number)
+        while not shell.child.has_ended():
+            self._answer_gates(shell)
+            found = signals.wait(watch.pause())
+            if found is not None:
+                self.received = found.name
+                # Where the platform signals every process of a task, the command has had it already.
+                if not self.job.has("signals_all"):
+                    watch.tell(found.number)
+            watch.look()
+        return self._conclude(shell, watch)
+
+    def _conclude(self, shell: Shell, watch: "Watch") -> Ended:
+        """What the command's end means."""
+        child = shell.child
+        if self.job.launch == "torchrun":
+            self.ranks.end_left()
+        if self.job.launch == "ray" and self.job.nodes > 1:
+            return watch.ray_ended(child)
+        return Ended(child.exit_code, child.signal, ran=True)
+
+    def _answer_gates(self, shell: Shell) -> None:
+        line = shell.heard()
+        if line is not None and line.startswith("gate "):
+            self.gates.reach(line[len("gate ") :], self._pause)
+            shell.answer()
+
+    def _pause(self, seconds: float, once: bool = False) -> None:
+        """Waits, before there is a command; `once`: returns early where a child has said something.
+
+        Raises:
+            Failure: the job was told to stop.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            found = signals.wait(left)
+            if found is not None:
+                self._hear_early(found)
+            elif once or left <= 0:
+                return
+
+    def _hear_early(self, found: signals.Signal) -> None:
+        """One that asks for the end ends the job; any other is kept for the command."""
+        if not found.stops:
+            self._early.append(found.number)
+            return
+        self.received = found.name
+        raise Failure("the job was told to stop (SIG%s)" % found.name, 128 + found.number)
+
+    def end_shell(self) -> None:
+        """Ends a shell that has not become the command, or whose command is not wanted any more."""
+        shell = self._shell
+        if shell is None or shell.child.has_ended():
+            return
+        for number, seconds in ((signals.HEARD[-1], _GRACE), (9, _GRACE)):
+            shell.child.send(number)
+            until = time.monotonic() + seconds
+            while not shell.child.has_ended() and time.monotonic() < until:
+                signals.wait(until - time.monotonic())
+        processes.end_tree(shell.child.pid)
+
+
+def _ended_early(child: processes.Child, phase: str, node: int) -> Failure:
+    """The failure of startup commands that failed, or ended the script."""
+    if child.exit_code:
+        return Failure("node %d failed in its %s" % (node, phase), child.exit_code)
+    part, _, what = phase.partition(": ")
+    ended = "setup ended the script before the command" if part == "setup" else "the script ended before its command"
+    return Failure("node %d: %s%s" % (node, ended, " (%s)" % what if what else ""))
+
+
+def _of_most(number: int, most: str) -> str:
+    """The platform may start a job more often than it was asked to."""
+    return "%d of %s" % (number, most) if most.isdigit() and number <= int(most) else str(number)

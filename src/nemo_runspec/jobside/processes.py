@@ -1,0 +1,177 @@
+"""Processes of a job: started in a group of their own, waited for, looked up in /proc."""
+
+import errno
+import os
+import signal
+
+from nemo_runspec.jobside import signals
+
+MYPY = False
+if MYPY:
+    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+
+
+class Child:
+    """A process that was started here; it leads a process group of its own.
+
+    Args:
+        pid: its process id, which is the group's too.
+        status: as `os.waitpid` has it; None while it runs or nobody has asked.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.status: "Optional[int]" = None
+
+    def has_ended(self) -> bool:
+        """Whether it has ended; asks the kernel."""
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has read it: nothing can be known any more
+                pid, status = self.pid, 127 << 8
+            if pid:
+                self.status = status
+        return self.status is not None
+
+    @property
+    def signal(self) -> "Optional[int]":
+        """The number of the signal that ended it, None for none."""
+        status = self.status or 0
+        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+
+    @property
+    def exit_code(self) -> int:
+        """Its exit status, 128 + N after signal N as shells have it; 0 while it runs."""
+        return self.signal + 128 if self.signal else os.WEXITSTATUS(self.status or 0)
+
+    def send(self, number: int) -> None:
+        """Sends a signal to its process group; none once it has ended, as the number may be another's by then."""
+        if self.status is None:
+            send_group(self.pid, number)
+
+
+def start(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int, int]" = {}) -> Child:  # noqa: B006
+    """Starts a program in a process group of its own, with an empty signal mask and default handlers.
+
+    Args:
+        words: the program, looked for on the `PATH` of `environment`, and its arguments.
+        fds: number in the program -> number here, of files that it gets. Its input is empty unless it is among them.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    report, done = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(words, environment, fds, done)
+    os.close(done)
+    try:
+        failed = os.read(report, 16)
+    finally:
+        os.close(report)
+    if failed:
+        os.waitpid(pid, 0)
+        number = int(failed)
+        raise OSError(number, os.strerror(number), words[0])
+    return Child(pid)
+
+
+def _become(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int, int]", done: int) -> None:
+    """The child's part. It says why it could not, and never returns."""
+    try:
+        os.setpgid(0, 0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        # First out of the way of each other: a number may be both one here and another's in the program.
+        held = {number: os.dup(here) for number, here in {0: nothing, **fds}.items()}
+        high = max(held) + 1
+        kept = {}
+        for number, copy in held.items():
+            while copy < high:
+                copy = os.dup(copy)
+            kept[number] = copy
+        while done < high:
+            done = os.dup(done)
+        for number, copy in kept.items():
+            os.dup2(copy, number)  # inheritable, as os.dup's is not
+        signals.unblock_for_exec()
+        os.execvpe(words[0], list(words), environment)
+    except OSError as error:
+        os.write(done, b"%d" % (error.errno or errno.EIO))
+    finally:
+        os._exit(127)
+
+
+def send_group(group: int, number: int) -> bool:
+    """Sends a signal to a process group; whether there was one to send it to."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def send(pid: int, number: int) -> bool:
+    """Sends a signal to a process; whether there was one to send it to."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def stat_of(pid: int) -> "Optional[List[str]]":
+    """State, parent, group, session and so on of a process (man 5 proc, from the third field on), None without it."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            return file.read().decode("latin-1").rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+
+
+def started(pid: int) -> str:
+    """What tells a process from an earlier one of the same number: when it was started; '' where it is not there."""
+    fields = stat_of(pid)
+    return fields[19] if fields and len(fields) > 19 else ""
+
+
+def table() -> "Dict[int, Tuple[int, int]]":
+    """Process id -> (parent, process group) of every process that lives here."""
+    found = {}
+    for pid in _pids():
+        fields = stat_of(pid)
+        if fields and fields[0] not in ("Z", "X"):
+            found[pid] = (int(fields[1]), int(fields[2]))
+    return found
+
+
+def tree(group: int) -> "List[int]":
+    """The processes of a group and those that descend from them, in sessions of their own too."""
+    known = table()
+    found = {pid for pid, (_, own) in known.items() if own == group}
+    more = found
+    while more:
+        more = {pid for pid, (parent, _) in known.items() if parent in found and pid not in found}
+        found |= more
+    return sorted(found)
+
+
+def end_tree(group: int) -> None:
+    """KILL to all of `tree`."""
+    for pid in tree(group):
+        send(pid, signal.SIGKILL)
+
+
+def _pids() -> "Iterator[int]":
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit():
+            yield int(name)
+
+
+def wake() -> None:
+    """Has `signals.wait` return in the main thread."""
+    os.kill(os.getpid(), signal.SIGCHLD)

@@ -1,0 +1,107 @@
+"""One rank: its command, its output, its record.
+
+Under direct and ray the node's supervisor has it itself; torchrun starts `job.sh --rank` for each, which becomes a
+supervisor of its own.
+"""
+
+import os
+import time
+
+from nemo_runspec.jobside import processes, signals
+from nemo_runspec.jobside.output import Output
+from nemo_runspec.jobside.records import Folder
+from nemo_runspec.jobside.shell import OUTPUT
+
+MYPY = False
+if MYPY:
+    from typing import Dict, List
+
+    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.processes import Child
+
+_LAST_LINES = 5.0
+"""Seconds for the last lines, where a process that the command has left behind holds the pipe open."""
+
+NODE_SUPERVISOR = "NEMOTRON_SUPERVISOR"
+"""The variable by which a rank's supervisor knows its node's: a process id."""
+
+
+class Rank:
+    """One rank's output and record.
+
+    Args:
+        number: among all of the job's. `hidden`: the values of secrets.
+    """
+
+    def __init__(self, status: Folder, number: int, hidden: "List[bytes]") -> None:
+        self.number = number
+        self._status = status
+        source, self.pipe = os.pipe()
+        self._output = Output(source, "[rank%d] " % number, hidden)
+
+    def listen(self) -> None:
+        """Starts to pass its output on."""
+        self._output.start()
+
+    def conclude(self, child: "Child") -> None:
+        """Writes down how its command has ended, then passes its last lines on."""
+        ended = time.time()
+        self._write(child, ended)
+        self._output.wait(_LAST_LINES)
+        self._write(child, ended)
+
+    def _write(self, child: "Child", ended: float) -> None:
+        record = {
+            "rank": self.number,
+            "exit_code": child.exit_code,
+            "signal": child.signal,
+            "ended": ended,
+            "lines": self._output.lines,
+            "size": self._output.size,
+            "lost": self._output.lost,
+        }
+        try:
+            self._status.write("rank-%d" % self.number, record)
+        except OSError:
+            return  # the node's own record has what the launcher says
+
+
+def hidden_values(names: "List[str]", environment: "Dict[str, str]") -> "List[bytes]":
+    """The values of secrets, by the names of their variables."""
+    return [os.fsencode(environment[name]) for name in names if environment.get(name)]
+
+
+def supervise(job: "Job", script: str) -> int:
+    """Runs the command of one rank that torchrun has started; its exit code."""
+    number = int(os.environ["RANK"])
+    status, gates = Folder(job.status), Folder(job.gates)
+    rank = Rank(status, number, hidden_values(job.hidden, dict(os.environ)))
+    mine = {"pid": os.getpid(), "started": processes.started(os.getpid())}
+    child = processes.start(["bash", script, "--command"], dict(os.environ), {OUTPUT: rank.pipe})
+    os.close(rank.pipe)
+    rank.listen()
+    note = {**mine, "group": child.pid, "group_started": processes.started(child.pid)}
+    try:
+        gates.write("rank.%d" % number, note)
+    except OSError:
+        pass  # a full disk: signals to the whole job do not reach this rank
+    heard: "set[int]" = set()
+    while not child.has_ended():
+        found = signals.wait(60.0)
+        if found is not None and _is_for_command(job, found, heard):
+            child.send(found.number)
+    rank.conclude(child)
+    return child.exit_code
+
+
+def _is_for_command(job: "Job", found: signals.Signal, heard: "set[int]") -> bool:
+    """Whether to pass a signal on. Where the platform signals every process, the command has had that one already.
+
+    What the node's supervisor sends is for the command in any case. The launcher passes on what it was told itself,
+    which is no news then; by itself it ends ranks once another has failed.
+    """
+    if not job.has("signals_all") or str(found.sender) == os.environ.get(NODE_SUPERVISOR):
+        return True
+    is_news = found.number not in heard
+    heard.add(found.number)
+    return is_news and found.sender == os.getppid()

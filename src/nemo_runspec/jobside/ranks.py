@@ -1,0 +1,89 @@
+"""The ranks of a node, as torchrun starts them: each has a supervisor of its own, which leaves a note here.
+
+Under torchrun a signal is for the ranks, and not for torchrun: it would end its ranks 30 s later, or by USR1 itself.
+"""
+
+import signal
+
+from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.records import Folder
+
+MYPY = False
+if MYPY:
+    from typing import Dict, List, Optional, Set, Tuple
+
+    from nemo_runspec.jobside.records import Record
+
+
+class Ranks:
+    """The ranks `first` to `first + count - 1` of this node.
+
+    Args:
+        status: the folder of records. `gates`: that of the attempt, where they leave their notes.
+    """
+
+    def __init__(self, status: Folder, gates: Folder, first: int, count: int) -> None:
+        self._status = status
+        self._gates = gates
+        self._numbers = range(first, first + count)
+        self._told: "List[Tuple[int, Set[int]]]" = []
+
+    def clear(self) -> None:
+        """Removes what an earlier attempt has left."""
+        from nemo_runspec.jobside.records import remove
+
+        for rank in self._numbers:
+            remove(self._status.file("rank-%d" % rank))
+
+    def tell(self, number: int, launcher: processes.Child) -> None:
+        """Tells all ranks of a signal, those that are not there yet when they come (`go_on`).
+
+        One that asks for the end goes to the launcher while there is no rank at all.
+        """
+        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) and not any(map(self._supervisor, self._numbers)):
+            launcher.send(number)
+            return
+        self._told.append((number, set(self._numbers)))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Tells ranks that have come meanwhile."""
+        for number, left in self._told:
+            for rank in sorted(left):
+                pid = self._supervisor(rank)
+                if pid and processes.send(pid, number):
+                    left.discard(rank)
+        self._told = [(number, left) for number, left in self._told if left]
+
+    @property
+    def waits(self) -> bool:
+        """Whether a rank is still to be told."""
+        return bool(self._told)
+
+    def end_left(self) -> None:
+        """Ends commands whose supervisor or launcher was killed."""
+        for rank in self._numbers:
+            note = self._gates.read("rank.%d" % rank)
+            group, begun = note.get("group"), note.get("group_started")
+            if group and not self._status.has("rank-%d" % rank) and processes.started(int(group)) == begun:
+                processes.end_tree(int(group))
+
+    def first_failure(self) -> "Optional[Record]":
+        """The record of the rank that failed first, by time; its launcher stops the others afterwards."""
+        failed = [record for record in self._records() if record.get("exit_code")]
+        return min(failed, key=lambda record: (record.get("ended", 0.0), record["rank"]), default=None)
+
+    def given(self) -> "Dict[str, int]":
+        """What they have given to the log: `lines`, `size` in bytes, and `lost`, lines that could not be written."""
+        records = list(self._records())
+        return {key: sum(int(record.get(key, 0)) for record in records) for key in ("lines", "size", "lost")}
+
+    def _records(self) -> "List[Record]":
+        found = (self._status.read("rank-%d" % rank) for rank in self._numbers)
+        return [record for record in found if "rank" in record]
+
+    def _supervisor(self, rank: int) -> int:
+        """The process id of a rank's supervisor that lives, 0 for none."""
+        note = self._gates.read("rank.%d" % rank)
+        pid = int(note.get("pid", 0))
+        return pid if pid and processes.started(pid) == note.get("started") else 0

@@ -1,0 +1,114 @@
+"""Records of a job's folder: JSON objects, one a file, written whole or not at all.
+
+`nemotron` reads them here or through a login node (`script/markers.py`). What root makes in a container is given to the
+owner of the job's folder, who reads it on the host.
+"""
+
+import json
+import os
+
+MYPY = False
+if MYPY:
+    from typing import Any, Dict, Iterable
+
+    Record = Dict[str, Any]
+
+_SPARE = 8192
+"""Bytes that are kept back for a node's last record, on a disk that the job fills."""
+
+
+class Folder:
+    """A folder that only the job's owner reads.
+
+    Args:
+        path: of the folder; `make` makes it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def file(self, name: str) -> str:
+        """The path of a file in it."""
+        return self.path + "/" + name
+
+    def make(self) -> None:
+        """Makes the folder where it is not there. Raises `OSError`."""
+        os.makedirs(self.path, 0o700, exist_ok=True)
+
+    def write(self, name: str, record: "Record") -> None:
+        """Writes a record. Raises `OSError`; nothing has changed then."""
+        self.write_text(name, json.dumps(record) + "\n")
+
+    def write_text(self, name: str, text: str = "") -> None:
+        """Writes a text, whole or not at all. Raises `OSError`."""
+        file = self.file(name)
+        draft = "%s.%d.tmp" % (file, os.getpid())
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as stream:
+                stream.write(text.encode("utf-8", "surrogateescape"))
+            self.hand_over(draft)
+            os.replace(draft, file)
+        except OSError:
+            remove(draft)
+            raise
+
+    def note(self, name: str, text: str = "") -> bool:
+        """As `write_text`; whether it could be. For what a job can do without."""
+        try:
+            self.write_text(name, text)
+        except OSError:
+            return False
+        return True
+
+    def read(self, name: str) -> "Record":
+        """A record, empty where there is none, or none that is whole."""
+        try:
+            found = json.loads(self.text(name))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def text(self, name: str) -> str:
+        """A file's text, empty where there is none."""
+        try:
+            with open(self.file(name), "rb") as stream:
+                return stream.read().decode("utf-8", "surrogateescape")
+        except OSError:
+            return ""
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return os.path.exists(self.file(name))
+
+    def names(self) -> "Iterable[str]":
+        """The names in it, none where it is gone. Reading a folder makes a network file system look again."""
+        try:
+            return os.listdir(self.path)
+        except OSError:
+            return ()
+
+    def hand_over(self, *paths: str) -> None:
+        """Gives what root has made to the folder's owner."""
+        if os.geteuid() != 0:
+            return
+        try:
+            owner = os.stat(self.path)
+            for path in paths:
+                os.chown(path, owner.st_uid, owner.st_gid)
+        except OSError:
+            return  # a file server may refuse it
+
+    def keep_room(self, name: str) -> None:
+        """Keeps room back for a last record; `remove` gives it back."""
+        self.note(name, " " * (_SPARE - 1) + "\n")
+
+
+def remove(file: str) -> bool:
+    """Removes a file; whether it is not there now."""
+    try:
+        os.unlink(file)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

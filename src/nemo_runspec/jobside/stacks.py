@@ -1,0 +1,115 @@
+"""Where the processes of a job are: the stacks of those that are the user's Python.
+
+They are py-spy's where the job has it: it only looks. Else ABRT makes Python write the stacks of all its threads and
+end, where it has PYTHONFAULTHANDLER (docs.python.org, faulthandler).
+"""
+
+import os
+import resource
+import signal
+import time
+
+from nemo_runspec.jobside import processes
+
+MYPY = False
+if MYPY:
+    from typing import Dict, List, Sequence
+
+_SECONDS = 15.0
+_LAST_WORDS = 3.0
+
+
+def show(pids: "Sequence[int]") -> None:
+    """Writes the stacks of these processes to the log, all taken at the same time."""
+    asked = {pid: _ask(pid) for pid in pids if _is_users_python(pid)}
+    until = time.monotonic() + _SECONDS
+    left = []
+    for pid, process in asked.items():
+        said = process.answer(until) if process else b""
+        if said:
+            tag = b"[rank%s] " % environment_of(pid).get("RANK", "0").encode()
+            os.write(2, b"".join(tag + line + b"\n" for line in said.splitlines()))
+        else:
+            left.append(pid)
+    _abort(left)
+
+
+class _Asked:
+    """py-spy, asked about one process."""
+
+    def __init__(self, child: processes.Child, answer: int) -> None:
+        self._child = child
+        self._answer = answer
+
+    def answer(self, until: float) -> bytes:
+        """What it says by then; nothing where it fails."""
+        import select
+
+        found = b""
+        while True:
+            ready, _, _ = select.select([self._answer], [], [], max(0.0, until - time.monotonic()))
+            chunk = os.read(self._answer, 1 << 16) if ready else b""
+            if not chunk:
+                break
+            found += chunk
+        os.close(self._answer)
+        while not self._child.has_ended() and time.monotonic() < until:
+            time.sleep(0.01)
+        if not self._child.has_ended():
+            self._child.send(signal.SIGKILL)
+            return b""
+        return found if self._child.exit_code == 0 else b""
+
+
+def _ask(pid: int) -> "_Asked | None":
+    environment = environment_of(pid)
+    answer, theirs = os.pipe()
+    try:
+        child = processes.start(["py-spy", "dump", "--pid", str(pid)], environment, {1: theirs, 2: theirs})
+    except OSError:
+        os.close(answer)
+        return None
+    finally:
+        os.close(theirs)
+    return _Asked(child, answer)
+
+
+def _abort(pids: "List[int]") -> None:
+    """At once, as the first to end makes torchrun end the others; and without a file of all their memory, which may
+    take longer than all else.
+    """
+    for pid in pids:
+        try:
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        except (OSError, ValueError):
+            continue
+    for pid in pids:
+        processes.send(pid, signal.SIGABRT)
+    if pids:
+        time.sleep(_LAST_WORDS)
+
+
+def environment_of(pid: int) -> "Dict[str, str]":
+    """The variables that a process was started with; none where it is gone or another user's."""
+    words = _words(pid, "environ")
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def _is_users_python(pid: int) -> bool:
+    """Not the launcher itself, nor a supervisor of ours."""
+    try:
+        program = os.readlink("/proc/%d/exe" % pid)
+    except OSError:
+        return False
+    if "/python" not in program:
+        return False
+    words = _words(pid, "cmdline")
+    return words[1:3] != ["-m", "torch.distributed.run"] and not (len(words) > 3 and words[1:3] == ["-I", "-S"])
+
+
+def _words(pid: int, name: str) -> "List[str]":
+    try:
+        with open("/proc/%d/%s" % (pid, name), "rb") as file:
+            return os.fsdecode(file.read()).split("\0")
+    except OSError:
+        return []

@@ -1,0 +1,42 @@
+# The start of every job script: it goes on in the supervisor, which comes back here for the lines of this job's own. In
+# an image without python3 (3.6 or later), fallback.sh does the least that a job needs.
+#
+# Called with the words of the job script's own call. Told by: nemotron_root, the job's directory; nemotron_values, JSON;
+# nemotron_words, KEY=VALUE, of which node this is; nemotron_hidden and nemotron_versions; nemotron_command.
+case ${BASH_SOURCE[1]} in
+  /*) nemotron_script=${BASH_SOURCE[1]} ;;
+  *) nemotron_script=$PWD/${BASH_SOURCE[1]} ;;
+esac
+
+# In the shell that the supervisor has started: how far it is; a barrier; the end of its setup; the command.
+nemotron_at() { printf 'at %s\n' "$1" >&9; }
+nemotron_gate() {
+  local answer
+  printf '%s\n' "$1" >&9
+  [ -n "${NEMOTRON_ALONE-}" ] || IFS= read -r answer <&9 || exit 1
+}
+nemotron_ready() { nemotron_gate ready; }
+nemotron_run() {
+  exec >&8 2>&1 8>&- 9>&-
+  nemotron_command
+}
+
+case ${1-} in
+  --shell) return ;;
+  --command)
+    nemotron_run
+    exit
+    ;;
+  --rank) nemotron_role=rank ;;
+  *) nemotron_role=node ;;
+esac
+for nemotron_python in "${NEMOTRON_PYTHON-}" python3 /usr/libexec/platform-python python; do
+  if [ -n "$nemotron_python" ] && {
+    [ "$nemotron_role" = rank ] || "$nemotron_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))'
+  } 2> /dev/null; then
+    NEMOTRON_PYTHON=$nemotron_python exec "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
+      "$nemotron_script" "$nemotron_values" "root=$nemotron_root" "hidden=$nemotron_hidden" "${nemotron_versions[@]/#/version=}" \
+      "${nemotron_words[@]}"
+  fi
+done
+. "$nemotron_root/fallback.sh"

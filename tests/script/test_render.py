@@ -19,11 +19,15 @@ from job_scripts import lay_out, plan_for, run_script, start_script
 from waiting import line_of, until
 
 from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.jobside.environment import variables
+from nemo_runspec.jobside.job import Job
+from nemo_runspec.jobside.records import Folder
 from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.plans.model import EnvVar, Package
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, parse_marker, read_markers
-from nemo_runspec.script.render import render_job_script
+from nemo_runspec.script.node_identity import node_identity_of
+from nemo_runspec.script.render import job_values, render_job_script
 from nemo_runspec.script.reserved import RESERVED, WAITS, check_environment
 from nemo_runspec.supervise.outcome import outcome_of
 
@@ -52,13 +56,6 @@ def told(output: str) -> dict:
     lines = [line for line in output.splitlines() if line.startswith('[rank0] {"argv"')]
     assert len(lines) == 1, output
     return json.loads(lines[0].removeprefix("[rank0] "))
-
-
-def change(layout, place, text):
-    """Puts a text into the job script instead of a place that is there once: a moment too short to meet."""
-    script = Path(layout.job_script)
-    assert script.read_text().count(place) == 1
-    script.write_text(script.read_text().replace(place, text))
 
 
 def marker(plan):
@@ -245,7 +242,7 @@ def test_records_are_the_owners_alone_and_the_commands_umask_stays(tmp_path):
     assert modes == {0o700}
     files = [path for path in status.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    assert {path.name for path in files} == {"node-0", "rank-0", "address.0", "failed.0"}
+    assert {path.name for path in files} == {"node-0", "rank-0", "failed.0"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
@@ -329,19 +326,24 @@ def test_config_and_environment(tmp_path):
     assert seen["cwd"] == str(tmp_path)
 
 
-@pytest.mark.parametrize("launcher", ["direct", "torchrun", "ray"])
-def test_what_world_size_counts(tmp_path, launcher):
+@pytest.mark.parametrize(
+    ("launcher", "world", "expected"),
+    [("direct", "", "2"), ("torchrun", "", "16"), ("ray", "", None)]
+    + [(launcher, "nodes", "2") for launcher in ("direct", "torchrun", "ray")],
+)
+def test_what_world_size_counts(tmp_path, monkeypatch, launcher, world, expected):
     """It is made in one place, for every launcher; the GPUs that a container's own launcher reads may be the user's."""
-
-    def text(**values):
-        plan = plan_for(tmp_path, TELL, launch=launcher, executor="docker", nodes=2, processes=8, **values)
-        return render_job_script(replace(plan, resources=replace(plan.resources, gpus_per_node=8)), JobLayout("/x"))
-
-    assert "\nexport WORLD_SIZE=$nemotron_nodes\nexport NUM_GPU_PER_NODE=8\n" in text(world_size="nodes")
-    assert "\nexport NUM_GPU_PER_NODE=8\n" not in text(world_size="nodes", env={"NUM_GPU_PER_NODE": "4"})
-    assert "NUM_GPU_PER_NODE" not in text()
-    made = {"torchrun": "$((nemotron_nodes * 8))", "direct": "$nemotron_tasks"}.get(launcher)
-    assert made is None or f"\nexport WORLD_SIZE={made}\n" in text()
+    given = {"world_size": world} if world else {}
+    plan = plan_for(tmp_path, TELL, launch=launcher, executor="docker", nodes=2, processes=8, **given)
+    plan = replace(plan, resources=replace(plan.resources, gpus_per_node=8))
+    values = json.dumps(job_values(plan, node_identity_of("docker")))
+    job = Job(values, [f"root={tmp_path}", "node=1", "nodes=2"])
+    monkeypatch.setenv("WORLD_SIZE", "9")
+    found = variables(job, Folder(job.status), {"MASTER_ADDR": "a", "MASTER_PORT": "1", "NEMOTRON_NODE_IPS": "a\nb"})
+    assert found.get("WORLD_SIZE") == expected
+    assert found.get("NUM_GPU_PER_NODE") == ("8" if world else None)
+    own = render_job_script(replace(plan, env=(EnvVar("NUM_GPU_PER_NODE", "4", "test"),)), JobLayout("/x"))
+    assert "\nexport NUM_GPU_PER_NODE=4\n" in own.split("start.sh")[1]
 
 
 def test_a_master_the_user_names_is_kept(tmp_path):
@@ -442,14 +444,16 @@ def test_a_setup_that_ends_the_script_is_no_success(tmp_path, setup):
 
 
 @pytest.mark.parametrize("setup", ["exec true", "trap - EXIT; exit 0", "set -n"])
-def test_a_setup_that_leaves_no_marker_is_no_success_for_the_client(tmp_path, setup):
+def test_a_setup_that_ends_its_shell_without_a_word_is_no_success(tmp_path, setup):
     plan = plan_for(tmp_path, TELL, setup=(setup,))
-    assert run_script(plan, tmp_path)[0] == 0
+    code, output = run_script(plan, tmp_path)
+    assert (code, "argv" in output) == (1, False)
     found = read_markers(Path(JobLayout(plan.job_dir).status))
     assert not command_ran(found)
-    outcome = outcome_of(0, decisive(found))
+    outcome = outcome_of(1, decisive(found))
     assert (outcome.state, outcome.exit_code) == ("failed", 1)
-    assert outcome.cause == "the job script ended without running the command"
+    assert "setup ended the script before the command (startup command 1 of 1)" in outcome.cause
+    assert outcome_of(0, None).cause == "the job script ended without running the command"
 
 
 def test_every_node_must_have_run_the_command(tmp_path):
@@ -567,16 +571,27 @@ def test_a_signal_during_setup_ends_the_job(tmp_path):
     assert marker(plan).exit_code == 143
 
 
-def test_a_second_signal_does_not_keep_the_script_from_saying_how_it_ended(tmp_path):
-    """Slurm sends TERM twice."""
-    layout = lay_out(plan_for(tmp_path, TELL, setup=("kill -TERM $$",)))
-    begins = "  local code=${1-$?} oom=0 host reason\n"
-    change(layout, begins, f"{begins}  kill -TERM $$\n")
-    process = start_script(layout, tmp_path)
+@pytest.mark.parametrize("cmd", [None, "python {script}; true"])
+def test_a_signal_that_means_no_end_is_kept_until_the_command_is_ready_for_it(tmp_path, cmd):
+    script = """
+        import signal, time
+        time.sleep(1)
+        heard = []
+        signal.signal(signal.SIGUSR1, lambda *_: heard.append(1))
+        until = time.time() + 60
+        while not heard and time.time() < until:
+            time.sleep(0.05)
+        time.sleep(1)
+        print("heard", len(heard))
+    """
+    go = tmp_path / "go"
+    plan = plan_for(tmp_path, script, setup=(f"echo ready; until [ -e {go} ]; do sleep 0.05; done",), cmd=cmd)
+    process = start_script(lay_out(plan), tmp_path)
+    assert line_of(process.stdout) == "ready\n"
+    os.kill(process.pid, signal.SIGUSR1)
+    go.touch()
     output, _ = process.communicate(timeout=120)
-    found = decisive(read_markers(Path(layout.status)))
-    assert found is not None, output
-    assert (process.returncode, found.exit_code, found.received) == (143, 143, "TERM"), output
+    assert (process.returncode, output) == (0, "[rank0] heard 1\n")
 
 
 def programs_of(session: int) -> list[str]:
@@ -594,7 +609,7 @@ def test_secrets_are_read_untraced_and_removed(tmp_path):
     assert process.returncode == 0, process.stderr
     assert told(process.stdout)["env"]["HF_TOKEN"] == "hf_s3cr3t value"
     assert "hf_s3cr3t" not in process.stderr
-    assert "+ nemotron_meet" in process.stderr
+    assert "+ nemotron_run" in process.stderr
     assert not Path(layout.secrets).exists()
 
 
@@ -634,51 +649,6 @@ def test_out_of_memory_is_recorded(tmp_path):
     assert cause(marker(plan)) == "rank 0 was killed by the kernel: out of memory"
 
 
-def test_a_signal_that_comes_before_the_command_is_not_lost(tmp_path):
-    """It is sent once; the command must not run on for ever because it was not there yet."""
-    layout = lay_out(plan_for(tmp_path, "import time\nprint('started', flush=True)\ntime.sleep(600)"))
-    begins = '  nemotron_privately nemotron_write "$nemotron_said"'
-    waits = 'for _ in {1..2400}; do [ -z "$nemotron_told" ] || break; sleep 0.05; done'
-    change(layout, begins, f": > {tmp_path}/window; {waits}; {begins}")
-    process = start_script(layout, tmp_path)
-    until((tmp_path / "window").exists, "the moment before the command")
-    os.kill(process.pid, signal.SIGTERM)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 143, output
-    assert "started" not in output
-
-
-def test_a_signal_between_the_start_of_the_command_and_the_note_of_it_reaches_it(tmp_path):
-    begun = tmp_path / "begun"
-    plan = plan_for(
-        tmp_path,
-        f"""
-        import pathlib, signal, sys, time
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-        pathlib.Path({str(begun)!r}).touch()
-        time.sleep(600)
-        """,
-    )
-    layout = lay_out(plan)
-    note = "  nemotron_child=$! nemotron_launching=''\n"
-    change(layout, note, f"  until [ -e {begun} ]; do sleep 0.05; done; kill -TERM $$\n{note}")
-    process = start_script(layout, tmp_path)
-    output, _ = process.communicate(timeout=300)
-    assert (process.returncode, marker(plan).phase) == (7, "command"), output
-
-
-def test_how_it_ended_is_recorded_though_every_process_of_the_job_is_signalled(tmp_path):
-    """As Slurm does, and at a time limit twice: the command may have ended by the first."""
-    mv = tmp_path / "shim" / "mv"
-    mv.parent.mkdir()
-    mv.write_text('#!/bin/bash\ncase ${!#} in */rank-0 | */node-0) kill -TERM $$ ;; esac\nexec /bin/mv "$@"\n')
-    mv.chmod(0o755)
-    plan = plan_for(tmp_path, "import sys; sys.exit(7)")
-    code, output = run_script(plan, tmp_path, PATH=f"{mv.parent}:{os.environ['PATH']}")
-    assert (code, marker(plan).exit_code, marker(plan).rank) == (7, 7, 0), output
-    assert "exit_code=7" in (Path(JobLayout(plan.job_dir).status) / "rank-0").read_text()
-
-
 def test_an_attempt_is_said_and_recorded(tmp_path):
     plan = plan_for(tmp_path, "import os; print('try', os.environ['NEMOTRON_ATTEMPT'])", executor="slurm")
     code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7", SLURM_RESTART_COUNT="2", NEMOTRON_ATTEMPTS="4")
@@ -687,9 +657,10 @@ def test_an_attempt_is_said_and_recorded(tmp_path):
 
 
 def test_a_marker_of_an_older_script_names_no_attempt(tmp_path):
-    plan = plan_for(tmp_path)
-    assert run_script(plan, tmp_path)[0] == 0
-    text = (Path(JobLayout(plan.job_dir).status) / "node-0").read_text()
+    text = (
+        "node=0\nhost=n\nphase=command\nexit_code=0\nsignal=\nrank=\noom=0\nreceived=\nattempt=0\n"
+        "reason=\nstarted=1.5\nended=2.5\n"
+    )
     assert (parse_marker(text).attempt, parse_marker(text.replace("attempt=0\n", "")).attempt) == (0, None)
 
 

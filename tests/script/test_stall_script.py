@@ -72,7 +72,7 @@ def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     marker = decisive(read_markers(Path(layout.status)))
     assert marker is not None
     assert cause(marker) == "no progress for 15 s (stall_timeout), exit code 124"
-    assert "\nreason_code=stall\n" in (Path(layout.status) / "node-0").read_text()
+    assert marker.reason_code == "stall"
     assert (Path(layout.status) / "gates-7-0" / "verdict").read_text() == "stop no progress for 15 s (stall_timeout)\n"
 
 
@@ -100,7 +100,7 @@ def test_time_that_a_job_was_suspended_for_does_not_count(tmp_path: Path):
     until(lambda: not told(process.pid, signal.SIGCONT, stopped=True), "its going on")
     time.sleep(3)  # the watchdog looks, and nothing has grown
     go.touch()
-    assert process.wait(180) == 0
+    assert process.wait(180) == 0, output.read_text()
     said = until(output.read_text, "its end", lambda text: "done" in text)
     assert "stall" not in said
 

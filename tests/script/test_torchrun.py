@@ -138,7 +138,8 @@ def test_a_signal_reaches_every_rank_once(tmp_path, torch_bin):
     os.killpg(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=LONG)
     assert output.count("signals 1") == 2, output
-    assert process.returncode != 0
+    assert "SignalException" not in output  # torchrun itself is not told
+    assert (process.returncode, marker(plan).received) == (0, "TERM")  # the ranks' own ending counts, as under direct
 
 
 def test_no_torch_is_said_by_python_and_fails(tmp_path):

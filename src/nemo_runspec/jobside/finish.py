@@ -136,6 +136,6 @@ def _give_away(node: "Node") -> None:
     if not owner or os.geteuid() != 0:
         return
     beside = [path.rpartition("/")[0] for path in node.job.versions]
-    folders = dict.fromkeys([node.job.root, os.environ.get("NEMO_RUN_DIR", ""), *beside])
+    folders = dict.fromkeys([node.job.root, node.job.setting("NEMO_RUN_DIR"), *beside])
     if not artifacts.give_away(owner, [folder for folder in folders if folder], node.begun):
         say("not all that root made could be given to its owner (%s)" % owner)

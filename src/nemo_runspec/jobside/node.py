@@ -112,16 +112,23 @@ class Node:
         self.phase = "setup"
         while True:
             line = shell.heard()
-            if line == "ready":
-                break
-            if line is not None and line.startswith("at "):
-                self.phase = line[len("at ") :]
-            elif line is None:
-                if shell.child.has_ended():
-                    raise _ended_early(shell.child, self.phase, self.job.node)
+            if line is not None:
+                if self._is_ready(line):
+                    break
+            elif shell.child.has_ended():
+                for line in shell.last_words():
+                    self._is_ready(line)
+                raise _ended_early(shell.child, self.phase, self.job.node)
+            else:
                 self._pause(_IDLE, once=True)
         self.gates.reach("setup", self._pause)
         return shell
+
+    def _is_ready(self, line: str) -> bool:
+        """Whether the shell's setup is over; notes where it is."""
+        if line.startswith("at "):
+            self.phase = line[len("at ") :]
+        return line == "ready"
 
     def _command(self, shell: Shell) -> Ended:
         """Watches over the command until it has ended."""

@@ -135,6 +135,25 @@ def started(pid: int) -> str:
     return fields[19] if fields and len(fields) > 19 else ""
 
 
+def program_of(pid: int) -> str:
+    """The name of the program that a process runs, '' where it is not there."""
+    try:
+        with open("/proc/%d/comm" % pid, "rb") as file:
+            return file.read().decode("latin-1").rstrip("\n")
+    except OSError:
+        return ""
+
+
+def heeds(pid: int, number: int) -> bool:
+    """Whether a process catches, blocks or ignores a signal (man 5 proc: SigBlk, SigIgn, SigCgt)."""
+    try:
+        with open("/proc/%d/status" % pid, "rb") as lines:
+            masks = [line.split()[1] for line in lines if line.startswith((b"SigBlk:", b"SigIgn:", b"SigCgt:"))]
+    except (OSError, IndexError):
+        return False
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
 def table() -> "Dict[int, Tuple[int, int]]":
     """Process id -> (parent, process group) of every process that lives here."""
     found = {}

@@ -8,6 +8,7 @@ import os
 import time
 
 from nemo_runspec.jobside import processes, signals
+from nemo_runspec.jobside.delivery import TICK, Delivery
 from nemo_runspec.jobside.output import Output
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.jobside.shell import OUTPUT
@@ -19,6 +20,7 @@ if MYPY:
     from nemo_runspec.jobside.job import Job
     from nemo_runspec.jobside.processes import Child
 
+_IDLE = 60.0
 _LAST_LINES = 5.0
 """Seconds for the last lines, where a process that the command has left behind holds the pipe open."""
 
@@ -86,10 +88,12 @@ def supervise(job: "Job", script: str) -> int:
     except OSError:
         pass  # a full disk: signals to the whole job do not reach this rank
     heard: "set[int]" = set()
+    delivery = Delivery(child)
     while not child.has_ended():
-        found = signals.wait(60.0)
+        found = signals.wait(TICK if delivery.waits else _IDLE)
         if found is not None and _is_for_command(job, found, heard):
-            child.send(found.number)
+            delivery.tell(found.number)
+        delivery.go_on()
     rank.conclude(child)
     return child.exit_code
 

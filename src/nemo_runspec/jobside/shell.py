@@ -17,10 +17,12 @@ from nemo_runspec.jobside import processes
 
 MYPY = False
 if MYPY:
-    from typing import Deque, Dict, Optional
+    from typing import Deque, Dict, List, Optional
 
 OUTPUT, CONTROL = 8, 9
 """Numbers of the rank's output and of the socket in the shell; bash reads files above 9 only by `exec {name}`."""
+
+_LAST_WORDS = 1.0
 
 
 class Shell:
@@ -36,6 +38,7 @@ class Shell:
 
     def __init__(self, script: str, environment: "Dict[str, str]", output: "Optional[int]") -> None:
         self._lines: "Deque[str]" = deque()
+        self._silent = threading.Event()
         self._control, theirs = socket.socketpair()
         fds = {CONTROL: theirs.fileno()}
         if output is not None:
@@ -52,6 +55,11 @@ class Shell:
         """The next line that it has said, None for none yet."""
         return self._lines.popleft() if self._lines else None
 
+    def last_words(self) -> "List[str]":
+        """All that it has said, once it has ended; a process that it has left behind may hold the socket."""
+        self._silent.wait(_LAST_WORDS)
+        return list(self._lines)
+
     def answer(self) -> None:
         """Lets it go on."""
         try:
@@ -64,3 +72,4 @@ class Shell:
             for line in lines:
                 self._lines.append(line.decode("utf-8", "replace").rstrip("\n"))
                 processes.wake()
+        self._silent.set()

@@ -17,7 +17,7 @@ HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SI
 STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 """Those that ask for its end; the others mean what the user's program takes them for."""
 
-_TAKEN = (*HEARD, signal.SIGCHLD)
+_TAKEN = (*HEARD, signal.SIGCHLD, signal.SIGALRM)
 
 
 class Signal:
@@ -42,14 +42,23 @@ def block() -> None:
 
 def unblock_for_exec() -> None:
     """Gives a program that is about to be started an empty mask and default handlers, whatever this process has."""
-    for number in (*_TAKEN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT, signal.SIGALRM):
+    for number in (*_TAKEN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def wait(seconds: float) -> "Optional[Signal]":
-    """The next signal within so many seconds; None where a child has ended or the time is up."""
-    found = signal.sigtimedwait(_TAKEN, max(0.0, seconds))
-    if found is None or found.si_signo == signal.SIGCHLD:
+    """The next signal within so many seconds; None where a child has ended or the time is up.
+
+    The time is a timer's, not that of `sigtimedwait`: where that is interrupted, as by a stop of the whole job, and its
+    time has passed by then, it returns what lay in its memory, such as the signal before (seen with CPython 3.11). Its time of 0 cannot be interrupted.
+    """
+    if seconds <= 0:
+        found = signal.sigtimedwait(_TAKEN, 0)
+    else:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        found = signal.sigwaitinfo(_TAKEN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if found is None or found.si_signo not in HEARD:
         return None
     return Signal(found.si_signo, found.si_pid)

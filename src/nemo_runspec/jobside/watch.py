@@ -4,6 +4,7 @@ import signal
 import time
 
 from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.delivery import TICK, Delivery
 from nemo_runspec.jobside.ended import Ended
 from nemo_runspec.jobside.gates import Failure, Gates
 
@@ -33,6 +34,7 @@ class Watch:
         self._gates = gates
         self._ranks = ranks
         self._shell = shell
+        self._delivery = Delivery(shell.child)
         self._told = 0
         self._steps: "List[Tuple[float, Callable[[], None]]]" = []
         self._ending = False
@@ -44,13 +46,13 @@ class Watch:
         if self._job.launch == "torchrun":
             self._ranks.tell(number, self._shell.child)
         else:
-            self._shell.child.send(number)
+            self._delivery.tell(number)
 
     def pause(self) -> float:
         """Seconds until the next look is due, at most."""
         due = [at - _now() for at, _ in self._steps]
-        if self._ranks.waits:
-            due.append(0.2)
+        if self._ranks.waits or self._delivery.waits:
+            due.append(TICK)
         if self._stall is not None:
             due.append(self._stall.pause())
         due.append(_LOOK if self._looks_at_others() else _IDLE)
@@ -61,8 +63,8 @@ class Watch:
         for step in [step for step in self._steps if step[0] <= _now()]:
             self._steps.remove(step)
             step[1]()
-        if self._ranks.waits:
-            self._ranks.go_on()
+        self._ranks.go_on()
+        self._delivery.go_on()
         if self._looks_at_others():
             self._look_at_others()
         if self._stall is not None:

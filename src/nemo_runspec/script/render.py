@@ -29,7 +29,7 @@ _FLAGS = ("requeues", "signals_all", "ends_all", "secrets_file", "pods")
 _WORDS = ("node", "nodes", "task", "tasks", "local", "attempt", "restarts", "master", "port", "log")
 """What a node finds out of itself: of these, the page names what is not the supervisor's own default."""
 
-_TOLD = (*WAITS, "MASTER_ADDR", "MASTER_PORT")
+_TOLD = (*WAITS, "MASTER_ADDR", "MASTER_PORT", "NEMO_RUN_DIR")
 """Variables of a job that its supervisor heeds."""
 
 

@@ -51,7 +51,7 @@ def test_processes_of_a_node_are_tasks_under_direct(host: LabHost, tmp_path: Pat
 
 
 def test_how_it_ended_arrives(slurm_lab_plain: SlurmLab, tmp_path: Path):
-    """Exit codes, a signal that is not one, and `exec` in a startup command, after which Slurm says COMPLETED."""
+    """Exit codes, a signal that is not one, and `exec` in a startup command."""
     host = LabHost(slurm_lab_plain)
     jobs = {}
     for code in (1, 42, 143):
@@ -66,8 +66,8 @@ def test_how_it_ended_arrives(slurm_lab_plain: SlurmLab, tmp_path: Path):
     seen = wait(host, killed)
     assert (seen.state, seen.exit_code, seen.signal) == ("failed", 139, 11)
     seen = wait(host, never)
-    assert (seen.slurm_state, seen.state, seen.exit_code) == ("COMPLETED", "failed", 1)
-    assert "without running the command" in seen.reason
+    assert (seen.slurm_state, seen.state, seen.exit_code) == ("FAILED", "failed", 1)
+    assert "ended the script before the command" in seen.reason
 
 
 def test_secrets_arrive_and_are_gone_afterwards(host: LabHost, tmp_path: Path):

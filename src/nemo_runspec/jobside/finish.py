@@ -7,7 +7,6 @@ import time
 from nemo_runspec.jobside import artifacts, secrets
 from nemo_runspec.jobside.ended import Ended
 from nemo_runspec.jobside.gates import Failure
-from nemo_runspec.jobside.memory import oom_kills
 from nemo_runspec.jobside.records import remove
 from nemo_runspec.jobside.text import say
 
@@ -89,7 +88,7 @@ def _write(node: "Node", ended: Ended, reason: str) -> None:
         "exit_code": ended.exit_code,
         "signal": ended.signal,
         "rank": ended.rank,
-        "oom": oom_kills() > node.oom_before,
+        "oom": node.oom_kills.any,
         "received": node.received or (told[-1] if told else ""),
         "attempt": node.job.restarts,
         "reason": reason,
@@ -98,7 +97,7 @@ def _write(node: "Node", ended: Ended, reason: str) -> None:
         "started": node.started,
         "ended": time.time(),
     }
-    record.update(node.ranks.given())
+    record.update(node.given())
     try:
         node.status.write(node.job.marker, record)
     except OSError as error:

@@ -1,28 +1,50 @@
-"""How many processes of this control group the kernel has killed for want of memory."""
+"""How many processes of a control group the kernel has killed for want of memory."""
 
 MYPY = False
 if MYPY:
-    from typing import Iterator
+    from typing import Iterator, Optional, Union
 
 
-def oom_kills() -> int:
-    """As the first control group says that has the figure (version 1 or 2), 0 where none has."""
-    for file in _files():
-        try:
-            with open(file) as lines:
-                for line in lines:
-                    key, _, count = line.partition(" ")
-                    if key == "oom_kill":
-                        return int(count)
-        except (OSError, ValueError):
-            continue
-    return 0
+class OomKills:
+    """Those since it was made, of this process's control group."""
+
+    def __init__(self) -> None:
+        self._file = _file("self")
+        self._before = _count(self._file) or 0
+
+    def follow(self, pid: int) -> None:
+        """Counts those of another process's control group from now on, where that is another one."""
+        file = _file(pid)
+        if file != self._file:
+            self._file, self._before = file, _count(file) or 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there were any."""
+        return (_count(self._file) or 0) > self._before
 
 
-def _files() -> "Iterator[str]":
+def _file(pid: "Union[int, str]") -> str:
+    """The first of a process's control groups that has the figure (version 1 or 2), '' where none has."""
+    return next((file for file in _files(pid) if _count(file) is not None), "")
+
+
+def _count(file: str) -> "Optional[int]":
+    try:
+        with open(file) as lines:
+            for line in lines:
+                key, _, count = line.partition(" ")
+                if key == "oom_kill":
+                    return int(count)
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _files(pid: "Union[int, str]") -> "Iterator[str]":
     first = second = ""
     try:
-        with open("/proc/self/cgroup") as lines:
+        with open("/proc/%s/cgroup" % pid) as lines:
             for line in lines:
                 number, controllers, path = line.rstrip("\n").split(":", 2)
                 if number == "0" and not controllers:

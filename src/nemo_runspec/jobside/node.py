@@ -11,7 +11,7 @@ from nemo_runspec.jobside import artifacts, processes, secrets, signals
 from nemo_runspec.jobside.ended import Ended
 from nemo_runspec.jobside.environment import meeting, variables
 from nemo_runspec.jobside.gates import Failure, Gates
-from nemo_runspec.jobside.memory import oom_kills
+from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.rank import Rank, hidden_values
 from nemo_runspec.jobside.ranks import Ranks
 from nemo_runspec.jobside.records import Folder, remove
@@ -46,10 +46,11 @@ class Node:
         self.phase = "start"
         self.received = ""
         self.started = time.time()
-        self.oom_before = oom_kills()
+        self.oom_kills = OomKills()
         self.begun = 0.0
         self._early: "List[int]" = []
         self._shell: "Optional[Shell]" = None
+        self._rank: "Optional[Rank]" = None
 
     def begin(self) -> None:
         """Starts this node's records. Raises `Failure`."""
@@ -91,8 +92,9 @@ class Node:
         environment = variables(job, self.status, {**given, **met})
         rank = None
         if job.launch != "torchrun":
-            rank = Rank(self.status, job.first_rank, hidden_values(job.hidden, environment))
+            rank = self._rank = Rank(self.status, job.first_rank, hidden_values(job.hidden, environment))
         shell = self._set_up(environment, rank)
+        self.oom_kills.follow(shell.child.pid)  # startup commands may have gone into another control group
         self.phase = "command"
         if rank is not None:
             rank.listen()
@@ -185,6 +187,10 @@ class Node:
             return
         self.received = found.name
         raise Failure("the job was told to stop (SIG%s)" % found.name, 128 + found.number)
+
+    def given(self) -> "Dict[str, int]":
+        """What its ranks have given to the log, see `Ranks.given`: that of its own rank needs no room on a disk."""
+        return self.ranks.given() if self._rank is None else self._rank.given()
 
     def end_shell(self) -> None:
         """Ends a shell that has not become the command, or whose command is not wanted any more."""

@@ -52,16 +52,18 @@ class Rank:
         self._output.wait(_LAST_LINES)
         self._write(child, ended)
 
+    def given(self) -> "Dict[str, int]":
+        """What it has given to the log: `lines`, `size` in bytes, and `lost`, lines that could not be written."""
+        return {"lines": self._output.lines, "size": self._output.size, "lost": self._output.lost}
+
     def _write(self, child: "Child", ended: float) -> None:
-        record = {
+        record: "Dict[str, object]" = {
             "rank": self.number,
             "exit_code": child.exit_code,
             "signal": child.signal,
             "ended": ended,
-            "lines": self._output.lines,
-            "size": self._output.size,
-            "lost": self._output.lost,
         }
+        record.update(self.given())
         try:
             self._status.write("rank-%d" % self.number, record)
         except OSError:

@@ -224,33 +224,42 @@ nemotron_set() {
   nemotron_reason_code=${3-}
 }
 
-# CODE ZERO: has the exit markers say what the job script could not know: why the job is over, and ZERO for 0. Without a
-# marker, there is one of the first node then.
+# CODE ZERO: has the nodes' records say what the job script could not know: why the job is over, and ZERO for 0. Without
+# a record, there is one of the first node then.
 nemotron_mark() {
   local file found=''
   [ -z "$nemotron_shared" ] || return 0
   for file in "$nemotron_job"/status/node-*; do
     [[ -f $file && $file != *.tmp ]] || continue
-    nemotron_put_marker "$file" "$2"
+    nemotron_put_record "$file" "$2"
     found=1
   done
-  [ -n "$found" ] || nemotron_put "$nemotron_job/status/node-0" node=0 "host=${SLURMD_NODENAME-}" phase=start \
-    "exit_code=$1" signal= rank= oom=0 received= "attempt=$nemotron_restarts" "reason=$nemotron_reason" \
-    "reason_code=$nemotron_reason_code" blames= "started=$nemotron_began" "ended=`date +%s`"
+  [ -n "$found" ] || nemotron_put "$nemotron_job/status/node-0" "`nemotron_record 0 "${SLURMD_NODENAME-}" "$1" \
+    "$nemotron_restarts" "$nemotron_reason" "$nemotron_reason_code" "$nemotron_began"`"
 }
 
+# NODE HOST CODE ATTEMPT REASON REASON_CODE BEGAN: of a node whose job script has left none.
+nemotron_record() {
+  printf '{"node": %s, "host": "%s", "phase": "start", "exit_code": %s, "attempt": %s, "reason": "%s", "reason_code": "%s", ' \
+    "$1" "$2" "$3" "$4" "`nemotron_json "$5"`" "$6"
+  printf '"started": %s, "ended": %s}' "$7" "`date +%s`"
+}
+
+# TEXT: as it stands in JSON between quotes.
+nemotron_json() { printf %s "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g'; }
+
 # FILE ZERO
-nemotron_put_marker() {
-  local line lines=() given=''
-  while IFS= read -r line; do
-    case $line in
-      exit_code=0) line=exit_code=$2 ;;
-      reason=) line+=$nemotron_reason given=1 ;;
-      reason_code=) [ -z "$given" ] || line+=$nemotron_reason_code ;;
-    esac
-    lines+=("$line")
-  done < "$1"
-  nemotron_put "$1" "${lines[@]}"
+nemotron_put_record() {
+  local record
+  record=`cat "$1"`
+  record=${record/'"exit_code": 0,'/'"exit_code": '"$2,"}
+  case $record in
+    *'"reason": "",'*)
+      record=${record/'"reason": ""'/'"reason": "'"`nemotron_json "$nemotron_reason"`"'"'}
+      record=${record/'"reason_code": ""'/'"reason_code": "'"$nemotron_reason_code"'"'}
+      ;;
+  esac
+  nemotron_put "$1" "$record"
 }
 
 # FATE: how many attempts had it.

@@ -294,8 +294,8 @@ nemotron_health_fail() {
   for number in "${!nemotron_health_nodes[@]}"; do
     node=${nemotron_health_nodes[$number]}
     [ -n "${nemotron_health_bad[$node]-}" ] || continue
-    nemotron_put "$nemotron_job/status/node-$number" "node=$number" "host=$node" phase=start exit_code=1 signal= rank= \
-      oom=0 received= reason_code=health blames= "reason=health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" "started=$now" "ended=$now"
+    nemotron_put "$nemotron_job/status/node-$number" "`nemotron_record "$number" "$node" 1 "$nemotron_restarts" \
+      "health check: bad node $node: ${nemotron_health_bad[$node]} ($1)" health "$now"`"
   done
   nemotron_verdict stop "health check: $1"
 }

@@ -1,7 +1,7 @@
 """How other nodes reach this one."""
 
+import _socket as socket  # without its package, which takes longer to import than all the rest
 import os
-import socket
 
 MYPY = False
 if MYPY:
@@ -10,7 +10,7 @@ if MYPY:
 
 def address() -> str:
     """An IPv4 address of this node that is not its own loopback, else its name."""
-    name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     return next((found for found in _addresses(name) if not found.startswith("127.")), name)
 
 
@@ -19,21 +19,26 @@ def free_port() -> int:
     port = 0
     for _ in range(50):
         port = 20000 + int.from_bytes(os.urandom(4), "big") % 12000
-        with socket.socket() as probe:
+        probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
             if probe.connect_ex(("127.0.0.1", port)):
                 break
+        finally:
+            probe.close()
     return port
 
 
 def _addresses(name: str) -> "Iterator[str]":
     try:
-        for found in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM):
+        for found in socket.getaddrinfo(os.fsencode(name), None, socket.AF_INET, socket.SOCK_STREAM):
             yield str(found[4][0])
     except OSError:
         pass
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: the kernel only chooses the interface
-            yield str(probe.getsockname()[0])
-        except OSError:
-            return
+    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        probe.connect(("192.0.2.1", 9))  # sends nothing: the kernel only chooses the interface
+        yield str(probe.getsockname()[0])
+    except OSError:
+        return
+    finally:
+        probe.close()

@@ -4,10 +4,10 @@ USR1 and USR2 mean what the user's program takes them for, and end a program tha
 the program still starts (imports may take minutes) is held until a process of it catches, blocks or ignores it.
 """
 
-import signal
 import time
 
 from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.signals import USR1, USR2
 
 MYPY = False
 if MYPY:
@@ -19,7 +19,7 @@ _HELD = 60.0
 """Seconds that a signal is held at most: then it is sent whatever it does."""
 
 TICK = 0.2
-_KEPT = (signal.SIGUSR1, signal.SIGUSR2)
+_KEPT = (USR1, USR2)
 
 
 class Delivery:

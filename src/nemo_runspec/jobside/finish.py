@@ -1,7 +1,6 @@
 """The end of a node: what its exit code is, what is written down of it, what becomes of what it has made."""
 
 import os
-import socket
 import time
 
 from nemo_runspec.jobside import artifacts, secrets
@@ -83,7 +82,7 @@ def _write(node: "Node", ended: Ended, reason: str) -> None:
     told = node.gates.told()
     record = {
         "node": node.job.node,
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "phase": node.phase.partition(":")[0],
         "exit_code": ended.exit_code,
         "signal": ended.signal,

@@ -1,7 +1,8 @@
 """What a job's own script tells the supervisor: the job's values as JSON, and which node and task this is, as words."""
 
-import json
 import os
+
+from nemo_runspec.jobside import values
 
 MYPY = False
 if MYPY:
@@ -19,7 +20,7 @@ class Job:
     """
 
     def __init__(self, text: str, words: "Sequence[str]") -> None:
-        given: "Dict[str, Any]" = json.loads(text)
+        given: "Dict[str, Any]" = values.read(text)
         pairs = [word.partition("=") for word in words]
         found = {key: value for key, _, value in pairs}
         self.name = str(given["name"])

@@ -1,9 +1,10 @@
 """A rank's output on its way to the log: behind the number of its rank, without secrets, counted."""
 
+import _thread
 import fcntl
 import os
 import stat
-import threading
+import time
 
 MYPY = False
 if MYPY:
@@ -16,6 +17,9 @@ _ATOMIC = 4096
 """PIPE_BUF of Linux: a write of at most so many bytes does not mix with those of other processes (man 7 pipe)."""
 _SET_PIPE_SIZE = 1031
 """F_SETPIPE_SZ, which the fcntl module knows from Python 3.10 on."""
+_FIONREAD = 0x541B  # termios.FIONREAD
+_STUCK = 60.0
+"""Seconds without any progress after which the log's reader is given up, once the command has ended."""
 
 
 class Output:
@@ -34,17 +38,46 @@ class Output:
         self._source, self._target = source, target
         self._tag = os.fsencode(tag)
         self._hidden = _forms_of(hidden)
-        self._ended = threading.Event()
+        self._held = bytearray()
+        self._taken = 0
+        self._ended = _thread.allocate_lock()
+        self._busy = _thread.allocate_lock()
         self._lock = _lock(target)
 
     def start(self) -> None:
         """Starts to copy."""
         _enlarge(self._source)
-        threading.Thread(target=self._run, daemon=True).start()
+        self._ended.acquire()
+        _thread.start_new_thread(self._run, ())
 
     def wait(self, seconds: float) -> bool:
-        """Waits for its end; whether it has come."""
-        return self._ended.wait(seconds)
+        """Waits for its end; whether it has come.
+
+        Args:
+            seconds: how long, where a process that the command has left behind holds the pipe open. What was in the
+                pipe by now is given on in any case, as long as somebody reads the log.
+        """
+        there = self._taken + _bytes_in(self._source)
+        if self._has_ended(seconds):
+            return True
+        seen, until = -1, 0.0
+        while self._taken < there and not self._has_ended(0.05):
+            if self._taken + self.size != seen:
+                seen, until = self._taken + self.size, time.monotonic() + _STUCK
+            elif time.monotonic() >= until:
+                return False
+        if self._busy.acquire(True, _STUCK):  # what it copies now is written then, and it takes no more
+            try:
+                self._give_rest()
+            except BrokenPipeError:
+                pass
+        return False
+
+    def _has_ended(self, seconds: float) -> bool:
+        if not self._ended.acquire(True, seconds):
+            return False
+        self._ended.release()
+        return True
 
     def _run(self) -> None:
         try:
@@ -53,27 +86,39 @@ class Output:
             pass  # as any writer's whose reader has gone: the rank's next write tells it so
         finally:
             os.close(self._source)
-            self._ended.set()
+            self._ended.release()
 
     def _copy(self) -> None:
-        held, after_return = bytearray(), False
+        after_return = False
         while True:
             chunk = os.read(self._source, _READ)
-            if not chunk:
-                break
-            if after_return and chunk[:1] == b"\n":  # one end of line that came in two pieces
-                chunk = chunk[1:]
-            last = bytes(held[-1:]) + chunk[-2:]
-            after_return = last[-1:] == b"\r" and last[-2:-1] not in (b"", b"\r", b"\n")
-            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-            if end:
-                self._give(bytes(held) + chunk[:end])
-                held = bytearray()
-            held += chunk[end:]
-            if len(held) > _LONGEST:
-                held = self._give_piece(bytes(held))
-        if held:
-            self._give(bytes(held) + b"\n")
+            with self._busy:
+                self._taken += len(chunk)
+                if not chunk:
+                    self._give_rest()
+                    return
+                if after_return and chunk[:1] == b"\n":  # one end of line that came in two pieces
+                    chunk = chunk[1:]
+                last = bytes(self._held[-1:]) + chunk[-2:]
+                after_return = last[-1:] == b"\r" and last[-2:-1] not in (b"", b"\r", b"\n")
+                self._take(chunk)
+
+    def _take(self, chunk: bytes) -> None:
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+        if end:
+            whole = chunk[:end]
+            if self._held:
+                whole, self._held = bytes(self._held) + whole, bytearray()
+            self._give(whole)
+        self._held += chunk[end:]
+        if len(self._held) > _LONGEST:
+            self._held = self._give_piece(bytes(self._held))
+
+    def _give_rest(self) -> None:
+        """Gives on a last line without an end."""
+        if self._held:
+            self._give(bytes(self._held) + b"\n")
+            self._held = bytearray()
 
     def _give_piece(self, line: bytes) -> bytearray:
         """Gives on what there is of a line that is too long; what is left: as much as may be the start of a secret."""
@@ -162,6 +207,18 @@ def _lock(target: int) -> int:
     except OSError:
         pass
     return -1
+
+
+def _bytes_in(pipe: int) -> int:
+    """How many bytes are in a pipe, 0 where it is closed."""
+    import array
+
+    count = array.array("i", [0])
+    try:
+        fcntl.ioctl(pipe, _FIONREAD, count)
+    except OSError:
+        return 0
+    return count[0]
 
 
 def _enlarge(pipe: int) -> None:

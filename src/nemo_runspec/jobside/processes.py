@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 
 from nemo_runspec.jobside import signals
 
@@ -178,7 +177,7 @@ def tree(group: int) -> "List[int]":
 def end_tree(group: int) -> None:
     """KILL to all of `tree`."""
     for pid in tree(group):
-        send(pid, signal.SIGKILL)
+        send(pid, signals.KILL)
 
 
 def _pids() -> "Iterator[int]":
@@ -193,4 +192,4 @@ def _pids() -> "Iterator[int]":
 
 def wake() -> None:
     """Has `signals.wait` return in the main thread."""
-    os.kill(os.getpid(), signal.SIGCHLD)
+    os.kill(os.getpid(), signals.CHLD)

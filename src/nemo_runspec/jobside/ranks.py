@@ -3,10 +3,9 @@
 Under torchrun a signal is for the ranks, and not for torchrun: it would end its ranks 30 s later, or by USR1 itself.
 """
 
-import signal
-
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.records import Folder
+from nemo_runspec.jobside.signals import STOPPING
 
 MYPY = False
 if MYPY:
@@ -40,7 +39,7 @@ class Ranks:
 
         One that asks for the end goes to the launcher while there is no rank at all.
         """
-        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) and not any(map(self._supervisor, self._numbers)):
+        if number in STOPPING and not any(map(self._supervisor, self._numbers)):
             launcher.send(number)
             return
         self._told.append((number, set(self._numbers)))

@@ -4,8 +4,9 @@
 owner of the job's folder, who reads it on the host.
 """
 
-import json
 import os
+
+from nemo_runspec.jobside import values
 
 MYPY = False
 if MYPY:
@@ -37,7 +38,7 @@ class Folder:
 
     def write(self, name: str, record: "Record") -> None:
         """Writes a record. Raises `OSError`; nothing has changed then."""
-        self.write_text(name, json.dumps(record) + "\n")
+        self.write_text(name, values.write(record) + "\n")
 
     def write_text(self, name: str, text: str = "") -> None:
         """Writes a text, whole or not at all. Raises `OSError`."""
@@ -63,7 +64,7 @@ class Folder:
     def read(self, name: str) -> "Record":
         """A record, empty where there is none, or none that is whole."""
         try:
-            found = json.loads(self.text(name))
+            found = values.read(self.text(name))
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}

@@ -8,21 +8,21 @@ far it is, and waits there for the other nodes:
     gate NAME     it waits until all tasks have come as far
 """
 
+import _socket
+import _thread
 import os
-import socket
-import threading
-from collections import deque
 
 from nemo_runspec.jobside import processes
 
 MYPY = False
 if MYPY:
-    from typing import Deque, Dict, List, Optional
+    from typing import Dict, List, Optional
 
 OUTPUT, CONTROL = 8, 9
 """Numbers of the rank's output and of the socket in the shell; bash reads files above 9 only by `exec {name}`."""
 
 _LAST_WORDS = 1.0
+"""Seconds for what it has said last, where a process that it has left behind holds the socket open."""
 
 
 class Shell:
@@ -37,9 +37,11 @@ class Shell:
     """
 
     def __init__(self, script: str, environment: "Dict[str, str]", output: "Optional[int]") -> None:
-        self._lines: "Deque[str]" = deque()
-        self._silent = threading.Event()
-        self._control, theirs = socket.socketpair()
+        self._lines: "List[str]" = []
+        self._silent = _thread.allocate_lock()
+        self._silent.acquire()
+        mine, theirs = _socket.socketpair()
+        self._control = mine.detach()
         fds = {CONTROL: theirs.fileno()}
         if output is not None:
             fds[OUTPUT] = output
@@ -49,27 +51,36 @@ class Shell:
             theirs.close()
             if output is not None:
                 os.close(output)
-        threading.Thread(target=self._listen, daemon=True).start()
+        _thread.start_new_thread(self._listen, ())
 
     def heard(self) -> "Optional[str]":
         """The next line that it has said, None for none yet."""
-        return self._lines.popleft() if self._lines else None
+        return self._lines.pop(0) if self._lines else None
 
     def last_words(self) -> "List[str]":
-        """All that it has said, once it has ended; a process that it has left behind may hold the socket."""
-        self._silent.wait(_LAST_WORDS)
+        """All that it has said, once it has ended."""
+        if self._silent.acquire(True, _LAST_WORDS):
+            self._silent.release()
         return list(self._lines)
 
     def answer(self) -> None:
         """Lets it go on."""
         try:
-            self._control.sendall(b"go\n")
+            os.write(self._control, b"go\n")
         except OSError:
             return  # it has ended
 
     def _listen(self) -> None:
-        with self._control.makefile("rb") as lines:
-            for line in lines:
-                self._lines.append(line.decode("utf-8", "replace").rstrip("\n"))
-                processes.wake()
-        self._silent.set()
+        held = b""
+        while True:
+            try:
+                chunk = os.read(self._control, 4096)
+            except OSError:
+                chunk = b""  # it ended with an answer unread
+            if not chunk:
+                break
+            *lines, held = (held + chunk).split(b"\n")
+            self._lines += [line.decode("utf-8", "replace") for line in lines]
+            processes.wake()
+        self._silent.release()
+        processes.wake()

@@ -5,19 +5,24 @@ in the kernel until it is asked for. A mask is inherited, also through exec: who
 empty one (`processes.start`).
 """
 
-import signal
-
 MYPY = False  # true for type checkers; typing takes longer to import than all the rest
 if MYPY:
-    from typing import Optional
+    import signal
+    from typing import Dict, Optional
+else:
+    import _signal as signal  # what the package is made of: its enums take as long to import as ten modules of ours
 
-HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+HUP, INT, KILL, USR1, ABRT = signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGUSR1, signal.SIGABRT
+USR2, TERM, CHLD = signal.SIGUSR2, signal.SIGTERM, signal.SIGCHLD
+NAMES: "Dict[int, str]" = {HUP: "HUP", INT: "INT", USR1: "USR1", USR2: "USR2", TERM: "TERM"}
+
+HEARD = tuple(NAMES)
 """What a job may be told."""
 
-STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+STOPPING = (HUP, INT, TERM)
 """Those that ask for its end; the others mean what the user's program takes them for."""
 
-_TAKEN = (*HEARD, signal.SIGCHLD, signal.SIGALRM)
+_TAKEN = (*HEARD, CHLD, signal.SIGALRM)
 
 
 class Signal:
@@ -26,7 +31,7 @@ class Signal:
     def __init__(self, number: int, sender: int) -> None:
         self.number = number
         self.sender = sender
-        self.name = signal.Signals(number).name[3:]
+        self.name = NAMES[number]
 
     @property
     def stops(self) -> bool:
@@ -37,12 +42,13 @@ class Signal:
 def block() -> None:
     """Blocks all signals that this process takes by `wait`. To be called before anything else is imported."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _TAKEN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, the kernel drops what children return
+    signal.signal(CHLD, signal.SIG_DFL)  # where it is ignored, the kernel drops what children return
 
 
 def unblock_for_exec() -> None:
     """Gives a program that is about to be started an empty mask and default handlers, whatever this process has."""
     for number in (*_TAKEN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)  # what came to the group meanwhile was heard here
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -51,7 +57,8 @@ def wait(seconds: float) -> "Optional[Signal]":
     """The next signal within so many seconds; None where a child has ended or the time is up.
 
     The time is a timer's, not that of `sigtimedwait`: where that is interrupted, as by a stop of the whole job, and its
-    time has passed by then, it returns what lay in its memory, such as the signal before (seen with CPython 3.11). Its time of 0 cannot be interrupted.
+    time has passed by then, it returns what lay in its memory, such as the signal before (seen with CPython 3.11). Its
+    time of 0 cannot be interrupted.
     """
     if seconds <= 0:
         found = signal.sigtimedwait(_TAKEN, 0)
@@ -62,3 +69,8 @@ def wait(seconds: float) -> "Optional[Signal]":
     if found is None or found.si_signo not in HEARD:
         return None
     return Signal(found.si_signo, found.si_pid)
+
+
+def number_of(name: str) -> int:
+    """The number of a signal by its name without SIG; TERM's for one that is none of a job's."""
+    return next((number for number, known in NAMES.items() if known == name), TERM)

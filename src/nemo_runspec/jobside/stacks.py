@@ -6,10 +6,10 @@ end, where it has PYTHONFAULTHANDLER (docs.python.org, faulthandler).
 
 import os
 import resource
-import signal
 import time
 
 from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.signals import ABRT, KILL
 
 MYPY = False
 if MYPY:
@@ -56,7 +56,7 @@ class _Asked:
         while not self._child.has_ended() and time.monotonic() < until:
             time.sleep(0.01)
         if not self._child.has_ended():
-            self._child.send(signal.SIGKILL)
+            self._child.send(KILL)
             return b""
         return found if self._child.exit_code == 0 else b""
 
@@ -84,7 +84,7 @@ def _abort(pids: "List[int]") -> None:
         except (OSError, ValueError):
             continue
     for pid in pids:
-        processes.send(pid, signal.SIGABRT)
+        processes.send(pid, ABRT)
     if pids:
         time.sleep(_LAST_WORDS)
 

@@ -5,10 +5,10 @@ tasks read.
 """
 
 import os
-import signal
 import time
 
 from nemo_runspec.jobside import processes, stacks
+from nemo_runspec.jobside.signals import KILL, TERM
 from nemo_runspec.jobside.text import say
 
 MYPY = False
@@ -100,7 +100,7 @@ class Stall:
             self._gates.folder.write("stalled", {"action": action, "reason": reason})
         except OSError:
             say("%s, and the job's directory cannot be written" % reason)
-            self._child.send(signal.SIGTERM)
+            self._child.send(TERM)
 
     def _times(self) -> int:
         """How often the job has stalled, this time included."""
@@ -121,14 +121,14 @@ class Stall:
         say("node %d: %s: it is ended; its processes' stacks:" % (self._job.node, reason))
         stacks.show(self._processes)
         self._together("stacked")
-        self._child.send(signal.SIGTERM)
+        self._child.send(TERM)
         self._kill_at = time.monotonic() + _GRACE
 
     def _kill(self) -> None:
         self._kill_at = float("inf")
-        self._child.send(signal.SIGKILL)
+        self._child.send(KILL)
         for pid in self._processes:
-            processes.send(pid, signal.SIGKILL)
+            processes.send(pid, KILL)
 
     def _together(self, name: str) -> None:
         """Until every task that has a watch has come as far."""

@@ -1,12 +1,12 @@
 """What is looked at while a command runs: its ranks, the other nodes, signals from outside, its progress."""
 
-import signal
 import time
 
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.delivery import TICK, Delivery
 from nemo_runspec.jobside.ended import Ended
 from nemo_runspec.jobside.gates import Failure, Gates
+from nemo_runspec.jobside.signals import KILL, TERM, number_of
 
 MYPY = False
 if MYPY:
@@ -77,7 +77,7 @@ class Watch:
                 self._gates.folder.write("driver", {"exit_code": child.exit_code})
             except OSError:
                 pass  # the others learn it by the job's end
-            processes.send_group(child.pid, signal.SIGTERM)  # Ray itself
+            processes.send_group(child.pid, TERM)  # Ray itself
             return Ended(child.exit_code, child.signal, ran=True)
         if self._driver is None:
             raise Failure("Ray ended on node %d" % self._job.node)
@@ -89,7 +89,7 @@ class Watch:
     def _look_at_others(self) -> None:
         for name in self._gates.told()[self._told :]:
             self._told += 1
-            self.tell(getattr(signal, "SIG" + name, signal.SIGTERM))
+            self.tell(number_of(name))
         if not self._ending and self._gates.first_failure() is not None:
             self._end_in(_WARNED)
         if self._job.launch == "ray" and self._job.node > 0 and self._driver is None:
@@ -102,8 +102,8 @@ class Watch:
         """TERM after so many seconds, KILL some time after it."""
         self._ending = True
         child = self._shell.child
-        self._steps.append((_now() + seconds, lambda: child.send(signal.SIGTERM)))
-        self._steps.append((_now() + seconds + _GRACE, lambda: child.send(signal.SIGKILL)))
+        self._steps.append((_now() + seconds, lambda: child.send(TERM)))
+        self._steps.append((_now() + seconds + _GRACE, lambda: child.send(KILL)))
 
     def _stall_watch(self) -> "Optional[Stall]":
         if not self._job.stall:

@@ -1,7 +1,8 @@
-"""How a signal comes to a command: at once, but for one that would end a command which is not ready for it yet.
+"""How a signal comes to a command: at once, but for one that a command which still starts would lose, or be ended by.
 
-USR1 and USR2 mean what the user's program takes them for, and end a program that has no handler. One that comes while
-the program still starts (imports may take minutes) is held until a process of it catches, blocks or ignores it.
+While the shell of the command's line has started no program of it, a stop would be lost: that shell outlives it. USR1
+and USR2 mean what the user's program takes them for, and end a program that has no handler. One that comes while the
+program still starts (imports may take minutes) is held until a process of it catches, blocks or ignores it.
 """
 
 import time
@@ -18,7 +19,12 @@ _YOUNG = 300.0
 _HELD = 60.0
 """Seconds that a signal is held at most: then it is sent whatever it does."""
 
-TICK = 0.2
+_BEGINS = 2.0
+"""Seconds that a stop is held at most."""
+_EXEC = 0.002
+"""Seconds in which a program takes the place of another in a process: its words are new, its handlers still old."""
+
+TICK = 0.1
 _KEPT = (USR1, USR2)
 
 
@@ -38,8 +44,8 @@ class Delivery:
     def tell(self, number: int) -> None:
         """Sends a signal, now or as soon as it does no harm."""
         now = time.monotonic()
-        if number in _KEPT and now < self._begun + _YOUNG and not self._is_ready(number):
-            self._held.append((number, now + _HELD))
+        if now < self._begun + _YOUNG and not self._is_ready(number):
+            self._held.append((number, now + (_HELD if number in _KEPT else _BEGINS)))
         else:
             self._child.send(number)
 
@@ -54,8 +60,17 @@ class Delivery:
                 self._held.append((number, until))
 
     def _is_ready(self, number: int) -> bool:
-        """Whether the command's own program does something about a signal; a shell only waits for it."""
+        """Whether a program of the command is there and, where the signal is kept for it, does something about it."""
+        if number not in _KEPT:
+            return bool(self._programs())
+        if not any(processes.heeds(pid, number) for pid in self._programs()):
+            return False
+        time.sleep(_EXEC)
+        return any(processes.heeds(pid, number) for pid in self._programs())
+
+    def _programs(self) -> "List[int]":
+        """The command's processes, without those that are still the job script."""
         leader = self._child.pid
-        if processes.program_of(leader) != "bash":
-            return processes.heeds(leader, number)
-        return any(processes.heeds(pid, number) for pid in processes.tree(leader) if pid != leader)
+        if processes.words_of(leader) not in (self._child.words, []):
+            return [leader]
+        return [pid for pid in processes.tree(leader) if processes.words_of(pid) not in (self._child.words, [])]

@@ -143,7 +143,7 @@ class Node:
             self._answer_gates(shell)
             found = signals.wait(watch.pause())
             if found is not None:
-                self.received = found.name
+                self._note(found)
                 # Where the platform signals every process of a task, the command has had it already.
                 if not self.job.has("signals_all"):
                     watch.tell(found.number)
@@ -185,12 +185,17 @@ class Node:
         if not found.stops:
             self._early.append(found.number)
             return
-        self.received = found.name
+        self._note(found)
         raise Failure("the job was told to stop (SIG%s)" % found.name, 128 + found.number)
 
     def given(self) -> "Dict[str, int]":
         """What its ranks have given to the log, see `Ranks.given`: that of its own rank needs no room on a disk."""
         return self.ranks.given() if self._rank is None else self._rank.given()
+
+    def _note(self, found: signals.Signal) -> None:
+        """For the record: the first stop, else the first signal."""
+        if not self.received or (found.stops and signals.number_of(self.received) not in signals.STOPPING):
+            self.received = found.name
 
     def end_shell(self) -> None:
         """Ends a shell that has not become the command, or whose command is not wanted any more."""

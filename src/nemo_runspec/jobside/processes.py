@@ -14,12 +14,13 @@ class Child:
     """A process that was started here; it leads a process group of its own.
 
     Args:
-        pid: its process id, which is the group's too.
+        pid: its process id, which is the group's too. `words`: what it was started with.
         status: as `os.waitpid` has it; None while it runs or nobody has asked.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, words: "Sequence[str]" = ()) -> None:
         self.pid = pid
+        self.words = list(words)
         self.status: "Optional[int]" = None
 
     def has_ended(self) -> bool:
@@ -73,7 +74,7 @@ def start(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int,
         os.waitpid(pid, 0)
         number = int(failed)
         raise OSError(number, os.strerror(number), words[0])
-    return Child(pid)
+    return Child(pid, words)
 
 
 def _become(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int, int]", done: int) -> None:
@@ -134,13 +135,13 @@ def started(pid: int) -> str:
     return fields[19] if fields and len(fields) > 19 else ""
 
 
-def program_of(pid: int) -> str:
-    """The name of the program that a process runs, '' where it is not there."""
+def words_of(pid: int) -> "List[str]":
+    """The program and arguments of a process; none where it is not there, or is just becoming another program."""
     try:
-        with open("/proc/%d/comm" % pid, "rb") as file:
-            return file.read().decode("latin-1").rstrip("\n")
+        with open("/proc/%d/cmdline" % pid, "rb") as file:
+            return os.fsdecode(file.read()).split("\0")[:-1]
     except OSError:
-        return ""
+        return []
 
 
 def heeds(pid: int, number: int) -> bool:

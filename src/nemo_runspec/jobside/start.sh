@@ -32,7 +32,7 @@ case ${1-} in
 esac
 for nemotron_python in "${NEMOTRON_PYTHON-}" python3 /usr/libexec/platform-python python; do
   if [ -n "$nemotron_python" ] && {
-    [ "$nemotron_role" = rank ] || "$nemotron_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))'
+    [ "$nemotron_role" = rank ] || "$nemotron_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6) or sys.platform != "linux")'
   } 2> /dev/null; then
     NEMOTRON_PYTHON=$nemotron_python exec "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
       "$nemotron_script" "$nemotron_values" "root=$nemotron_root" "hidden=$nemotron_hidden" "${nemotron_versions[@]/#/version=}" \

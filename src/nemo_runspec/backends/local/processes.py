@@ -13,11 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.signals import HEARD
 
 _PR_SET_PDEATHSIG = 1
 _KERNEL = (2, 0)
 """Parent and session of the kernel's own threads, which have no environment."""
 _LOOKS = 3
+_SUPERVISED_BY = "NEMOTRON_PYTHON"
 _MARK = "NEMOTRON_JOB_DIR"
 """The variable that marks all processes of a job; a job is meant by its directory, which no two share."""
 
@@ -25,7 +27,9 @@ _MARK = "NEMOTRON_JOB_DIR"
 def start(job_dir: str, command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
     """Starts the script of a job in a session of its own, its output and errors in one pipe.
 
-    On Linux it is sent TERM when this process dies, however it dies.
+    On Linux it is sent TERM when this process dies, however it dies, and no signal is lost before its first line: it
+    starts with those blocked that its supervisor takes. That one is run by this Python, where nothing else is asked
+    for: only a supervisor can unblock them.
 
     Raises:
         UserError: it cannot be started.
@@ -33,14 +37,14 @@ def start(job_dir: str, command: Sequence[str], environment: Mapping[str, str], 
     try:
         return subprocess.Popen(
             command,
-            env={**environment, _MARK: job_dir},
+            env={_SUPERVISED_BY: sys.executable, **environment, _MARK: job_dir},
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
             start_new_session=True,
-            preexec_fn=_die_with(os.getpid()),
+            preexec_fn=_prepare_for(os.getpid()),
         )
     except OSError as error:
         raise UserError(f"cannot start {command[0]}: {error.strerror}", remedy="is bash installed?") from None
@@ -106,12 +110,13 @@ def end_leftovers(job_dir: str, session: int, *, grace: float, tell: bool = True
     return len(left)
 
 
-def _die_with(parent: int) -> Callable[[], None] | None:
+def _prepare_for(parent: int) -> Callable[[], None] | None:
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)
 
     def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGTERM)

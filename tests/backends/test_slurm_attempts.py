@@ -81,10 +81,11 @@ def test_the_batch_shells_functions_come_before_the_profiles_own_lines(make_plan
     env = {"setup_lines": "module load x", "remote_job_dir": "/lustre/run", "container_image": "img", "retries": 4}
     plan = make_plan("slurm", env)
     files = {file.name: file.text for file in render(plan).files}
-    source = f"{{ set +vx; . {plan.job_dir}/batch.sh; set -vx; }} 2> /dev/null\n"
+    source = f"{{ set +vx; }} 2> /dev/null; . {plan.job_dir}/batch.sh; set -vx\n"
     assert f"\n{source}module load x\n" in files[f"{plan.name}_sbatch.sh"]
-    assert files["batch.sh"].splitlines()[1:3] == [
-        f"nemotron_job={plan.job_dir}", f"nemotron_script=scripts/{plan.name}.sh",
+    assert files["batch.sh"].splitlines()[1:5] == [
+        f"nemotron_root={plan.job_dir}", "nemotron_own=$nemotron_root", f"nemotron_script=scripts/{plan.name}.sh",
+        "nemotron_needs=retries",
     ]  # fmt: skip
-    assert "nemotron_retries=4\n" in files["batch.sh"]
+    assert '"retries": 4,' in files["batch.sh"]
     subprocess.run(["bash", "-n"], input=files["batch.sh"], text=True, check=True)

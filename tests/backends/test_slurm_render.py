@@ -126,7 +126,7 @@ def test_an_experiment_writes_the_same_text_in_its_own_directory(
 def test_the_job_script_comes_first_and_lies_where_the_batch_script_looks_for_it(make_plan):
     plan = make_plan("slurm", {"container_image": "img"})
     script, batch, functions = render(plan).files
-    assert (functions.title, functions.name) == ("batch functions", "batch.sh")
+    assert (functions.title, functions.name) == ("batch script's values", "batch.sh")
     assert (script.title, batch.title) == ("job script", "sbatch script")
     assert script == RenderedFile("job script", f"scripts/{plan.name}.sh", "cd /nemo_run/code\n")
     assert f"bash /nemo_run/{script.name}\n" in batch.text

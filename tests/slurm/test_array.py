@@ -130,7 +130,10 @@ def test_runs_are_one_array_and_each_is_a_job(cluster):
             f"[rank0] length of the token {len(tokens[task % 2])}",
         ]
     assert "#SBATCH --array=0-3" in cluster("jobs", "show", "--script", records[1]["name"]).succeeds().out
-    assert "members/1/code" in cluster("jobs", "logs", "--platform", records[1]["name"]).succeeds().out
+    assert (
+        f"task 1 of its array, in {cluster.top}/jobs/{cluster.sweep}/members/1\n"
+        in cluster("jobs", "logs", "--platform", records[1]["name"]).succeeds().out
+    )
     nothing_is_left_of_the_secret(cluster)
     cluster("jobs", "rm", cluster.sweep).succeeds()
     assert list((cluster.top / "jobs").iterdir()) == []

@@ -166,10 +166,12 @@ def test_before_a_time_limit_the_command_is_signalled_once(host: LabHost, lab: S
 
 def test_a_command_that_ends_with_0_is_not_always_done(host: LabHost, lab: SlurmLab, tmp_path: Path):
     """With `resume` it may have written a checkpoint only. The same is said once Slurm has forgotten the jobs."""
-    refuse = 'scontrol() { [ "$1" != requeue ] && command scontrol "$@"; }'
+    refusing = tmp_path / "refusing"
+    refusing.mkdir()
+    command(refusing / "scontrol", '[ "$1" != requeue ] && exec /usr/bin/scontrol "$@"')
     profiles: dict[str, dict[str, Any]] = {
         "spent": {"resume": True, "max_restarts": 0},
-        "refused": {"resume": True, "setup_lines": refuse},
+        "refused": {"resume": True, "setup_lines": f"PATH={refusing}:$PATH"},
         "chosen": {},
     }
     plans = {name: counting(tmp_path / name, {"signal": "TERM@215", **each}) for name, each in profiles.items()}

@@ -8,12 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labs.slurm.cluster import USER, SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.sshd import SshAccess
-from slurm_jobs import LabHost, slurm_plan
+from slurm_jobs import LabHost, command, slurm_plan
 from support import Outcome, Project, call
 
 from nemo_runspec.backends.slurm.preflight import login_node
@@ -251,6 +252,7 @@ class TestJob:
         assert found(told, "python")["seen"] == f"{programs}/python after startup_commands"
         assert found(told, "shared")["seen"] == "n1, n2 and the login node see the same remote_job_dir"
         assert "mounts" in found(told, "on nodes")["seen"]
+        assert found(told, "python3")["seen"] == "on all of them, for batch scripts"
         assert list((slurm_lab.base / "home" / "root" / "run").iterdir()) == []
 
     def test_no_node_is_free(self, doctor: Doctor, slurm_lab: SlurmLab, monkeypatch: pytest.MonkeyPatch):
@@ -260,6 +262,22 @@ class TestJob:
         assert wrong(told) == set()
         assert "no nodes were free" in found(told, "shared")["seen"]
         assert "it would wait for some" in found(told, "run shape")["seen"]
+
+    @pytest.mark.parametrize("keys", [{}, {"retries": 2, "resume": True}], ids=["plain", "needed"])
+    def test_nodes_have_no_python3(
+        self, doctor: Doctor, slurm_lab: SlurmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
+    ):
+        for name in ("python3", "python"):
+            command(tmp_path / name, "exit 127")
+        for name, value in slurm_lab.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        told = doctor("--json", "--job", tunnel="local", host=None, **keys)
+        assert wrong(told) == ({"python3"} if keys else set())
+        said = found(told, "python3")["seen"]
+        assert said.startswith(
+            "none on n1, n2: " + ("with resume, retries in the profile" if keys else "resume, retries")
+        )
 
     def test_nodes_do_not(self, doctor: Doctor, slurm_lab: SlurmLab):
         keys = {"mounts": ["/none/such:/x"], "startup_commands": ["PATH=/none"]}

@@ -18,6 +18,7 @@ from nemo_runspec.backends.slurm.verified import assert_same
 from nemo_runspec.plans.model import AutoMount
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import this_process
+from nemo_runspec.script.programs import PROGRAMS
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.sweeps.control import goes_on
 from nemo_runspec.sweeps.model import Member
@@ -99,11 +100,11 @@ def test_every_task_has_its_own_script_and_shares_the_rest(plans):
     array = make_array(GROUP, plans({"health_check": True}, {"health_check": True}), parallel=9)
     first, second = array.own(0)[0], array.own(1)[0]
     assert (first.name, second.name) == (f"scripts/{GROUP}.sh",) * 2
-    assert f"{array.plan.job_dir}/members/1/status" in second.text
-    assert f"{array.plan.job_dir}/members/0/status" not in second.text
+    assert f"nemotron_root={array.plan.job_dir}/members/1\n" in second.text
+    assert f"{array.plan.job_dir}/members/0" not in second.text
     assert array.members[1].name in second.text
     assert array.plan.target.array == "0-1"
-    assert dict(array.links) == {name: f"../../{name}" for name in ("bundle", "health.sh", "health.py")}
+    assert dict(array.links) == {name: f"../../{name}" for name in ("bundle", *PROGRAMS)}
 
 
 def test_how_many_at_a_time_is_the_queues_to_say_unless_somebody_did(plans):

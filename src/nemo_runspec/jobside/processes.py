@@ -51,12 +51,19 @@ class Child:
             send_group(self.pid, number)
 
 
-def start(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int, int]" = {}) -> Child:  # noqa: B006
+def start(
+    words: "Sequence[str]",
+    environment: "Dict[str, str]",
+    fds: "Dict[int, int]" = {},  # noqa: B006
+    ignored: "Sequence[int]" = (),
+    alone: bool = True,
+) -> Child:
     """Starts a program in a process group of its own, with an empty signal mask and default handlers.
 
     Args:
         words: the program, looked for on the `PATH` of `environment`, and its arguments.
         fds: number in the program -> number here, of files that it gets. Its input is empty unless it is among them.
+        ignored: signals that it, and what it starts, does not hear. `alone`: False for one in this process's group.
 
     Raises:
         OSError: it cannot be started.
@@ -64,7 +71,7 @@ def start(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int,
     report, done = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(words, environment, fds, done)
+        _become(words, environment, fds, done, ignored, alone)
     os.close(done)
     try:
         failed = os.read(report, 16)
@@ -77,10 +84,18 @@ def start(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int,
     return Child(pid, words)
 
 
-def _become(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[int, int]", done: int) -> None:
+def _become(
+    words: "Sequence[str]",
+    environment: "Dict[str, str]",
+    fds: "Dict[int, int]",
+    done: int,
+    ignored: "Sequence[int]",
+    alone: bool,
+) -> None:
     """The child's part. It says why it could not, and never returns."""
     try:
-        os.setpgid(0, 0)
+        if alone:
+            os.setpgid(0, 0)
         nothing = os.open(os.devnull, os.O_RDONLY)
         # First out of the way of each other: a number may be both one here and another's in the program.
         held = {number: os.dup(here) for number, here in {0: nothing, **fds}.items()}
@@ -94,7 +109,7 @@ def _become(words: "Sequence[str]", environment: "Dict[str, str]", fds: "Dict[in
             done = os.dup(done)
         for number, copy in kept.items():
             os.dup2(copy, number)  # inheritable, as os.dup's is not
-        signals.unblock_for_exec()
+        signals.unblock_for_exec(ignored)
         os.execvpe(words[0], list(words), environment)
     except OSError as error:
         os.write(done, b"%d" % (error.errno or errno.EIO))

@@ -8,7 +8,7 @@ empty one (`processes.start`).
 MYPY = False  # true for type checkers; typing takes longer to import than all the rest
 if MYPY:
     import signal
-    from typing import Dict, Optional
+    from typing import Dict, Optional, Sequence
 else:
     import _signal as signal  # what the package is made of: its enums take as long to import as ten modules of ours
 
@@ -45,11 +45,13 @@ def block() -> None:
     signal.signal(CHLD, signal.SIG_DFL)  # where it is ignored, the kernel drops what children return
 
 
-def unblock_for_exec() -> None:
+def unblock_for_exec(ignored: "Sequence[int]" = ()) -> None:
     """Gives a program that is about to be started an empty mask and default handlers, whatever this process has."""
     for number in (*_TAKEN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # what came to the group meanwhile was heard here
         signal.signal(number, signal.SIG_DFL)
+    for unheard in ignored:
+        signal.signal(unheard, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

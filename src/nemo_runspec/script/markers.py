@@ -24,6 +24,7 @@ REASONS: Mapping[str, str] = {
     "health": r"health check: bad node ",
     "restarts": r".*max_restarts = \d+ is reached",
     "setup_lines": r"setup_lines ",
+    "python": r"the node has no python3",
     "pre_launch": r"a command of pre_launch_commands",
     "image": r"(?:inputs: |outputs: )?the image has no ",
     "outputs": r"outputs: ",

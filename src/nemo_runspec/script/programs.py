@@ -1,7 +1,8 @@
-"""The programs of ours that go with every job: the same for all, named by version and digest where a job is shown."""
+"""The programs of ours that go with jobs: the same for all, named by version and digest where a job is shown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -13,9 +14,20 @@ SUPERVISOR = "supervisor.py"
 PROGRAMS = (SUPERVISOR, "start.sh", "fallback.sh")
 """Names in a job's directory."""
 
-_ROOM = "jobside"
-_SHARED = ("forms",)
-"""Modules of the toolkit that the job side uses too."""
+SLURM_PROGRAMS = (*PROGRAMS, "slurm.py", "slurm.sh", "slurm_fallback.sh")
+"""Those of a job on Slurm."""
+
+_JOBSIDE = "jobside"
+_SLURM = "backends/slurm/jobside"
+
+_MODULES = {
+    SUPERVISOR: (_JOBSIDE, "forms.py"),
+    "slurm.py": (
+        _SLURM,
+        *(f"{_JOBSIDE}/{name}.py" for name in ("artifacts", "processes", "records", "secrets", "signals", "values")),
+    ),
+}
+"""Name → the rooms and modules of this package that a program is made of; the first has its `main.py`."""
 
 _HEAD = '''# nemotron's supervisor: what runs where a job runs. Its modules are texts, each read when it is imported.
 import os
@@ -48,22 +60,26 @@ from nemo_runspec.jobside import signals
 
 signals.block()
 
-from nemo_runspec.jobside.main import main
+from nemo_runspec.{room}.main import main
 
 os._exit(main(sys.argv[1:]))
 """
 
 
 @lru_cache
-def supervisor() -> str:
-    """The supervisor as one text, which any python3 from 3.6 on runs."""
+def _python_program(name: str) -> str:
+    """A program as one text, which any python3 from 3.6 on runs."""
     top = Path(nemo_runspec.__file__).parent
-    files = [*sorted((top / _ROOM).glob("*.py")), *(top / f"{name}.py" for name in _SHARED)]
+    files = [file for place in _MODULES[name] for file in _files(top / place)]
     modules = {_module(file, top): file.read_text(encoding="utf-8") for file in files if file.stem != "__init__"}
     packages = dict.fromkeys(str(parent) for name in modules for parent in PurePosixPath(name).parents if parent.name)
     texts = [f"MODULES[{package.replace('/', '.')!r}] = ''\n" for package in packages]
     texts += [f"MODULES[{name.replace('/', '.')!r}] = r'''{_checked(text)}'''\n" for name, text in modules.items()]
-    return "\n".join((_HEAD, *texts, _TAIL))
+    return "\n".join((_HEAD, *texts, _TAIL.format(room=_MODULES[name][0].replace("/", "."))))
+
+
+def _files(place: Path) -> Iterator[Path]:
+    yield from [place] if place.suffix else sorted(place.glob("*.py"))
 
 
 def _module(file: Path, top: Path) -> str:
@@ -78,9 +94,10 @@ def _checked(text: str) -> str:
 @lru_cache
 def program_text(name: str) -> str:
     """The text of one of the programs, by the name that it has in a job's directory."""
-    if name == SUPERVISOR:
-        return supervisor()
-    return (Path(nemo_runspec.__file__).parent / _ROOM / name).read_text(encoding="utf-8")
+    if name in _MODULES:
+        return _python_program(name)
+    folder = _SLURM if name.startswith("slurm") else _JOBSIDE
+    return (Path(nemo_runspec.__file__).parent / folder / name).read_text(encoding="utf-8")
 
 
 @lru_cache

@@ -6,7 +6,6 @@ import posixpath
 from typing import Any
 
 from nemo_runspec.backends.checks import MOUNTED
-from nemo_runspec.backends.slurm.batch import setup_lines
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.field import carried_keys
@@ -21,6 +20,10 @@ The last of two wins, so that a profile's own `srun_args` can say otherwise.
 """
 
 
+BATCH_LINES = "batch.sh"
+"""What the batch script sources (`batch.py`); it lies beside it."""
+
+
 def executor_arguments(plan: Plan) -> dict[str, Any]:
     """The executor's arguments by name, apart from tunnel, packager and log names: plain lists, tables and scalars."""
     target = target_of(plan, SlurmTarget)
@@ -28,7 +31,7 @@ def executor_arguments(plan: Plan) -> dict[str, Any]:
     same = {declared.nemo_run: getattr(target, declared.name) for declared in keys if declared.nemo_run}
     return {
         **same,
-        "setup_lines": setup_lines(plan),
+        "setup_lines": _setup_lines(plan),
         "nodes": plan.resources.nodes,
         "ntasks_per_node": tasks_per_node(plan),
         "gpus_per_node": plan.resources.gpus_per_node or None,
@@ -71,3 +74,10 @@ def sbatch_script(plan: Plan) -> str:
 def job_layout(plan: Plan) -> JobLayout:
     """The job's directory as its tasks see it."""
     return JobLayout(MOUNTED if target_of(plan, SlurmTarget).container_image else plan.job_dir)
+
+
+def _setup_lines(plan: Plan) -> str:
+    """The batch script's `setup_lines`: `batch.sh` first, untraced, then the profile's own."""
+    target = target_of(plan, SlurmTarget)
+    source = f"{{ set +vx; }} 2> /dev/null; . {plan.job_dir}/{BATCH_LINES}; set -vx"
+    return "\n".join((source, *filter(None, (target.setup_lines,))))

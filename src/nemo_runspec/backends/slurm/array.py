@@ -5,7 +5,7 @@
                                         bundle and code are links to the array's
 
 The batch script is that of one plan under the array's name, so that it is compared with NeMo-Run's like any other.
-`batch.sh` (see `batch.py`) has `array.sh` behind it, which lets each task find its own directory.
+`batch.sh` (see `batch.py`) says so, and each task finds its own directory (`jobside/array.py`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ from dataclasses import dataclass
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.slurm import batch
-from nemo_runspec.backends.slurm.arguments import job_layout, job_name, job_script, sbatch_script
+from nemo_runspec.backends.slurm.arguments import BATCH_LINES, job_layout, job_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.render import render, render_sbatch
-from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.digests import digest_of_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import PROGRAMS, program_text
-from nemo_runspec.script.quoting import assignments
+from nemo_runspec.script.programs import PROGRAMS, SLURM_PROGRAMS, program_text
 from nemo_runspec.script.render import render_job_script
 
-_BEGIN = "nemotron_batch_begin\n"
 _ANY = "array"
 
 
@@ -52,22 +49,26 @@ class Array:
     def shared(self) -> tuple[RenderedFile, ...]:
         """The texts in the array's own directory, the batch script first."""
         return tuple(
-            dataclasses.replace(file, text=_batch_functions(self, file.text)) if file.name == batch.NAME else file
+            dataclasses.replace(file, text=self._batch_text) if file.name == BATCH_LINES else file
             for file in render(self.plan).files
             if file.name != job_script(self.plan)
         )
 
     @property
+    def _batch_text(self) -> str:
+        ends = {"ends_all": True} if self.ends_all else {}
+        return batch.batch_text(self.plan, members=True, **ends)
+
+    @property
     def shared_texts(self) -> dict[str, str]:
         """What lies in the array's own directory: path → text."""
-        programs = {name: program_text(name) for name in PROGRAMS}
+        programs = {name: program_text(name) for name in SLURM_PROGRAMS}
         return {file.name: file.text for file in self.shared} | programs
 
     @property
     def links(self) -> Mapping[str, str]:
         """What lies in each task's directory as a link: name → the array's own."""
-        own = {posixpath.basename(sbatch_script(self.plan)), batch.NAME}
-        names = ["bundle", *PROGRAMS, *(file.name for file in self.shared if file.name not in own)]
+        names = ["bundle", *PROGRAMS]
         if self.plan.package.kind != "none":
             names.append("code")
         return {name: "/".join(("..", "..", *[".."] * name.count("/"), name)) for name in names}
@@ -133,11 +134,3 @@ def shape_of(plan: Plan) -> str | None:
     own = [file.text for file in batch.batch_files(bare)]
     text = json.dumps([render_sbatch(bare), own, contents, mounts, target.tunnel], default=str)
     return digest_of_text(text)
-
-
-def _batch_functions(array: Array, text: str) -> str:
-    """`batch.sh` with `array.sh` before its last line."""
-    settings = {"name": job_name(array.plan), "ends_all": "1" if array.ends_all else ""}
-    lines = assignments(settings, "nemotron_")
-    assert text.endswith(_BEGIN), "batch.sh ends with the call that begins it"
-    return "\n".join((text.removesuffix(_BEGIN) + lines, program("array.sh").strip(), "", _BEGIN))

@@ -1,54 +1,45 @@
 """`batch.sh`: what the batch shell does around the one `srun` of a job; it lies beside the batch script.
 
 The batch script is NeMo-Run's text to the byte. The only room in it that is ours is `setup_lines`, whose first line
-sources `batch.sh`, before the profile's own lines. It runs on the job's first node, outside any container, and from
-then on:
-
-* `srun` is a function: for the job's own step (the line that ends with the job script) it starts the real srun beside
-  the shell and waits for it, so that signals are heard meanwhile. Every other srun is the real one.
-* Signals that Slurm sends to the batch shell (`signal`, always made `B:`; `scancel --batch --signal`) are written to
-  `status/gates-<id>-<restarts>/told.N`; the job script on every node hands them to the command alone, once.
-* When the step is over, or Slurm ends the job, the attempt's fate is decided, once: `over`, `retried`, `continued`,
-  `requeued` (a part of ours asked for it) or `slurm` (Slurm starts it again itself); one line in `status/attempts`.
-  Where it is over the secrets' file is removed, else `scontrol requeue` is called. NeMo-Run's own requeue is off.
-
-A part such as the health check is bash text behind `batch.sh`'s own. It defines functions `nemotron_…`, and names them:
-
-* `nemotron_before+=(FUNCTION)` runs it before the step, with all words of its srun as arguments (the last two are
-  `bash` and the job script); with another status than 0 the step is not started, and that is the job's status.
-* `nemotron_beside+=(FUNCTION)` runs it in a subshell beside the step, the srun's process id as its argument; it is
-  killed once the step is over.
-* `nemotron_verdict requeue|stop REASON`, from either: the job's outcome once its step is over.
-* `nemotron_tell NAME`: sends the command a signal, such as TERM, on every node.
+sources `batch.sh`, before the profile's own lines. It runs on the job's first node, outside any container, and goes on
+in `slurm.py` (`jobside/`), the process that Slurm signals from then on: that runs the batch script once more, in a
+shell in which `srun` is a function, and decides what becomes of the job.
 """
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm.arguments import BATCH_LINES, job_name, job_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.health import health_files, health_part
-from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.backends.slurm.health import health_files, health_seconds
 from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.quoting import assignments
-from nemo_runspec.script.render import shared_functions
-
-NAME = "batch.sh"
+from nemo_runspec.script.quoting import quote
 
 VERSIONS = "versions.sh"
 """Of tasks of an array that are jobs of their own, each has one in its directory."""
 
+NEEDS_PYTHON = ("resume", "retries", "stall_timeout", "health_check")
+"""Keys of a profile that take a python3 on nodes: a batch script without one does the least that a job needs."""
+
 
 def batch_files(plan: Plan) -> tuple[RenderedFile, ...]:
-    """`batch.sh`, and what its parts need beside it."""
-    return (RenderedFile("batch functions", NAME, _text(plan)), *version_files(plan), *health_files(plan))
+    """`batch.sh`, and what it needs beside it."""
+    return (
+        RenderedFile("batch script's values", BATCH_LINES, batch_text(plan)),
+        *version_files(plan),
+        *health_files(plan),
+    )
 
 
 def version_files(plan: Plan) -> tuple[RenderedFile, ...]:
-    """What `batch.sh` registers in the end: the versions, as its shell sees them; no file where there are none."""
+    """What is registered in the end: the versions, as its shell sees them; no file where there are none."""
     paths = [shell_word(path) for path in version_paths(plan)]
     return (RenderedFile("versions", VERSIONS, f"nemotron_versions=({' '.join(paths)})\n"),) if paths else ()
 
@@ -59,33 +50,42 @@ def version_paths(plan: Plan) -> list[str]:
     return [found for path in versions_of(plan) if (found := storage.source_of(path))]
 
 
-def setup_lines(plan: Plan) -> str:
-    """The batch script's `setup_lines`: `batch.sh` first, untraced, then the profile's own."""
-    target = target_of(plan, SlurmTarget)
-    source = f"{{ set +vx; . {plan.job_dir}/{NAME}; set -vx; }} 2> /dev/null"
-    return "\n".join((source, *filter(None, (target.setup_lines,))))
+def batch_text(plan: Plan, **more: Any) -> str:
+    """`batch.sh`.
 
-
-def _text(plan: Plan) -> str:
-    parts = (
-        _settings(plan),
-        shared_functions(),
-        program(NAME).strip(),
-        health_part(plan).strip(),
-        "nemotron_batch_begin",
+    Args:
+        more: further values, of an array whose tasks are jobs of their own.
+    """
+    own = "$nemotron_root/members/$SLURM_ARRAY_TASK_ID" if more else "$nemotron_root"
+    lines = (
+        "# Sourced by the batch script: this job's values. What is done with them is in slurm.py.",
+        f"nemotron_root={plan.job_dir}",
+        f"nemotron_own={own}",
+        f"nemotron_script={quote(job_script(plan))}",
+        f"nemotron_needs={quote(', '.join(needs_python(plan)))}",
+        f"nemotron_values={quote(json.dumps(batch_values(plan) | more, indent=2))}",
+        '. "$nemotron_root/slurm.sh"',
     )
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _settings(plan: Plan) -> str:
+def needs_python(plan: Plan) -> list[str]:
+    """Settings of this job that take a python3 on the nodes of Slurm, beside any container."""
     target = target_of(plan, SlurmTarget)
-    values = {
-        "job": plan.job_dir,
-        "script": f"scripts/{plan.name}.sh",
-        "retries": str(target.retries),
-        "resume": "1" if target.resume else "",
-        "max_restarts": str(target.max_restarts),
+    return [name for name in NEEDS_PYTHON if getattr(target, name)]
+
+
+def batch_values(plan: Plan) -> dict[str, Any]:
+    """What the batch script's supervisor is told of a job (`jobside.job.BatchJob`)."""
+    target = target_of(plan, SlurmTarget)
+    found = {
+        "name": job_name(plan),
+        "script": job_script(plan),
+        "retries": target.retries,
+        "resume": target.resume,
+        "max_restarts": target.max_restarts,
         "signal": name_of(target.signal),
-        "lead": str(lead_of(target.signal)),
+        "lead": lead_of(target.signal),
+        "health_seconds": health_seconds(plan),
     }
-    return f"# Sourced by the batch script.\n{assignments(values, 'nemotron_')}"
+    return {key: value for key, value in found.items() if value}

@@ -40,7 +40,7 @@ def render(plan: Plan) -> Rendering:
 
     The files' names are paths below the job's directory. `paths.HOME` in a text is a placeholder.
     """
-    from nemo_runspec.script.programs import programs
+    from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
     from nemo_runspec.script.render import render_job_script
 
     files = (
@@ -48,7 +48,7 @@ def render(plan: Plan) -> Rendering:
         RenderedFile("sbatch script", posixpath.basename(sbatch_script(plan)), render_sbatch(plan)),
         *batch_files(plan),
     )
-    return Rendering(files, submit_command(plan), explained([*_placeholders(plan)]), programs())
+    return Rendering(files, submit_command(plan), explained([*_placeholders(plan)]), programs(*SLURM_PROGRAMS))
 
 
 def render_sbatch(plan: Plan) -> str:

@@ -1,6 +1,7 @@
 """The profile's `health_check`: before the command, the batch script asks every node whether it is fit for the job.
 
-`batch.sh` is the batch shell's part, `node.sh` and `net.py` what runs on every node, in the job's own environment.
+`jobside/health.py` is the batch script's part, `node.sh` and `net.py` what runs on every node, in the job's own
+environment.
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ _SECONDS, _WITH_TORCH = 60, 180
 """Seconds for the check once a container has started; torch is slow to import from a network file system."""
 
 
-def health_part(plan: Plan) -> str:
-    """What `batch.sh` gets for it; '' where the profile does not want it."""
+def health_seconds(plan: Plan) -> int:
+    """How long it may take; 0 where the profile does not want it."""
     if not target_of(plan, SlurmTarget).health_check:
-        return ""
-    seconds = _WITH_TORCH if _wants_torch(plan) else _SECONDS
-    return f"nemotron_health_seconds={seconds}\n{program('health/batch.sh').strip()}"
+        return 0
+    return _WITH_TORCH if _wants_torch(plan) else _SECONDS
 
 
 def health_files(plan: Plan) -> tuple[RenderedFile, ...]:

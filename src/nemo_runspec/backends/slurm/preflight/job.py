@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from nemo_runspec.backends.slurm.batch import NEEDS_PYTHON
 from nemo_runspec.backends.slurm.cluster.answer import Answer, run_script, whole
 from nemo_runspec.backends.slurm.cluster.refusals import explained
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
@@ -46,7 +47,7 @@ def job_checks(question: Question, request: LoginRequest, answer: Answer, host: 
 
 def read(question: Question, request: LoginRequest, answer: Answer, before: Answer) -> Iterator[Check]:
     """Checks of the nodes' answer. `before`: the login node's, for what exists where Slurm refuses the job."""
-    rows = [row[1:] for row in answer["job"].rows if row[0] == "node" and len(row) == 8]
+    rows = [row[1:] for row in answer["job"].rows if row[0] == "node" and len(row) == 9]
     if not rows:
         yield _no_job(answer["job"].reason, before)
         return
@@ -62,6 +63,7 @@ def read(question: Question, request: LoginRequest, answer: Answer, before: Answ
         yield from _enroot(rows)
     else:
         yield python_on_nodes(question, rows)
+    yield _supervisor(question, rows)
     yield from _gpus(question, rows)
 
 
@@ -90,6 +92,18 @@ def _enroot(rows: list[list[str]]) -> Iterator[Check]:
         yield warning("enroot", f"not on PATH on {', '.join(without)}", mend)
     else:
         yield ok("enroot", "on all of them")
+
+
+def _supervisor(question: Question, rows: list[list[str]]) -> Check:
+    """Whether batch scripts have the python3 that they go on in, beside any container."""
+    without = ", ".join(sorted(row[0] for row in rows if not row[6]))
+    wanted = ", ".join(name for name in NEEDS_PYTHON if question.env.get(name))
+    mend = "ask the site for a python3 (3.6 or later) on its nodes"
+    if without and wanted:
+        return failed("python3", f"none on {without}: with {wanted} in the profile, a job ends there", mend)
+    if without:
+        return warning("python3", f"none on {without}: {', '.join(NEEDS_PYTHON)} cannot be had there", mend)
+    return ok("python3", "on all of them, for batch scripts")
 
 
 def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:

@@ -19,7 +19,8 @@ for nemotron_command; do eval "$nemotron_command"; done
 type -P python > "$nemotron_place/python"
 '
 
-# On each node, in one line: its name, whether it sees the file and can write one, programs, GPUs, what lacks, python.
+# On each node, in one line: its name, whether it sees the file and can write one, programs, GPUs, what lacks, the python3
+# that a batch script goes on in (jobside/slurm.sh), and python as a job has it.
 on_node='
 probe=$1 token=$2 find=$3 patience=$4 count=$5; shift 5; seen=no wrote=no
 commands=("${@:1:count}"); shift "$count"
@@ -31,14 +32,18 @@ name=${SLURMD_NODENAME:-$HOSTNAME}
 ! echo "$token" 2> /dev/null > "$probe/$name" || wrote=yes
 missing=; for path; do [ -e "$path" ] || missing="$missing $path"; done
 gpus=; ! type -P nvidia-smi > /dev/null || gpus=$(timeout 10 nvidia-smi --list-gpus 2> /dev/null | grep -c "^GPU ")
+own=
+for word in python3 /usr/libexec/platform-python python; do
+  ! "$word" -I -S -c "import sys; sys.exit(sys.version_info < (3, 6))" 2> /dev/null || { own=$word; break; }
+done
 python=
 if [ "$count" -gt 0 ] && place=$(mktemp -d); then
   timeout --kill-after=2 "$patience" bash -c "$find" _ "$place" "${commands[@]}" < /dev/null > /dev/null 2>&1
   case $? in 124 | 137) python=late ;; *) python=$(head -n 1 "$place/python" 2> /dev/null) ;; esac
   rm -rf "$place"
 fi
-printf "node\037%s\037%s\037%s\037%s\037%s\037%s\037%s\n" "$name" "$seen" "$wrote" "$(type -P enroot)" "$gpus" \
-  "${missing# }" "$python"
+printf "node\037%s\037%s\037%s\037%s\037%s\037%s\037%s\037%s\n" "$name" "$seen" "$wrote" "$(type -P enroot)" "$gpus" \
+  "${missing# }" "$own" "$python"
 '
 hear timeout "$limit" srun "${given[@]}" bash -c "$on_node" _ "$probe" "$(cat "$probe/here")" \
   "$find_python" "$patience" "${#commands[@]}" "${commands[@]}" "${paths[@]}" < /dev/null

@@ -1,0 +1,154 @@
+"""What becomes of a job after an attempt: decided once, from what is known then."""
+
+from nemo_runspec.backends.slurm.jobside.controller import State
+
+MYPY = False
+if MYPY:
+    from typing import Optional
+
+    from nemo_runspec.backends.slurm.jobside.job import BatchJob
+    from nemo_runspec.jobside.records import Folder
+
+
+class Fate:
+    """The outcome of an attempt.
+
+    Args:
+        name: `over`, `retried`, `continued`, `requeued` (a part of ours asked for it) or `slurm` (Slurm starts it again
+            itself).
+        reason: for people. `code`: what decides (`REASONS` in script/markers.py), '' for none.
+        unfinished: the exit code of a job that is not done although its command says 0; 0 for none.
+    """
+
+    def __init__(self, name: str, reason: str, code: str = "", unfinished: int = 0) -> None:
+        self.name = name
+        self.reason = reason
+        self.code = code
+        self.unfinished = unfinished
+
+
+class Attempts:
+    """The file with a line for every attempt."""
+
+    def __init__(self, status: "Folder", task: str) -> None:
+        self._file = status.file("attempts" + ("-" + task if task else ""))
+
+    def count(self, fate: str) -> int:
+        """How many attempts had it."""
+        try:
+            with open(self._file, encoding="utf-8", errors="replace") as lines:
+                return sum(1 for line in lines if " fate=%s " % fate in line)
+        except OSError:
+            return 0
+
+    def add(self, line: str) -> None:
+        """Appends one."""
+        import os
+
+        try:
+            with open(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as stream:
+                stream.write(line.encode("utf-8", "replace") + b"\n")
+        except OSError:
+            return  # a full disk; the reason is in the log
+
+
+class Facts:
+    """What is known at the end of an attempt.
+
+    Args:
+        exit_code: the batch script's own. `state`: what Slurm says of the job.
+        cancelled: who wants it to be over, None for nobody.
+        verdict: `requeue REASON` or `stop REASON` of a part of ours, '' for none.
+        interrupted: why it was cut short, '' where it was not told.
+        unbegun: the job's own step was never asked for.
+    """
+
+    def __init__(
+        self,
+        exit_code: int,
+        state: State,
+        cancelled: "Optional[str]" = None,
+        verdict: str = "",
+        interrupted: str = "",
+        unbegun: bool = False,
+    ) -> None:
+        self.exit_code = exit_code
+        self.state = state
+        self.cancelled = cancelled
+        self.verdict = verdict
+        self.interrupted = interrupted
+        self.unbegun = unbegun
+
+
+def decide(job: "BatchJob", attempts: Attempts, facts: Facts) -> Fate:
+    """What becomes of the job."""
+    cut = why_cut_short(job, facts)
+    if facts.cancelled is not None:
+        return Fate("over", "cancelled by " + facts.cancelled, "cancelled")
+    if is_put_back(job, facts.state):
+        return Fate("slurm", "Slurm starts the job again")
+    if facts.verdict:
+        action, _, reason = facts.verdict.partition(" ")
+        return Fate("requeued" if action == "requeue" else "over", reason)
+    if cut:
+        return _by_resume(job, attempts, facts, cut)
+    if facts.state.is_ending:
+        return Fate("over", "Slurm ended the job", "slurm")
+    if facts.unbegun:
+        reason = "setup_lines ended the batch script before its command"
+        return _by_retries(job, attempts, Fate("over", reason, "setup_lines", 1))
+    if facts.exit_code == 0:
+        return Fate("over", "done", "done")
+    return _by_retries(job, attempts, Fate("over", "exit code %d" % facts.exit_code))
+
+
+def why_cut_short(job: "BatchJob", facts: Facts) -> str:
+    """Why an attempt was, '' where it was not."""
+    if is_preempted(job, facts.state):
+        return "it was preempted"
+    return "its time limit was reached" if facts.state.reason == "TimeLimit" else facts.interrupted
+
+
+def is_preempted(job: "BatchJob", state: State) -> bool:
+    """Whether this attempt is, not one before."""
+    return state.preempted >= job.began
+
+
+def is_put_back(job: "BatchJob", state: State) -> bool:
+    """Whether the job has been put back into the queue since this attempt began."""
+    return state.starts > job.restarts
+
+
+def is_near(job: "BatchJob", state: State, name: str, now: float) -> bool:
+    """Whether a signal is the one before the time limit, or before a preemption, and not one that somebody sent.
+
+    Slurm sends it up to a minute early.
+    """
+    if not state.name:
+        return name == job.signal
+    if is_preempted(job, state):
+        return True
+    return job.lead > 0 and state.ends >= 0 and state.ends - int(now) <= job.lead + 90
+
+
+def _by_retries(job: "BatchJob", attempts: Attempts, fate: Fate) -> Fate:
+    if attempts.count("retried") >= job.retries:
+        return fate
+    reason = "%s; the job is tried again (%d retries)" % (fate.reason, job.retries)
+    return Fate("retried", reason, "", fate.unfinished)
+
+
+def _by_resume(job: "BatchJob", attempts: Attempts, facts: Facts, cut: str) -> Fate:
+    """An attempt that was cut short is continued, whatever its command's exit code says.
+
+    Where it may not be, the job is not done. Without `resume`, a command that ends with 0 before Slurm ends it says
+    that it is.
+    """
+    if not job.resume:
+        unfinished = 124 if facts.state.is_ending else 0
+        if facts.exit_code == 0 and not unfinished:
+            return Fate("over", "done, though cut short: " + cut, "cut_short")
+        return Fate("over", cut, "", unfinished)
+    if job.restarts - attempts.count("retried") - attempts.count("requeued") >= job.max_restarts:
+        return Fate("over", "%s; max_restarts = %d is reached" % (cut, job.max_restarts), "restarts", 124)
+    return Fate("continued", cut + "; the job is continued")

@@ -198,13 +198,14 @@ def cause(marker: NodeMarker) -> str:
     """Why it ended as it did, in words; empty for a success."""
     if marker.exit_code == 0:
         return ""
+    killed = "; the kernel killed a process of this job: out of memory" if marker.oom else ""
     if marker.reason:
-        return f"{marker.reason}, exit code {marker.exit_code}"
+        return f"{marker.reason}, exit code {marker.exit_code}{killed}"
     who = "the command" if marker.rank is None else f"rank {marker.rank}"
     if marker.oom and (marker.signal == signal.SIGKILL or marker.exit_code == 128 + signal.SIGKILL):
         return f"{who} was killed by the kernel: out of memory"
     said = f"{who} was killed by signal {signal_name(marker.signal)}" if marker.signal else _exited(marker)
-    return f"{said}; the kernel killed a process of this job: out of memory" if marker.oom else said
+    return f"{said}{killed}"
 
 
 def with_loss(why: str, lines: int) -> str:

@@ -18,7 +18,10 @@ def main() -> None:
         if sys.stderr is not None:  # closed when this process was started; print would take standard output instead
             print("error: interrupted; nothing more was done", file=sys.stderr)
         sys.exit(130)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # Python looks for garbage several times as it ends, through everything that is there: a fifth of a short command.
+    gc.freeze()
+    sys.exit(code)
 
 
 def _loaded() -> Callable[[Sequence[str]], int]:

@@ -48,21 +48,67 @@ class TargetRequest:
 
 @dataclass(frozen=True)
 class RenderedFile:
-    """A text that is shown in a dry-run and is, byte for byte, what is submitted."""
+    """A text that is shown in a dry-run and is, byte for byte, what is submitted.
+
+    Args:
+        common: lines that are the same in every job, as ranges (first, one after the last), counted from 0.
+    """
 
     title: str
     name: str
     text: str
     language: str = "bash"
+    common: tuple[tuple[int, int], ...] = ()
+
+
+def common_ranges(text: str, template: str) -> tuple[tuple[int, int], ...]:
+    """Ranges of lines of a text that stand in its template just so, see `RenderedFile.common`."""
+    known = {*template.split("\n"), ""}
+    found, begin = [], None
+    for number, line in enumerate([*text.split("\n"), None]):
+        if line in known and begin is None:
+            begin = number
+        elif line not in known and begin is not None:
+            found.append((begin, number))
+            begin = None
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A file that is the same for all jobs and goes with them.
+
+    Args:
+        digest: sha256 of its content, in hex. `size`: in bytes.
+    """
+
+    name: str
+    version: str
+    digest: str
+    size: int
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """What would be sent: texts, and the process that submits them. `holes`: what only the platform knows."""
+    """What would be sent: texts, and the process that submits them.
+
+    Args:
+        holes: what only the platform knows, a line each: its name in the texts, and what it is.
+        programs: what goes with the texts, and is the same for all jobs.
+        sent: the name of the file that the platform gets: sbatch's script, a request's body, the script that is run;
+            the others are what it names. '' for the first.
+    """
 
     files: tuple[RenderedFile, ...]
     command: tuple[str, ...]
     holes: tuple[str, ...] = ()
+    programs: tuple[Program, ...] = ()
+    sent: str = ""
+
+    @property
+    def sent_file(self) -> RenderedFile:
+        """The text that the platform gets."""
+        return next((file for file in self.files if file.name == self.sent), self.files[0])
 
 
 @dataclass(frozen=True)

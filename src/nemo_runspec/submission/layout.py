@@ -30,7 +30,12 @@ def layout_of(plan: Plan) -> JobLayout:
 def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
     """The rendered texts; `train.yaml`, what the script reads; `job.yaml`, the same with the `run` section."""
     rendered = {file.name: file.text for file in rendering.files}
-    return rendered | {"train.yaml": _yaml(plan.config), "job.yaml": _yaml({"run": plan.run, **plan.config})}
+    return rendered | {"train.yaml": config_text(plan), "job.yaml": _yaml({"run": plan.run, **plan.config})}
+
+
+def config_text(plan: Plan) -> str:
+    """`train.yaml`: the composed configuration, which the script reads."""
+    return _yaml(plan.config)
 
 
 def make_folders(layout: JobLayout) -> None:

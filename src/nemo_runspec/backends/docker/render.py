@@ -52,7 +52,7 @@ def render(plan: Plan) -> Rendering:
     text = json.dumps(request_body(plan), indent=2, ensure_ascii=False) + "\n"
     title = f"POST /containers/create?{urlencode(request_query(plan))}"
     request = RenderedFile(title, "container.json", text, "json")
-    return Rendering((script, request), ("docker", "start", "--attach", plan.name))
+    return Rendering((script, request), ("docker", "start", "--attach", plan.name), sent=request.name)
 
 
 def request_query(plan: Plan) -> dict[str, str]:

@@ -68,22 +68,19 @@ def build(plan: Plan) -> list[str]:
 def travel(plan: Plan, width: int | None = None) -> list[str]:
     """What is sent besides texts: the recipe, the code, repositories."""
     bundle, package = plan.bundle, plan.package
-    lines = [paint("what travels", "bold")]
-    lines.append(
-        f"  bundle   {count(len(bundle.files), 'file')}, {size(bundle.bytes)}, sha256 {bundle.digest[:12]}"
-        f"  ({plan.launch.script})"
-    )
-    if package.kind == "none":
-        lines.append("  code     none: no repository is packaged")
-    else:
-        lines.append(f"  code     {_code(package)}  ({_root(package)})")
+    sent = f"{count(len(bundle.files), 'file')}, {size(bundle.bytes)}, sha256 {bundle.digest[:12]}"
+    code = "none: no repository is packaged" if package.kind == "none" else f"{_code(package)}  ({_root(package)})"
+    lines = [f"bundle   {sent}  ({plan.launch.script})", f"code     {code}"]
+    lines += [f"mount    {m.target}: {m.url} at {m.commit or m.ref}, {_cloned(m)}" for m in plan.auto_mounts]
     said = dict.fromkeys((*sent_uncommitted(package), *left_behind(package)))
-    lines += [paint(part, "yellow") for line in said for part in folded(clean(line), width)]
-    lines += [f"  mount    {m.target}: {m.url} at {m.commit or m.ref}, {_cloned(m)}" for m in plan.auto_mounts]
-    return lines
+    return [
+        paint("what travels", "bold"),
+        *(part for line in lines for part in folded(line, width)),
+        *(paint(part, "yellow") for line in said for part in folded(clean(line), width)),
+    ]
 
 
-def cost(plan: Plan) -> list[str]:
+def cost(plan: Plan, width: int | None = None) -> list[str]:
     """The shape of the job, and its GPU-hours at most."""
     resources, most = plan.resources, cost_of(plan)
     gpus = "GPUs unknown" if most.gpus is None else count(most.gpus, "GPU")
@@ -92,7 +89,7 @@ def cost(plan: Plan) -> list[str]:
     runs = f", {most.runs} runs" if most.runs > 1 else ""
     limit = f", {resources.time}" if resources.time else ""
     total = "no limit" if most.gpu_hours is None else f"at most {most.gpu_hours:,.1f} GPU-hours"
-    return [paint("cost", "bold"), f"  {shape}{runs}{limit}: {total}"]
+    return [paint("cost", "bold"), *folded(f"{shape}{runs}{limit}: {total}", width)]
 
 
 def nothing(plan: Plan, saved_to: str | None = None) -> str:

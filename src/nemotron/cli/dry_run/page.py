@@ -7,7 +7,7 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.text import clean
 from nemotron.cli.dry_run import facts, files
 from nemotron.cli.dry_run.deciding import counted, deciding_rows
-from nemotron.cli.dry_run.rows import aligned
+from nemotron.cli.dry_run.rows import aligned, folded
 from nemotron.cli.text import paint, table
 
 MORE = "--full shows everything, --script the text alone that its platform gets."
@@ -23,23 +23,24 @@ def page(plan: Plan, rendering: Rendering | None, *, width: int | None, saved_to
     sections = [
         facts.title(plan),
         facts.problems(plan, width),
-        _holes(rendering),
+        _holes(rendering, width),
         _values(plan, width),
         facts.build(plan),
         facts.travel(plan, width),
-        facts.cost(plan),
+        facts.cost(plan, width),
         *_texts(plan, rendering),
         [facts.nothing(plan, saved_to), MORE],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
-def _holes(rendering: Rendering | None) -> list[str]:
+def _holes(rendering: Rendering | None, width: int | None) -> list[str]:
     found = [*files.holes(rendering)] if rendering else []
     if not found:
         return []
-    rows = [(name, place, clean(meaning)) for name, meaning, place in found]
-    return [paint("holes: filled when it is submitted; --resolve asks its platform now", "bold"), *table(rows)]
+    rows = table((name, place, clean(meaning)) for name, meaning, place in found)
+    head = paint("holes: filled when it is submitted; --resolve asks its platform now", "bold")
+    return [head, *(part for row in rows for part in folded(row.strip(), width))]
 
 
 def _values(plan: Plan, width: int | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from support import PROFILES, REPOSITORY
@@ -24,8 +24,8 @@ MOST, WIDTH = 120, 120
 """Lines of the page of a job, on a terminal that is so wide."""
 TO_BE_PAGES = ("job script", "pod script", "batch functions")
 """Texts that are long because they hold what is the same in every job: goes once that is a program of its own."""
-HEADING = re.compile(r"--- (.+): (\S+) ---")
-GAP = re.compile(r"--- lines? (\d+)(?: to (\d+))? of (\d+): .+, sha256 ([0-9a-f]{12}) ---")
+HEADING = re.compile(r"--- .+: (\S+?)(?:, its own (\d+) of (\d+) lines?, sha256 ([0-9a-f]{12}))? ---")
+LONG = re.compile(r"--- line (\d+): [\d,]+ characters, sha256 ([0-9a-f]{12}) ---")
 
 
 @pytest.fixture
@@ -51,29 +51,41 @@ def rows_of(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in found}
 
 
-def texts_of(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Name and lines of each text below its heading."""
-    parts = re.split(r"^(--- .+: \S+ ---|--- started with ---|by name and digest .*)\n", text, flags=re.M)[1:]
-    for head, body in zip(parts[::2], parts[1::2], strict=True):
+def texts_of(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """Heading and lines of each text."""
+    parts = re.split(
+        r"^(--- .+: \S+(?:, its own .*)? ---|--- started with ---|by name and digest .*)\n", text, flags=re.M
+    )
+    for head, body in zip(parts[1::2], parts[2::2], strict=True):
         match = HEADING.fullmatch(head)
         if match:
-            yield match[2], body.removesuffix("\n\n").split("\n")
+            yield match, body.removesuffix("\n\n").split("\n")
 
 
-def assert_is_of(lines: list[str], file: RenderedFile) -> None:
-    """Each line is the file's own, in its place; what is left out is named by its digest; nothing is missing."""
-    own, at = file.text.rstrip("\n").split("\n"), 0
+def assert_is_of(head: re.Match[str], lines: list[str], file: RenderedFile) -> None:
+    """Each line is the file's own, in its order; what is left out is idle or common; all of it has a digest."""
+    every = file.text.rstrip("\n").split("\n")
+    _, shown, total, digest = head.groups()
+    assert (int(shown or len(every)), int(total or len(every))) == (len(lines), len(every))
+    assert digest_of_text(file.text).startswith(digest or "")
+    common = {every[number] for first, end in file.common for number in range(first, min(end, len(every)))}
+    at = -1
     for line in lines:
-        gap = GAP.fullmatch(line)
-        if gap is None:
-            assert line == own[at], (file.name, at)
-            at += 1
+        long = LONG.fullmatch(line)
+        if long:
+            at, line = int(long[1]) - 1, every[int(long[1]) - 1]
+            assert digest_of_text(line).startswith(long[2])
             continue
-        first, last, total, digest = gap.groups()
-        assert (int(first), int(total)) == (at + 1, len(own))
-        at = int(last or first)
-        assert digest_of_text("\n".join(own[int(first) - 1 : at])).startswith(digest)
-    assert at == len(own), file.name
+        before = at + 1
+        at = every.index(line, before)
+        assert all(skipped in common or is_idle(skipped, file) for skipped in every[before:at]), file.name
+    assert all(skipped in common or is_idle(skipped, file) for skipped in every[at + 1 :])
+
+
+def is_idle(line: str, file: RenderedFile) -> bool:
+    """Whether it is empty, or a comment of bash: none of which Slurm or the kernel reads."""
+    words = line.split(maxsplit=1)
+    return not words or (file.language == "bash" and words[0] in ("#", "##"))
 
 
 @pytest.mark.parametrize("profile", [None, *PROFILES])
@@ -82,10 +94,10 @@ def test_what_is_shown_is_what_is_sent(shown, profile):
     _, rendering, show = shown(profile)
     by_name = {file.name: file for file in rendering.files}
     text = show()
-    found = dict(texts_of(text))
-    for name, lines in found.items():
-        assert_is_of(lines, by_name[name])
-    for name in by_name.keys() - found.keys():
+    found = [*texts_of(text)]
+    for head, lines in found:
+        assert_is_of(head, lines, by_name[head[1]])
+    for name in by_name.keys() - {head[1] for head, _ in found}:
         digest = digest_of_text(by_name[name].text)[:12]
         assert re.search(rf"^  {re.escape(name)} .* lines?, sha256 {digest}$", text, re.M), name
     everything = show("--full")
@@ -111,18 +123,22 @@ def test_each_text_alone(shown, nemotron):
 def test_it_is_a_page(shown, profile):
     _, rendering, show = shown(profile)
     text = show()
-    found = dict(texts_of(text))
-    later = sum(len(found.get(file.name, ())) + 1 for file in rendering.files if file.title in TO_BE_PAGES)
-    rows = sum(max(1, -(-len(line) // WIDTH)) for line in text.splitlines())
-    assert rows - later <= MOST, text
+    found = {head[1]: lines for head, lines in texts_of(text)}
+    later = sum(rows_at(WIDTH, found.get(file.name, ())) for file in rendering.files if file.title in TO_BE_PAGES)
+    assert rows_at(WIDTH, text.splitlines()) - later <= MOST, text
+
+
+def rows_at(width: int, lines: Iterable[str]) -> int:
+    """How many rows of a terminal they take."""
+    return sum(max(1, -(-len(line) // width)) for line in lines)
 
 
 def test_its_order(shown):
     _, _, show = shown("lepton", "run.wandb.entity=YOUR-TEAM")
     text = show()
     order = (
-        "nano3/pretrain, config tiny", "wrong or missing", "holes: ", "values", "what travels", "cost", "--- payload: ",
-        "by name and digest", "--- started with", "Dry run: ",
+        "nano3/pretrain, config tiny", "wrong or missing", "holes: ", "values", "what travels", "cost  ",
+        "--- payload: ", "by name and digest", "--- started with", "Dry run: ",
     )  # fmt: skip
     places = [f"\n{text}".index(f"\n{words}") for words in order]
     assert places == sorted(places)
@@ -216,16 +232,19 @@ def test_programs_are_named_by_version_and_digest(shown):
 def test_any_text_is_shown_line_by_line_or_by_digest():
     """Over random texts, with lines that are the same in every job and lines that are far too long."""
     some = random.Random(15)
-    template = [some.choice(["set -e", "# common", "exit 1"]) for _ in range(30)]
+    template = ["set -e", "exit 1", "fi"]
     for _ in range(300):
-        lines = [
-            some.choice(["", "own\t ", "x" * some.choice([3, 1001]), *template]) for _ in range(some.randrange(1, 70))
-        ]
+        own = ["", "own\t ", "# note", "#SBATCH --x", "x" * 1001, *template]
+        lines = [some.choice(own) for _ in range(some.randrange(1, 90))]
         text = "\n".join(lines) + some.choice(["", "\n"])
         file = RenderedFile("text", "a.sh", text, common=common_ranges(text, "\n".join(template)))
+        rendering = Rendering((file,), ())
         if files.is_on_page(file):
-            assert_is_of(files.excerpt(file, Rendering((file,), ()))[1:], file)
-        assert sum(part.end - part.first for part in files.parts_of(file)) == len(text.rstrip("\n").split("\n"))
+            first, *shown = files.excerpt(file, rendering)
+            assert_is_of(HEADING.fullmatch(first), shown, file)
+        else:
+            [line] = files.by_digest(rendering)
+            assert line.endswith(digest_of_text(text)[:12])
 
 
 def test_a_source_that_does_not_fit_stands_below():

@@ -89,7 +89,8 @@ def cost(plan: Plan, width: int | None = None) -> list[str]:
     runs = f", {most.runs} runs" if most.runs > 1 else ""
     limit = f", {resources.time}" if resources.time else ""
     total = "no limit" if most.gpu_hours is None else f"at most {most.gpu_hours:,.1f} GPU-hours"
-    return [paint("cost", "bold"), *folded(f"{shape}{runs}{limit}: {total}", width)]
+    first, *rest = folded(f"{shape}{runs}{limit}: {total}", width)
+    return [f"{paint('cost', 'bold')}{first}", *rest]
 
 
 def nothing(plan: Plan, saved_to: str | None = None) -> str:

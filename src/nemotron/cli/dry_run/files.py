@@ -1,4 +1,4 @@
-"""The texts that would be sent, on a page: a line is shown as it is or not at all; what is left out has its digest."""
+"""The texts that would be sent, on a page: a line is shown as it is or not at all; a file not whole has its digest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.digests import digest_of_text
@@ -14,21 +13,13 @@ from nemo_runspec.text import clean, count, size
 from nemotron.cli.text import colour_wanted, paint, table
 
 LONGEST_FILE = 64
-"""Lines of one file that the page shows; of a longer one it shows none."""
+"""Own lines of one file that the page shows; of a file with more it shows none."""
 _LONGEST_LINE = 1000
 """Characters. Longer lines are programs, or data."""
-_FEWEST = 4
-"""Lines that are left out together because they are the same in every job; fewer are shown."""
 _DIGITS = 12
-
-
-@dataclass(frozen=True)
-class Part:
-    """Lines of a file, from `first` to before `end`, counted from 0. `why`: they are left out; '' for shown ones."""
-
-    first: int
-    end: int
-    why: str = ""
+"""Of a digest: as many as tell contents apart."""
+_COMMENT = re.compile(r"\s*#(\s|$|#)")
+"""In bash. `#!` and `#SBATCH` are none."""
 
 
 def lines_of(file: RenderedFile) -> list[str]:
@@ -36,42 +27,36 @@ def lines_of(file: RenderedFile) -> list[str]:
     return file.text.rstrip("\n").split("\n")
 
 
-def parts_of(file: RenderedFile) -> list[Part]:
-    """What the page shows of a file, and what it leaves out, in their order: together all its lines."""
-    common = {n for first, end in file.common if end - first >= _FEWEST for n in range(first, end)}
-    found: list[Part] = []
-    for number, line in enumerate(lines_of(file)):
-        why = _why_not(line, number in common)
-        if found and found[-1].why == why:
-            found[-1] = Part(found[-1].first, number + 1, why)
-        else:
-            found.append(Part(number, number + 1, why))
-    return found
+def own_lines(file: RenderedFile) -> list[int]:
+    """The numbers of a file's own lines: neither the same in every job, nor empty, nor a comment."""
+    common = {number for first, end in file.common for number in range(first, end)}
+    return [number for number, line in enumerate(lines_of(file)) if number not in common and not _is_idle(line, file)]
 
 
 def is_on_page(file: RenderedFile) -> bool:
     """Whether the page shows lines of it."""
-    return sum(part.end - part.first for part in parts_of(file) if not part.why) <= LONGEST_FILE
+    return len(own_lines(file)) <= LONGEST_FILE
 
 
 def excerpt(file: RenderedFile, rendering: Rendering) -> list[str]:
-    """A file as the page shows it, below its name."""
-    lines, painted = lines_of(file), _painted(file, rendering).split("\n")
-    shown = [_name_of(file)]
-    for part in parts_of(file):
-        shown += [heading(_left_out(part, lines))] if part.why else painted[part.first : part.end]
-    return shown
+    """A file as the page shows it: its own lines, below its name."""
+    lines, own, painted = lines_of(file), own_lines(file), _painted(file, rendering).split("\n")
+    part = (
+        "" if len(own) == len(lines) else f", its own {len(own)} of {count(len(lines), 'line')}, {_sha256(file.text)}"
+    )
+    shown = (_too_long(number, lines[number]) or painted[number] for number in own)
+    return [heading(f"{file.title}: {clean(file.name)}{part}"), *shown]
 
 
 def whole(file: RenderedFile, rendering: Rendering) -> list[str]:
     """All of a file, below its name."""
-    return [_name_of(file), _painted(file, rendering)]
+    return [heading(f"{file.title}: {clean(file.name)}"), _painted(file, rendering)]
 
 
 def by_digest(rendering: Rendering) -> list[str]:
     """What goes with the job and is not shown on the page, by name and digest."""
     rows = [
-        (clean(file.name), file.title, f"{count(len(lines_of(file)), 'line')}, {_digest(digest_of_text(file.text))}")
+        (clean(file.name), file.title, f"{count(len(lines_of(file)), 'line')}, {_sha256(file.text)}")
         for file in rendering.files
         if not is_on_page(file)
     ]
@@ -105,10 +90,6 @@ def as_word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
-def _name_of(file: RenderedFile) -> str:
-    return heading(f"{file.title}: {clean(file.name)}")
-
-
 def _places(name: str, rendering: Rendering) -> Iterator[str]:
     word = as_word(name)
     for file in rendering.files:
@@ -119,16 +100,19 @@ def _programs(rendering: Rendering) -> list[tuple[str, str, str]]:
     return [(each.name, each.version, f"{size(each.size)}, {_digest(each.digest)}") for each in rendering.programs]
 
 
-def _why_not(line: str, is_common: bool) -> str:
-    if len(line) > _LONGEST_LINE:
-        return count(len(line), "character")
-    return "the same in every job" if is_common else ""
+def _is_idle(line: str, file: RenderedFile) -> bool:
+    return not line.strip() or (file.language == "bash" and _COMMENT.match(line) is not None)
 
 
-def _left_out(part: Part, lines: list[str]) -> str:
-    which = f"line {part.end}" if part.end - part.first == 1 else f"lines {part.first + 1} to {part.end}"
-    digest = digest_of_text("\n".join(lines[part.first : part.end]))
-    return f"{which} of {len(lines)}: {part.why}, {_digest(digest)}"
+def _too_long(number: int, line: str) -> str:
+    """What stands in the place of a line that is not shown, '' for one that is."""
+    if len(line) <= _LONGEST_LINE:
+        return ""
+    return heading(f"line {number + 1}: {count(len(line), 'character')}, {_sha256(line)}")
+
+
+def _sha256(text: str) -> str:
+    return _digest(digest_of_text(text))
 
 
 def _digest(digest: str) -> str:

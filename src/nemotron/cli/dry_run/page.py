@@ -10,7 +10,7 @@ from nemotron.cli.dry_run.deciding import counted, deciding_rows
 from nemotron.cli.dry_run.rows import aligned, folded
 from nemotron.cli.text import paint, table
 
-MORE = "--full shows everything, --script the text alone that its platform gets."
+_MORE = "--full shows everything, --script what its platform gets."
 
 
 def page(plan: Plan, rendering: Rendering | None, *, width: int | None, saved_to: str | None = None) -> str:
@@ -29,7 +29,7 @@ def page(plan: Plan, rendering: Rendering | None, *, width: int | None, saved_to
         facts.travel(plan, width),
         facts.cost(plan, width),
         *_texts(plan, rendering),
-        [facts.nothing(plan, saved_to), MORE],
+        [f"{facts.nothing(plan, saved_to)} {_MORE}"],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 

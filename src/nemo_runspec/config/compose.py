@@ -164,9 +164,10 @@ class Composition:
         own = self.sources.get(path)
         if own is not None and own.layer is not Layer.DEFAULT:
             return own
-        below = [source for place, source in self.sources.items() if _at_or_below(place, path)]
+        inside = f"{path}."
+        below = [source for place, source in self.sources.items() if place.startswith(inside)]
         if own is not None:
-            return below[-1]  # an empty table by default, into which something was put
+            return below[-1] if below else own  # an empty table by default, into which something was put
         probe = path
         while probe:
             if probe in self.sources:

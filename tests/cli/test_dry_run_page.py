@@ -174,6 +174,17 @@ def test_the_other_modes_keys_decide_nothing(project, nemotron):
     ]
 
 
+def test_keys_of_builds_decide_nothing_elsewhere(project, nemotron):
+    own = 'build_partition = "interactive"\nbuild_cache_dir = "/lustre/c"\nrun_command = "true"\n'
+    project.write("env.toml", project.env_file.read_text().replace("run_partition", f"{own}run_partition"))
+    train = rows_of(nemotron(*TINY, "--run", "my-cluster", "-d").succeeds().out)
+    assert [key for key in train if "build" in key or "partition" in key] == ["run.env.run_partition"]
+    assert "run.env.run_command" in train
+    build = rows_of(nemotron("omni3", "build", "sft", "--run", "my-cluster", "-d").succeeds().out)
+    assert [key for key in build if "partition" in key] == ["run.env.build_partition"]
+    assert "run.env.build_cache_dir" in build
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_sources_are_short(shown, profile):
     text = shown(profile)[2]()
@@ -190,7 +201,7 @@ def test_two_files_of_one_name_are_told_apart(project, nemotron):
     for group in ("group", "other"):
         project.write(f"recipes/mine/train/config/{group}/one.yaml", "x: 1\n")
     out = nemotron("mine", "train", "-d").succeeds().out
-    assert "1 value of the config as in group/one.yaml, 1 value of the config as in other/one.yaml" in out
+    assert "and of the config 1 value as in group/one.yaml, 1 value as in other/one.yaml\n" in out
 
 
 def test_values_of_the_recipes_files_are_counted(shown):
@@ -199,7 +210,7 @@ def test_values_of_the_recipes_files_are_counted(shown):
     assert rows["train.train_iters"].split() == ["7", "command", "line"]
     assert rows["~logger"].split() == ["(taken", "away)", "command", "line"]
     assert not {"model.hidden_size", "optimizer.lr"} & rows.keys()
-    [number] = re.findall(r"^  and (\d+) values of the config as in tiny.yaml$", show(), re.M)
+    [number] = re.findall(r"^  and of the config (\d+) values as in tiny.yaml$", show(), re.M)
     assert int(number) == sum(plan.sources[path].layer.value == "yaml" for path in plan.sources if path[:4] != "run.")
 
 

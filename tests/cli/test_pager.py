@@ -69,6 +69,12 @@ def test_no_pager_is_no_error(terminal, pager):
 
 
 @pytest.mark.slow
+def test_a_machine_without_less(terminal):
+    code, seen = terminal(*DRY[:4], "--dry-run", PATH="/nowhere")
+    assert (code, "Dry run: nothing was written" in seen, "not found" in seen) == (0, True, False)
+
+
+@pytest.mark.slow
 def test_a_pager_that_is_left_early_is_no_error(terminal):
     code, seen = terminal(*DRY, "--full", PAGER="head -n 1")
     assert (code, seen.count("\n")) == (0, 1), seen

@@ -44,7 +44,7 @@ def _pager_for(text: str) -> str | None:
     size = shutil.get_terminal_size()
     if sum(max(1, -(-len(line) // size.columns)) for line in text.split("\n")) < size.lines:
         return None
-    named = next((os.environ[name] for name in _VARIABLES if name in os.environ), _USUAL)
+    named = next((os.environ[name] for name in _VARIABLES if name in os.environ), shutil.which(_USUAL) or "")
     return named if named.strip() not in ("", "cat") else None
 
 

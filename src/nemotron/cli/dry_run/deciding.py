@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from nemo_runspec.plans.model import Artifact, Plan
+from nemo_runspec.plans.model import MODES, Artifact, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.text import count
@@ -18,8 +18,9 @@ from nemotron.cli.dry_run.rows import Places, Row
 _UNSET: tuple[Any, ...] = (None, "", (), [], {})
 _TITLE = frozenset({"name", "recipe", "config", "mode", "profile", "env.executor"})
 """Keys of `run` that the first lines of the page tell."""
-_KINDS = ("build", "run", "batch")
-"""Keys such as `run_partition` decide over `partition` where they are meant."""
+_BUILD = "build"
+_MEANT_FOR = (_BUILD, *MODES)
+"""Keys such as `run_partition` decide over `partition` where they are meant, and else say nothing."""
 _OF_NOBODY = (Layer.DEFAULT, Layer.AUTO)
 
 
@@ -37,7 +38,7 @@ def counted(plan: Plan) -> str:
     found = Counter(
         places.file(source) for path in flatten(plan.config) if (source := plan.sources.get(path)) and _is_yaml(source)
     )
-    return ", ".join(f"{count(number, 'value')} of the config as in {file}" for file, number in found.items())
+    return ", ".join(f"{count(number, 'value')} as in {file}" for file, number in found.items())
 
 
 def _of_profile(plan: Plan, places: Places) -> Iterator[Row]:
@@ -56,14 +57,16 @@ def _of_profile(plan: Plan, places: Places) -> Iterator[Row]:
 
 
 def _weaker(plan: Plan, target: dict[str, Any]) -> set[str]:
-    """Keys of the profile in whose place another decides, or that are meant for another mode."""
-    env, weaker = plan.run["env"], set()
+    """Keys of the profile in whose place another decides, or that are meant for other jobs."""
+    env, kinds = plan.run["env"], {plan.mode, plan.recipe.kind}
+    weaker = set() if _BUILD in kinds else {key for key in env if key.startswith(f"{_BUILD}_")}
     for base in env:
-        keys = [f"{kind}_{base}" for kind in _KINDS if env.get(f"{kind}_{base}") not in _UNSET]
-        if keys:
-            meant = [key for key in (*keys, base) if env.get(key) == target.get(base)]
-            typed = [key for key in meant if _layer(plan, key) is Layer.CLI]
-            weaker |= {*keys, base} - {*(typed or meant)[:1]}
+        keys = [key for key in (*(f"{kind}_{base}" for kind in _MEANT_FOR), base) if env.get(key) not in _UNSET]
+        if keys not in ([], [base]):
+            meant = [f"{kind}_{base}" for kind in _MEANT_FOR if kind in kinds]
+            found = [key for key in (*meant, base) if key in keys and env[key] == target.get(base)]
+            typed = [key for key in found if _layer(plan, key) is Layer.CLI]
+            weaker |= {*keys} - {*(typed or found)[:1]}
     return weaker
 
 

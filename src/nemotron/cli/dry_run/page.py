@@ -44,8 +44,9 @@ def _holes(rendering: Rendering | None, width: int | None) -> list[str]:
 
 
 def _values(plan: Plan, width: int | None) -> list[str]:
-    also = counted(plan)
-    return [paint("values", "bold"), *aligned(deciding_rows(plan), width), *([f"  and {also}"] if also else [])]
+    number = counted(plan)
+    also = folded(f"and of the config {number}", width) if number else []
+    return [paint("values", "bold"), *aligned(deciding_rows(plan), width), *also]
 
 
 def _texts(plan: Plan, rendering: Rendering | None) -> list[list[str]]:

@@ -97,7 +97,8 @@ def folded(text: str, width: int | None, indent: int = 2) -> list[str]:
 def value_text(value: Any) -> str:
     """A value as it is written."""
     if isinstance(value, str):
-        return clean(value) if value and value == value.strip() else json.dumps(value, ensure_ascii=False)
+        plain = value and value == value.strip() and "\n" not in value
+        return clean(value) if plain else json.dumps(value, ensure_ascii=False)
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -17,7 +17,7 @@ from nemo_runspec.submission.layout import job_files
 from nemotron.cli.dry_run import files
 from nemotron.cli.dry_run.full import full
 from nemotron.cli.dry_run.page import page
-from nemotron.cli.dry_run.rows import Row, aligned
+from nemotron.cli.dry_run.rows import TableRow, aligned
 
 TINY = ("nano3", "pretrain", "-c", "tiny")
 MOST, WIDTH = 120, 120
@@ -154,6 +154,20 @@ def test_what_is_wrong_comes_first(project, nemotron):
     ]
 
 
+def test_an_input_that_is_missing_is_wrong(project, nemotron):
+    out = nemotron(*TINY, "run.data.path=/nowhere", "run.data.make=null", "--dry-run").succeeds().out
+    assert "wrong or missing\n  before submission: input 'data' is missing: /nowhere\n" in out
+    assert "before submission" not in nemotron(*TINY, "--dry-run").succeeds().out, "it would be made"
+
+
+def test_a_profile_of_another_folder_is_named_with_its_file(project, nemotron, monkeypatch):
+    inner = project.write("below/it", "").parent
+    monkeypatch.chdir(inner)
+    out = nemotron(*TINY, "--run", "my-cluster", "--dry-run").succeeds().out
+    assert out.startswith(f"nano3/pretrain, config tiny on profile my-cluster of {project.env_file} (slurm, run)\n")
+    assert rows_of(out)["run.env.nodes"].split() == ["4", "env.toml:18", "[my-cluster]"]
+
+
 def test_the_value_that_decides_has_its_row(shown):
     rows = rows_of(shown("my-cluster")[2]())
     assert rows["run.env.run_partition"].split() == ["interactive", "env.toml:17", "[my-cluster]"]
@@ -259,7 +273,10 @@ def test_any_text_is_shown_line_by_line_or_by_digest():
 
 
 def test_a_source_that_does_not_fit_stands_below():
-    rows = [Row("key", "value", "env.toml:4 [base]"), Row("other", "v" * 40, "env.toml:5 [base]", "a note " * 9)]
+    rows = [
+        TableRow("key", "value", "env.toml:4 [base]"),
+        TableRow("other", "v" * 40, "env.toml:5 [base]", "a note " * 9),
+    ]
     wide, narrow = aligned(rows), aligned(rows, 60)
     assert wide[1].endswith("v  env.toml:5 [base]")
     assert narrow[1:3] == [f"  other = {'v' * 40}", " " * 10 + "env.toml:5 [base]"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from nemo_runspec.artifacts.store import newest_inputs
@@ -20,7 +21,7 @@ from nemotron.cli.text import paint
 def title(plan: Plan) -> list[str]:
     """Which recipe, where, and the job's name."""
     config = f", config {plan.config_name}" if plan.config_name else ""
-    where = f"profile {plan.profile}" if plan.profile else "this machine"
+    where = f"profile {plan.profile}{_of_file(plan)}" if plan.profile else "this machine"
     return [
         paint(f"{plan.recipe.path}{config} on {where} ({plan.executor}, {plan.mode})", "bold"),
         f"job {plan.name} in {plan.job_dir}",
@@ -30,7 +31,7 @@ def title(plan: Plan) -> list[str]:
 def problems(plan: Plan, width: int | None = None) -> list[str]:
     """What is wrong or missing, a line each; what must be mended before a submission first."""
     said = left_behind(plan.package)
-    open_lines = (*plan.unfilled, *problem_lines(plan.package), *kept.problem_lines(plan))
+    open_lines = (*plan.unfilled, *problem_lines(plan.package), *kept.problem_lines(plan), *_missing_inputs(plan))
     lines = [f"before submission: {line}" for line in open_lines]
     lines += [line for line in plan.warnings if line not in said]
     shown = [paint(part, "yellow") for line in lines for part in folded(clean(line), width)]
@@ -98,6 +99,18 @@ def nothing(plan: Plan, saved_to: str | None = None) -> str:
     verb = "submitted" if get_backend(plan.executor).remote else "run"
     written = f"the plan goes to {clean(saved_to)}," if saved_to else "nothing was written"
     return paint(f"Dry run: {written} and nothing was {verb}.", "green")
+
+
+def _of_file(plan: Plan) -> str:
+    """Where the profile stands, unless it is in this folder: rows name it by its file's name alone."""
+    shown = display_path(Path(plan.env_file)) if plan.env_file else ""
+    return f" of {clean(shown)}" if "/" in shown else ""
+
+
+def _missing_inputs(plan: Plan) -> Iterator[str]:
+    for artifact in plan.consumes:
+        if artifact.ready is False and artifact.required and not artifact.make:
+            yield f"input '{artifact.name}' is missing: {artifact.path}"
 
 
 def _root(package: Package) -> str:

@@ -17,7 +17,7 @@ from nemo_runspec.submission.layout import job_files
 from nemotron.cli.dry_run import files
 from nemotron.cli.dry_run.full import full
 from nemotron.cli.dry_run.page import page
-from nemotron.cli.dry_run.rows import TableRow, aligned
+from nemotron.cli.dry_run.rows import PageRow, aligned
 
 TINY = ("nano3", "pretrain", "-c", "tiny")
 MOST, WIDTH = 120, 120
@@ -274,8 +274,8 @@ def test_any_text_is_shown_line_by_line_or_by_digest():
 
 def test_a_source_that_does_not_fit_stands_below():
     rows = [
-        TableRow("key", "value", "env.toml:4 [base]"),
-        TableRow("other", "v" * 40, "env.toml:5 [base]", "a note " * 9),
+        PageRow("key", "value", "env.toml:4 [base]"),
+        PageRow("other", "v" * 40, "env.toml:5 [base]", "a note " * 9),
     ]
     wide, narrow = aligned(rows), aligned(rows, 60)
     assert wide[1].endswith("v  env.toml:5 [base]")

@@ -13,7 +13,7 @@ from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.text import count
 from nemotron.cli.dry_run.facts import artifact_note
-from nemotron.cli.dry_run.rows import Places, TableRow
+from nemotron.cli.dry_run.rows import PageRow, Places
 
 _UNSET: tuple[Any, ...] = (None, "", (), [], {})
 _TITLE = frozenset({"name", "recipe", "config", "mode", "profile", "env.executor"})
@@ -24,7 +24,7 @@ _MEANT_FOR = (_BUILD, *MODES)
 _OF_NOBODY = (Layer.DEFAULT, Layer.AUTO)
 
 
-def deciding_rows(plan: Plan) -> list[TableRow]:
+def deciding_rows(plan: Plan) -> list[PageRow]:
     """The table's rows."""
     places = Places(plan.sources.values())
     rows = [*_of_profile(plan, places), *_of_artifacts(plan, places), *_of_run(plan, places)]
@@ -41,7 +41,7 @@ def counted(plan: Plan) -> str:
     return ", ".join(f"{count(number, 'value')} as in {file}" for file, number in found.items())
 
 
-def _of_profile(plan: Plan, places: Places) -> Iterator[TableRow]:
+def _of_profile(plan: Plan, places: Places) -> Iterator[PageRow]:
     """What the profile and the command line say of where and how; of keys for one fact, the one that decides."""
     env, target = plan.run["env"], asdict(plan.target)
     weaker = _weaker(plan, target)
@@ -51,9 +51,9 @@ def _of_profile(plan: Plan, places: Places) -> Iterator[TableRow]:
             continue
         made = target.get(name)
         if isinstance(made, str) and isinstance(value, str) and made not in ("", value):
-            yield TableRow(f"run.env.{name}", made, f"{places.name(source)}, as {plan.executor} takes it")
+            yield PageRow(f"run.env.{name}", made, f"{places.name(source)}, as {plan.executor} takes it")
         else:
-            yield TableRow(f"run.env.{name}", value, places.name(source))
+            yield PageRow(f"run.env.{name}", value, places.name(source))
 
 
 def _weaker(plan: Plan, target: dict[str, Any]) -> set[str]:
@@ -75,15 +75,15 @@ def _layer(plan: Plan, key: str) -> Layer | None:
     return source.layer if source else None
 
 
-def _of_artifacts(plan: Plan, places: Places) -> Iterator[TableRow]:
+def _of_artifacts(plan: Plan, places: Places) -> Iterator[PageRow]:
     for artifact in plan.consumes:
         source = _source_of(plan, artifact)
-        yield TableRow(
+        yield PageRow(
             f"reads {artifact.name}", artifact.path or "not named", places.name(source), artifact_note(plan, artifact)
         )
     for artifact in plan.produces:
         path = artifact.path or "below the output directory"
-        yield TableRow(f"writes {artifact.name}", path, places.name(_source_of(plan, artifact)))
+        yield PageRow(f"writes {artifact.name}", path, places.name(_source_of(plan, artifact)))
 
 
 def _source_of(plan: Plan, artifact: Artifact) -> Source | None:
@@ -92,16 +92,16 @@ def _source_of(plan: Plan, artifact: Artifact) -> Source | None:
     return named if path is None or path.layer in _OF_NOBODY else path
 
 
-def _of_run(plan: Plan, places: Places) -> Iterator[TableRow]:
+def _of_run(plan: Plan, places: Places) -> Iterator[PageRow]:
     """The rest of the `run` section, as far as somebody has written it."""
     others = {"env", *(artifact.name for artifact in (*plan.consumes, *plan.produces))}
     for name, value in flatten({key: value for key, value in plan.run.items() if key not in others}).items():
         source = plan.sources.get(f"run.{name}")
         if name not in _TITLE and _was_set(value, source) and not (source and source.layer in _OF_NOBODY):
-            yield TableRow(f"run.{name}", value, places.name(source))
+            yield PageRow(f"run.{name}", value, places.name(source))
 
 
-def _of_environment(plan: Plan, told: set[str]) -> Iterator[TableRow]:
+def _of_environment(plan: Plan, told: set[str]) -> Iterator[PageRow]:
     """Variables that follow from no row above, secrets by name, the script's own arguments.
 
     Args:
@@ -111,24 +111,24 @@ def _of_environment(plan: Plan, told: set[str]) -> Iterator[TableRow]:
     for variable in plan.env:
         follows = variable.name in given or variable.source.startswith("run.") or variable.value in told
         if not follows:
-            yield TableRow(variable.name, variable.value, variable.source)
+            yield PageRow(variable.name, variable.value, variable.source)
     for secret in plan.secrets:
         detail = f": {secret.detail}" if secret.detail else ""
-        yield TableRow(secret.name, "(secret)", f"{secret.origin}{detail}")
+        yield PageRow(secret.name, "(secret)", f"{secret.origin}{detail}")
     if plan.launch.args:
         made = plan.recipe.kind == _BUILD
-        yield TableRow("arguments", shlex.join(plan.launch.args), "made of the config" if made else "command line")
+        yield PageRow("arguments", shlex.join(plan.launch.args), "made of the config" if made else "command line")
 
 
-def _of_config(plan: Plan, places: Places) -> Iterator[TableRow]:
+def _of_config(plan: Plan, places: Places) -> Iterator[PageRow]:
     """Values of the config that its files do not have."""
     for path, value in flatten(plan.config).items():
         source = plan.sources.get(path)
         if source is None or not _is_yaml(source):
-            yield TableRow(path, value, places.name(source))
+            yield PageRow(path, value, places.name(source))
     for override in plan.overrides:
         if override.startswith("~"):
-            yield TableRow(override.partition("=")[0], "(taken away)", "command line")
+            yield PageRow(override.partition("=")[0], "(taken away)", "command line")
 
 
 def _is_yaml(source: Source) -> bool:

@@ -11,7 +11,7 @@ from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
 from nemotron.cli.dry_run import facts, files
 from nemotron.cli.dry_run.page import no_renderer
-from nemotron.cli.dry_run.rows import TableRow, aligned, labelled
+from nemotron.cli.dry_run.rows import PageRow, aligned, labelled
 from nemotron.cli.text import paint
 
 _NOT_CHOICES = frozenset({"warnings", "unfilled"})
@@ -37,30 +37,30 @@ def full(plan: Plan, rendering: Rendering | None, *, saved_to: str | None = None
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
-def _section(name: str, rows: list[TableRow]) -> list[str]:
+def _section(name: str, rows: list[PageRow]) -> list[str]:
     return [paint(name, "bold"), *aligned(rows)] if rows else []
 
 
-def _run(plan: Plan) -> list[TableRow]:
+def _run(plan: Plan) -> list[PageRow]:
     values = flatten(plan.run, "run.")
     return labelled({k: v for k, v in values.items() if not _unset(v, plan.sources.get(k))}, plan.sources)
 
 
-def _chosen(plan: Plan) -> list[TableRow]:
+def _chosen(plan: Plan) -> list[PageRow]:
     """What the backend made of the run section: the partition for this mode, the image, the mounts."""
-    return [TableRow(k, v) for k, v in asdict(plan.target).items() if k not in _NOT_CHOICES and v not in _EMPTY]
+    return [PageRow(k, v) for k, v in asdict(plan.target).items() if k not in _NOT_CHOICES and v not in _EMPTY]
 
 
-def _environment(plan: Plan) -> list[TableRow]:
-    rows = [TableRow(v.name, v.value, v.source) for v in plan.env]
+def _environment(plan: Plan) -> list[PageRow]:
+    rows = [PageRow(v.name, v.value, v.source) for v in plan.env]
     return rows + [
-        TableRow(s.name, "(secret)", f"{s.origin}: {s.detail}" if s.detail else s.origin) for s in plan.secrets
+        PageRow(s.name, "(secret)", f"{s.origin}: {s.detail}" if s.detail else s.origin) for s in plan.secrets
     ]
 
 
-def _artifacts(plan: Plan) -> list[TableRow]:
-    rows = [TableRow(f"reads {a.name}", a.path or "not named", facts.artifact_note(plan, a)) for a in plan.consumes]
-    return rows + [TableRow(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
+def _artifacts(plan: Plan) -> list[PageRow]:
+    rows = [PageRow(f"reads {a.name}", a.path or "not named", facts.artifact_note(plan, a)) for a in plan.consumes]
+    return rows + [PageRow(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
 
 
 def _texts(plan: Plan, rendering: Rendering | None) -> list[str]:

@@ -17,7 +17,7 @@ _WIDE = 34
 
 
 @dataclass(frozen=True)
-class TableRow:
+class PageRow:
     """One fact. `note`: what else is to be said of it, on a line below."""
 
     key: str
@@ -60,7 +60,7 @@ def _short_names(files: set[str]) -> dict[str, str]:
     return {file: next((end for end in found if every.count(end) == 1), file) for file, found in ends.items()}
 
 
-def aligned(rows: Iterable[TableRow], width: int | None = None) -> list[str]:
+def aligned(rows: Iterable[PageRow], width: int | None = None) -> list[str]:
     """The rows as lines. A source that does not fit into `width` stands below its value."""
     texts = [(row, value_text(row.value)) for row in rows]
     keys = max((len(row.key) for row, _ in texts), default=0)
@@ -102,7 +102,7 @@ def value_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def labelled(values: Mapping[str, Any], sources: Mapping[str, Source]) -> list[TableRow]:
+def labelled(values: Mapping[str, Any], sources: Mapping[str, Source]) -> list[PageRow]:
     """Values by their dotted paths, each with its whole source."""
     found = ((path, value, sources.get(path)) for path, value in values.items())
-    return [TableRow(path, value, source.label() if source else "") for path, value, source in found]
+    return [PageRow(path, value, source.label() if source else "") for path, value, source in found]

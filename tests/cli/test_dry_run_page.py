@@ -254,6 +254,15 @@ def test_programs_are_named_by_version_and_digest(shown):
         assert line.split() == ["supervisor.pyz", "1.2.3", "412.3", "kB,", "sha256", "abababababab"]
 
 
+def test_a_platform_that_gets_no_text(shown):
+    plan, rendering, _ = shown("lepton")
+    bare = Rendering((), ("submit", "it"))
+    assert bare.sent_file is None
+    for text in (page(plan, bare, width=None), full(plan, bare)):
+        assert "--- started with ---\nsubmit it\n" in text
+    assert rendering.sent_file.name == "job.json"
+
+
 def test_any_text_is_shown_line_by_line_or_by_digest():
     """Over random texts, with lines that are the same in every job and lines that are far too long."""
     some = random.Random(15)

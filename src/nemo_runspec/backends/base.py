@@ -106,9 +106,9 @@ class Rendering:
     sent: str = ""
 
     @property
-    def sent_file(self) -> RenderedFile:
-        """The text that the platform gets."""
-        return next((file for file in self.files if file.name == self.sent), self.files[0])
+    def sent_file(self) -> RenderedFile | None:
+        """The text that the platform gets; None where it gets none."""
+        return next((file for file in self.files if file.name == self.sent), next(iter(self.files), None))
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ def _values(plan: Plan, width: int | None) -> list[str]:
 def _texts(plan: Plan, rendering: Rendering | None) -> list[list[str]]:
     if rendering is None:
         return [no_renderer(plan)]
-    sent = rendering.sent_file
-    shown = [file for file in (sent, *(file for file in rendering.files if file is not sent)) if files.is_on_page(file)]
+    first = sorted(rendering.files, key=lambda file: file is not rendering.sent_file)
+    shown = [file for file in first if files.is_on_page(file)]
     left = files.by_digest(rendering)
     return [
         *(files.excerpt(file, rendering) for file in shown),

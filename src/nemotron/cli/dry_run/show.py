@@ -64,9 +64,10 @@ def _show_config(plan: Plan) -> None:
 
 def _show_script(plan: Plan, rendering: Rendering | None) -> None:
     """The text alone that the platform gets; what keeps it from being sent as it is goes to the error stream."""
-    if rendering is None:
+    sent = rendering.sent_file if rendering else None
+    if rendering is None or sent is None:
         raise UserError(f"executor '{plan.executor}' has no text to show", remedy="leave --script out")
     open_lines = [f"before submission: {line}" for line in plan.unfilled]
     open_lines += [f"hole {hole}" for hole in rendering.holes]
     print("".join(f"nemotron: {clean(line)}\n" for line in open_lines), end="", file=sys.stderr)
-    show_exactly(rendering.sent_file.text)
+    show_exactly(sent.text)

@@ -75,7 +75,8 @@ def _sweep_lines(plans: list[Plan]) -> list[str]:
     for batch, renderings in arrays[:_ARRAYS]:
         first = plans[batch.members[0]].name
         lines += ["", f"one job array of {count(len(batch.members), 'run')}, the first of them {first}:"]
-        lines += excerpt(renderings[0].sent_file, renderings[0])
+        if sent := renderings[0].sent_file:
+            lines += excerpt(sent, renderings[0])
     if len(arrays) > _ARRAYS:
         lines += ["", f"and {count(len(arrays) - _ARRAYS, 'more job array')}"]
     return [*lines, "", f"The first run, whole: leave -m out and give its overrides. {nothing(plans[0])}"]

@@ -57,8 +57,13 @@ def test_a_long_page_goes_through_the_pager(terminal, project):
 
 @pytest.mark.slow
 def test_what_fits_is_printed(terminal):
-    code, seen = terminal(*DRY, rows=500, columns=300, PAGER="tr a-z A-Z")
+    code, seen = terminal(*DRY, rows=500, columns=2000, PAGER="tr a-z A-Z")
     assert (code, END in seen) == (0, True)
+    rows = seen.count("\n")
+    for there, paged in ((rows, True), (rows + 1, False)):
+        colours = {"NO_COLOR": "", "FORCE_COLOR": "1"}
+        _, seen = terminal(*DRY, rows=there, columns=2000, PAGER="tr a-z A-Z", **colours)
+        assert ("DRY RUN: " in seen) is paged, "colours take no room"
 
 
 @pytest.mark.slow
@@ -92,7 +97,7 @@ def test_the_pager_gets_no_secrets_and_nothing_that_drives_it(terminal, project)
     project.recipe("mine/train", default='text: "\\e[2J\\e]0;title\\a"\n')
     url = "postgres://me:s3cretpart9@db/x"
     for more in (("--dry-run", "--full"), ("--cfg", "job")):
-        code, seen = terminal("mine", "train", f"+value='{url}'", *more, rows=3, PAGER="sed s/^/paged:/")
+        code, seen = terminal("mine", "train", f"+value='{url}'", *more, rows=2, PAGER="sed s/^/paged:/")
         assert code == 0
         assert "paged:" in seen
         assert "\x1b" not in seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import sys
@@ -14,6 +15,7 @@ from nemotron.cli.text import colour_wanted
 
 _VARIABLES = ("NEMOTRON_PAGER", "PAGER")
 _USUAL = "less"
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _NOT_STARTED = (126, 127)
 """What a shell says of a program that it cannot start, or does not find."""
 
@@ -42,7 +44,8 @@ def _pager_for(text: str) -> str | None:
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return None
     size = shutil.get_terminal_size()
-    if sum(max(1, -(-len(line) // size.columns)) for line in text.split("\n")) < size.lines:
+    lines = _COLOUR.sub("", text).removesuffix("\n").split("\n")
+    if sum(max(1, -(-len(line) // size.columns)) for line in lines) < size.lines:
         return None
     named = next((os.environ[name] for name in _VARIABLES if name in os.environ), shutil.which(_USUAL) or "")
     return named if named.strip() not in ("", "cat") else None

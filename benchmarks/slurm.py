@@ -40,6 +40,9 @@ from nemo_runspec.transport.base import Host  # noqa: E402
 SUBMISSION_AIM, STATUS_AIM = 6, 2
 """Round trips."""
 
+SHAPE_AIM = 1.1
+"""What a submission of a new shape may take, beside one that was submitted before: nothing but noise."""
+
 FOLLOW_AIM = 100.0
 """Megabytes per second."""
 
@@ -114,11 +117,20 @@ def bench_command(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
     first = seconds_of(submit_once)
     before, again = lab.sshd.commands(), [seconds_of(submit_once) for _ in range(rounds)]
     trips = (lab.sshd.commands() - before) // rounds
+    new = [seconds_of(partial(_submit_new_shape, project, submit_once, number)) for number in range(rounds)]
+    ratio = statistics.median(new) / statistics.median(again)
     return [
-        ("Enter to job id, the first of its kind: compared with NeMo-Run", f"{first:.2f} s", "", True),
+        ("Enter to job id, no connection yet", f"{first:.2f} s", "", True),
         ("Enter to job id, after that", f"{statistics.median(again):.2f} s", "", True),
+        ("a shape that was never submitted, beside it", f"{ratio:.2f} x", f"{SHAPE_AIM:.1f} x", ratio <= SHAPE_AIM),
         _trips("its round trips", {(trips, trips)}, SUBMISSION_AIM),
     ]
+
+
+def _submit_new_shape(project: Path, submit: Callable[[], object], number: int) -> None:
+    """With options and lines that no submission had before; writing the profile is part of it."""
+    _write_profile(project, f'setup_lines = "true {number}"\ncomment = "shape {number}"\ncpus_per_task = 1\n')
+    submit()
 
 
 def _project(lab: SlurmLab, folder: Path) -> Path:
@@ -129,11 +141,15 @@ def _project(lab: SlurmLab, folder: Path) -> Path:
     ssh.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {login.folder / "config"} "$@"\n')
     ssh.chmod(0o755)
     (folder / "train.py").write_text("print(1)\n")
+    _write_profile(folder)
+    return folder
+
+
+def _write_profile(folder: Path, more: str = "") -> None:
     (folder / "env.toml").write_text(
         '[lab]\nexecutor = "slurm"\ntunnel = "ssh"\nhost = "login"\npartition = "batch"\n'
-        f'remote_job_dir = "{folder}/run"\nadditional_parameters = {{ begin = "now+1hour" }}\n'
+        f'remote_job_dir = "{folder}/run"\nadditional_parameters = {{ begin = "now+1hour" }}\n{more}'
     )
-    return folder
 
 
 def _trips(what: str, counted: set[tuple[int, int]], aim: int) -> Row:

@@ -13,19 +13,25 @@ def main() -> None:
     # Start-up makes many objects and hardly any garbage: collecting at Python's usual pace costs a twentieth of it.
     gc.set_threshold(200_000, 20, 20)
     try:
-        run = _loaded()
+        run = _loaded(sys.argv[1:])
     except KeyboardInterrupt:
         if sys.stderr is not None:  # closed when this process was started; print would take standard output instead
             print("error: interrupted; nothing more was done", file=sys.stderr)
         sys.exit(130)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # Python looks for garbage several times as it ends, through everything that is there: a fifth of a short command.
+    gc.freeze()
+    sys.exit(code)
 
 
-def _loaded() -> Callable[[Sequence[str]], int]:
+def _loaded(argv: Sequence[str]) -> Callable[[Sequence[str]], int]:
     """What runs a command line. Ctrl-C waits until it is there: an import that it cuts off may swallow it, or hang."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        import nemotron.cli.root  # noqa: F401  # the next one's own begins with it
+        from nemotron.cli.root import names_folder  # the next one's own begins with it
+
+        if names_folder(argv):
+            import nemotron.cli.folders  # noqa: F401
         from nemotron.cli.main import run
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,4 +1,4 @@
-"""Runs the comparison of our batch scripts with NeMo-Run's, and ships its result with the package if it holds.
+"""Runs the comparison of our batch scripts with NeMo-Run's on 3,000 profiles, and ships its result if it holds.
 
 `uv run python tests/backends/renew_compared.py`, after a change of what renders a batch script, or of NeMo-Run.
 """
@@ -19,7 +19,8 @@ TESTS = Path(__file__).with_name("test_slurm_render.py")
 def main() -> int:
     """The tests' exit code; 0 when the file has been written."""
     command = [sys.executable, "-m", "pytest", "-q", str(TESTS), "-k", "not shipped"]
-    whole = {**os.environ, "REQUIRE_LAB": "1"}  # else the comparison itself, which is slow, is left out
+    # Without REQUIRE_LAB the comparison itself, which is slow, is left out.
+    whole = {**os.environ, "REQUIRE_LAB": "1", "RENDERINGS_TRIED": "3000"}
     code = subprocess.run(command, cwd=TESTS.parents[2], env=whole, check=False).returncode
     if code == 0:
         SHIPPED.write_text(json.dumps(renderings(), indent=1) + "\n", encoding="utf-8")

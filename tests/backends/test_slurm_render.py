@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm import verified
+from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.render import render, render_sbatch, submit_command
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import problem_with
 
-# Text of one line as a person may write it: quotes, spaces, shell characters, letters of any script.
-LINE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=24)
+# Any text that a plan takes: quotes, shell characters, letters of any script, spaces and marks of any kind.
+KINDS = st.characters(codec="utf-8").filter(verified.is_tried)
+ODD = "\t '\"\\$`{}%#~;&|*\u0085\u00a0\u00ad\u200d\u2028\u2029\u3000\ufeff\ue000\U000e0041"
+TEMPLATES = ("{{ b }}", "{% end %}", "{# x #}", "${img_root}", "$head_node_ip_var", "x /nemo_run/y", "a\\")
+LINE = st.one_of(st.text(st.one_of(KINDS, st.sampled_from(ODD)), min_size=1, max_size=24), st.sampled_from(TEMPLATES))
 WORD = st.from_regex(r"[a-z][a-z0-9_]{0,11}", fullmatch=True)
+FOLDER = st.from_regex(r"/[A-Za-z0-9/._+=@-]{1,30}", fullmatch=True)
 PATH = st.lists(WORD, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
-TARGET = PATH.map("/in{}".format)
+TARGET = st.one_of(PATH.map("/in{}".format), LINE.map(lambda text: "/in/" + text.replace(":", "").replace(",", "")))
 COUNT = st.integers(1, 4096)
 TIME = st.from_regex(r"([0-9]{1,2}-)?[0-9]{1,2}(:[0-5][0-9]){0,2}", fullmatch=True)
 SOURCE = st.one_of(
@@ -30,16 +37,19 @@ SOURCE = st.one_of(
     LINE.map(lambda text: "/" + text.replace(":", "").replace(",", "")), PATH.map("/$nemo_run{} x".format),
 )  # fmt: skip
 MOUNT = st.tuples(SOURCE, TARGET, st.sampled_from(["", ":ro", ":rw+nosuid"])).map(lambda m: f"{m[0]}:{m[1]}{m[2]}")
-MEMORY = st.one_of(st.integers(0, 10**6), st.sampled_from(["0", "200G", "1T"]))
-EXTRA = st.dictionaries(
+MEMORY = st.one_of(st.integers(0, 10**6), st.sampled_from(["0", "200G", "1T"]), LINE)
+OPTION = st.one_of(
     st.sampled_from(["mail_type", "mail-user", "reservation", "nodelist", "licenses", "nice", "spread_job", "ntasks"]),
-    st.one_of(st.booleans(), st.integers(), LINE),
+    st.from_regex(r"(--)?[a-z][a-z0-9_-]{0,8}", fullmatch=True),
 )
+SCALAR = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), LINE)
 OPTIONAL = {
-    "account": LINE, "partition": LINE, "run_partition": WORD, "batch_partition": WORD, "time": st.one_of(TIME, COUNT),
-    "qos": WORD, "job_name_prefix": st.sampled_from(["team-llm.", "acct_sub-x.", "A+"]), "retries": st.integers(0, 9),
-    "dependencies": st.lists(st.sampled_from(["12", "34_5", "7+1", "slurm_tunnel://nemo_run/99/master/0"])),
-    "dependency_type": st.sampled_from(["afterok", "afterany"]), "additional_parameters": EXTRA,
+    "account": LINE, "partition": LINE, "run_partition": LINE, "batch_partition": LINE, "time": st.one_of(TIME, COUNT),
+    "qos": LINE, "job_name_prefix": st.from_regex(r"[A-Za-z0-9_.+-]{0,12}", fullmatch=True),
+    "retries": st.integers(0, 9),
+    "dependencies": st.lists(st.sampled_from(["12", "34_5", "7+1", "8_*", "slurm_tunnel://nemo_run/99/master/0"])),
+    "dependency_type": st.sampled_from(["afterok", "afterany"]),
+    "additional_parameters": st.dictionaries(OPTION, SCALAR, max_size=4),
     "nodes": COUNT, "gpus_per_node": st.integers(0, 16), "nproc_per_node": COUNT, "cpus_per_task": COUNT,
     "cpus_per_gpu": COUNT, "gpus_per_task": COUNT, "mem": MEMORY, "mem_per_gpu": MEMORY, "mem_per_cpu": MEMORY,
     "exclusive": st.sampled_from([True, False, "user", "mcs", "topo"]), "gres": LINE, "constraint": LINE,
@@ -50,9 +60,10 @@ OPTIONAL = {
     "container_image": st.one_of(st.sampled_from(["nvcr.io#nvidia/nemo:25.04", "/images/nemo 25.sqsh"]), LINE),
     "mounts": st.lists(MOUNT, max_size=3, unique_by=lambda mount: mount.split(":")[1]),
     "container_env": st.lists(WORD.map(str.upper), max_size=3),
-    "srun_args": st.lists(st.sampled_from(["--mpi=pmix", "--no-container-mount-home", "--cpu-bind=none"]), max_size=3),
-    "setup_lines": st.one_of(LINE, st.just("module load cuda\nexport A='{{ b }}'\n\n# {% end %}")),
-    "memory_measure": st.booleans(), "remote_job_dir": st.one_of(PATH, st.just("~/runs"), PATH.map("{}/".format)),
+    "srun_args": st.lists(st.one_of(st.sampled_from(["--mpi=pmix", "--no-container-mount-home"]), LINE), max_size=3),
+    "setup_lines": st.lists(st.one_of(LINE, st.sampled_from(["\n", "\r\n", "\r"])), min_size=1).map("".join),
+    "memory_measure": st.booleans(),
+    "remote_job_dir": st.one_of(PATH, st.just("~/runs"), PATH.map("{}/".format), FOLDER, FOLDER.map("~{}".format)),
 }  # fmt: skip
 TUNNELS = st.one_of(
     st.just({}), st.just({"tunnel": "local"}),
@@ -73,22 +84,37 @@ def plain_job_script():
     patch.undo()
 
 
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    env=PROFILES,
-    launch=st.sampled_from(["torchrun", "direct", "ray"]),
-    mode=st.sampled_from(["run", "batch"]),
-    kind=st.sampled_from(["", "build"]),
-)
-def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mode, kind):
+def planned(make_plan, env, launch, mode, kind):
+    """The plan of a profile; a profile that is refused is none to be tried."""
     if kind == "build":
         env = {key: value for key, value in env.items() if key not in ("nodes", "nproc_per_node")}
-    plan = make_plan("slurm", env, launch=launch, mode=mode, kind=kind)
+    try:
+        return make_plan("slurm", env, launch=launch, mode=mode, kind=kind)
+    except UserError:
+        reject()
+
+
+PLANS = {
+    "env": PROFILES,
+    "launch": st.sampled_from(["torchrun", "direct", "ray"]),
+    "mode": st.sampled_from(["run", "batch"]),
+    "kind": st.sampled_from(["", "build"]),
+}
+
+
+TRIED = int(os.environ.get("RENDERINGS_TRIED", "300"))
+"""Profiles. Where the result is shipped, `renew_compared.py` has more of them tried."""
+
+
+@pytest.mark.slow
+@settings(max_examples=TRIED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(**PLANS)
+def test_every_profile_renders_as_nemo_run_renders_it(make_plan, env, launch, mode, kind):
+    plan = planned(make_plan, env, launch, mode, kind)
     ours = render(plan).files[1].text
     assert ours == verified.nemo_run_rendering(plan)
     assert subprocess.run(["bash", "-n"], input=ours, text=True, capture_output=True).returncode == 0 or (
-        "setup_lines" in env
+        not env.keys().isdisjoint(("setup_lines", "srun_args"))
     )
 
 
@@ -243,6 +269,29 @@ def test_the_shipped_comparison_spares_the_first_submission_one(make_plan, monke
     monkeypatch.setattr(verified, "_begin_import", compared)
     plan = make_plan("slurm", {"account": "a", "setup_lines": "module load cuda\nexport A=1", "comment": "é 漢"})
     verified.Comparison(plan).finish(plan)
+
+
+CONTROLS = "\x00\t\n\r\x1b\x7f\x85\u2028'\"$\\"
+ANY = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from(CONTROLS)), min_size=1, max_size=12)
+WRITTEN = {"str": ANY, "int|str": ANY, "bool|str": ANY, "list[str]": st.lists(ANY, min_size=1, max_size=2)}
+TEXTS = {field.name: field for field in FIELDS if field.type in WRITTEN and not field.choices}
+
+
+@pytest.mark.parametrize("key", [*TEXTS, "additional_parameters"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_profile_makes_a_plan_beyond_what_was_tried(make_plan, key, data):
+    """Whatever stands in it: it is refused, or the comparison that is shipped speaks for it."""
+    value = data.draw(WRITTEN[TEXTS[key].type] if key in TEXTS else st.dictionaries(OPTION, ANY, min_size=1))
+    if key in TEXTS and problem_with(TEXTS[key], value):
+        return
+    try:
+        plan = make_plan("slurm", {"tunnel": "ssh", key: value} if key == "host" else {key: value})
+    except UserError:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verified, "_as_shipped", lambda: True)
+        assert verified.is_proved(plan)
 
 
 @pytest.mark.parametrize(

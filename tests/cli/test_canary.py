@@ -150,7 +150,8 @@ def test_dry_runs(place, nemotron_process, profile):
     clean(shown)
     assert "NGC_API_KEY" in shown.out
     assert "(secret)" in shown.out
-    clean(nemotron_process(*words, "--dry-run", "--json").succeeds())
+    for view in (["--json"], ["--full"], ["--script"], ["--cfg", "job"]):
+        clean(nemotron_process(*words, "--dry-run", *view).succeeds())
     clean(nemotron_process(*words, "-m", "value=1,2", "--dry-run", "--json").succeeds())
     clean(nemotron_process("apply", "--dry-run", "plan.json").succeeds())
     if profile != "laptop":

@@ -256,8 +256,8 @@ def test_the_header_is_a_source(recipe, project):
 def test_the_dry_run_shows_sources(recipe, nemotron):
     out = nemotron("mine", "train", "--run", "my-cluster", "train.steps=7", "--dry-run").succeeds().out
     rows = {row.split(" = ")[0].strip(): row for row in out.splitlines() if " = " in row}
-    assert rows["env.nodes"].split(" = ")[1].split() == ["4", "env.toml:18", "[my-cluster]"]
-    assert rows["env.time"].endswith("env.toml:11 [base-slurm] via extends")
+    assert rows["run.env.nodes"].split(" = ")[1].split() == ["4", "env.toml:18", "[my-cluster]"]
+    assert rows["run.env.time"].endswith("env.toml:11 [base-slurm]")
     assert rows["train.steps"].endswith("command line")
 
 

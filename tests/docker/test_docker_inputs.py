@@ -20,7 +20,8 @@ def test_a_path_in_the_container_is_looked_for_behind_its_mount(box: Project):
     box.write("recipes/mine/read/read.py", f'{reader}print(open("/workspace/data/set/words").read())\n')
     words = ("mine", "read", "--run", "box")
     there = "run.data.path=/workspace/data/set"
-    assert "there" in process(box, *words, there, "--dry-run").succeeds().out.partition("reads data")[2].splitlines()[0]
+    shown = process(box, *words, there, "--dry-run").succeeds().out
+    assert "there" in shown.partition("reads data")[2].splitlines()[1]
     assert "from the mount" in process(box, *words, there).succeeds().out
     process(box, *words, "run.data.path=/workspace/data/gone").refuses("is missing: /workspace/data/gone")
     assert len(jobs_of(box, "mine")) == 1

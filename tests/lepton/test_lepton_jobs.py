@@ -95,13 +95,15 @@ def test_what_is_shown_is_what_is_sent(site):
     site.profile(WIDE)
     site.lab.world.secrets["kept"] = "their value"
     site.lab.world.groups[0].volumes = [Volume("lustre", prefixes=("/runs",)), Volume("shared", prefixes=("/team",))]
-    dry, asked = (site.run("wide", "-d", *more, **SECRETS).succeeds().out for more in ([], ["--resolve"]))
+    dry, asked = (
+        site.run("wide", "-d", *more, **SECRETS).succeeds().out for more in (["--full"], ["--full", "--resolve"])
+    )
     assert site.lab.calls_of("POST *") == []
     told = site.run("wide", **SECRETS).succeeds()
     assert "before" in told.out
     assert f"token {len(TOKEN)}" in told.out
     [call] = site.lab.calls_of("POST /jobs")
-    holes = re.findall(r"^  (\w+): ", dry.partition("known only on the platform:")[2], re.MULTILINE)
+    holes = re.findall(r"^  (\w+): ", dry.partition("\nholes, filled when")[2], re.MULTILINE)
     filled = differences(payload_of(dry), payload_of(json.dumps(call.body)))
     assert sorted(filled) == sorted(set(holes) - {"WORKSPACE"})
     assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["CARGO"]
@@ -115,7 +117,7 @@ def test_what_is_shown_is_what_is_sent(site):
 def test_a_saved_plan_is_resolved_and_sent_as_it_was_shown(site):
     plan = str(site.project.folder / "plan.json")
     site.run("one", "-d", "--out", plan).succeeds()
-    asked = site.nemotron("apply", plan, "--dry-run", "--resolve").succeeds().out
+    asked = site.nemotron("apply", plan, "--dry-run", "--resolve", "--full").succeeds().out
     assert site.lab.calls_of("POST *") == []
     site.nemotron("apply", plan, "--resolve").refuses("--resolve belongs to --dry-run")
     site.nemotron("apply", plan).succeeds()

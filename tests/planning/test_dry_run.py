@@ -19,7 +19,11 @@ NO_NETWORK = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", [None, *PROFILES])
-@pytest.mark.parametrize("more", [[], ["--json"], ["--batch"], ["-m", "train.train_iters=1,2"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "more",
+    [[], ["--full"], ["--script"], ["--cfg", "job"], ["--json"], ["--batch"], ["-m", "train.train_iters=1,2"]],
+    ids=" ".join,
+)
 def test_nothing_is_written(project, nemotron_process, profile, more):
     if more == ["--batch"]:
         chosen = ["--batch", profile] if profile else []
@@ -61,10 +65,12 @@ def test_the_repository_is_read_and_not_touched(project, nemotron_process):
 
 
 def test_everything_is_shown(project, nemotron):
-    out = nemotron(*PLAN, "--run", "my-cluster", "--dry-run").succeeds().out
+    out = nemotron(*PLAN, "--run", "my-cluster", "--dry-run", "--full").succeeds().out
     for words in (
         "nano3/pretrain, config tiny on profile my-cluster (slurm, run)",
-        "env.partition",
+        "run.env.partition",
+        "run.env.run_partition",
+        "model.hidden_size",
         "bundle ",
         "4 nodes, 32 GPUs in all, 8 processes per node, 04:00:00: at most 128.0 GPU-hours",
         "#SBATCH --partition=interactive",
@@ -85,10 +91,17 @@ def test_the_json_is_the_same_and_complete(project, nemotron):
     assert shown.err == ""
     data = shown.json
     assert set(data) == {"plan", "gpu_hours", "rendering"}
-    assert set(data["rendering"]) == {"files", "command", "holes"}
+    assert set(data["rendering"]) == {"files", "command", "holes", "programs", "sent"}
+    assert {key for file in data["rendering"]["files"] for key in file} == {
+        "title",
+        "name",
+        "text",
+        "language",
+        "common",
+    }
     texts = "\n".join(file["text"] for file in data["rendering"]["files"])
     name = data["plan"]["name"]
-    plain = nemotron(*PLAN, "--run", "my-cluster", "--dry-run").succeeds().out
+    plain = nemotron(*PLAN, "--run", "my-cluster", "--dry-run", "--full").succeeds().out
     other = re.search(r"job (\S+) in ", plain)[1]
     for row in texts.replace(name, other).splitlines():
         assert row.rstrip() in plain
@@ -111,12 +124,14 @@ def test_it_can_be_pasted(project, nemotron_process, columns):
 
 
 @pytest.mark.slow
-def test_with_colour_the_text_is_the_same(project, nemotron_process):
+@pytest.mark.parametrize("more", [(), ("--full",)], ids=["page", "full"])
+def test_with_colour_the_text_is_the_same(project, nemotron_process, more):
     def shown(**environment):
-        out = nemotron_process(*PLAN, "--run", "my-cluster", "--dry-run", **environment).succeeds().out
+        out = nemotron_process(*PLAN, "--run", "my-cluster", "--dry-run", *more, **environment).succeeds().out
         text = re.sub(r"\x1b\[[0-9;]*m", "", out)
         name = re.search(r"job (\S+) in ", text)[1]
-        return "\x1b[" in out, [row.rstrip().replace(name, "NAME") for row in text.splitlines()]
+        rows = (re.sub("sha256 [0-9a-f]{12}", "DIGEST", row) for row in text.splitlines())
+        return "\x1b[" in out, [row.rstrip().replace(name, "NAME") for row in rows]
 
     plain, coloured = shown(), shown(FORCE_COLOR="1")
     assert (plain[0], coloured[0]) == (False, True)
@@ -134,9 +149,13 @@ def test_the_scripts_are_valid_bash(project, nemotron, profile):
 
 def test_control_characters_do_not_reach_the_terminal(project, nemotron):
     project.recipe("mine/train", header=HEADER, default='text: "\\e[2J\\e]0;title\\a"\n')
-    out = nemotron("mine", "train", "--dry-run").succeeds().out
+    out = nemotron("mine", "train", "--dry-run", "--full").succeeds().out
     assert "\x1b" not in out
     assert "\\x1b[2J" in out
+    typed = nemotron("mine", "train", "text='\x1b[2J'", "--dry-run").succeeds().out
+    assert "\x1b" not in typed
+    assert "text" in typed
+    assert "\\x1b[2J" in typed
 
 
 def test_arguments_after_the_dashes_reach_the_script(project, nemotron):

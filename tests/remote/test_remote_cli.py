@@ -97,7 +97,7 @@ def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> No
     shown = sections(cluster.nemotron("jobs", "show", name, "--script").succeeds().out)
     there = {path.name: path.read_text() for path in [*remote.glob("*.sh"), *remote.glob("scripts/*.sh")]}
     assert shown == there
-    dry = cluster.nemotron("run", f"./{cluster.word}.py", "--batch", "there", "--dry-run").succeeds().out
+    dry = cluster.nemotron("run", f"./{cluster.word}.py", "--batch", "there", "--dry-run", "--full").succeeds().out
     other = re.search(r"\njob (\S+) in ", dry)[1]
     home = str(cluster.lab.base / "home" / "root")
     filled = sections(dry.replace(other, name).replace("@HOME@", home))

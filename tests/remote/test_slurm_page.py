@@ -34,8 +34,9 @@ def test_the_example_runs(cluster: Cluster):
     cluster.project.write("env.toml", text)
     make_repository(cluster.project.folder)
     commands = [shlex.split(line, comments=True)[1:] for line in COMMANDS]
-    dry, attached, detached = (words for words in commands if words[:2] == ["nano3", "pretrain"])
-    assert "#SBATCH --nodes=2" in cluster.nemotron(*dry).succeeds().out
+    dry, script, attached, detached = (words for words in commands if words[:2] == ["nano3", "pretrain"])
+    for words in (dry, script):
+        assert "#SBATCH --nodes=2" in cluster.nemotron(*words).succeeds().out
     done = cluster.nemotron(*attached, *SHORT)
     assert done.code == 0, done.out[-3000:] + done.err[-3000:]
     assert "2 process(es)" in done.out, "one on each of two nodes, as tiny.yaml has it"

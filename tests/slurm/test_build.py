@@ -314,8 +314,11 @@ def test_the_image_that_builds_run_in(project, nemotron, profile):
     assert plan_of(nemotron(*BUILD, "--dry-run", "--json"))["target"]["container_image"] == "mine#podman:5"
     given = quoted("run.env.container_image", "other#podman:6")
     assert plan_of(nemotron(*BUILD, given, "--dry-run", "--json"))["target"]["container_image"] == "other#podman:6"
-    squash = nemotron("kit", "slurm", "squash", "lab", "nvcr.io/nvidia/nemo:25.09", "--dry-run").succeeds().out
-    assert "mine#podman:5" not in squash.partition("chosen for slurm")[2].partition("config")[0]
+    squash = (
+        nemotron("kit", "slurm", "squash", "lab", "nvcr.io/nvidia/nemo:25.09", "--dry-run", "--full").succeeds().out
+    )
+    chosen = squash.partition("chosen for slurm")[2]
+    assert chosen and "mine#podman:5" not in chosen.partition("config")[0]
     text = text.replace('run_command = "exit 8"\n', "").replace('packager = "git"\n', "")
     project.write("env.toml", text.replace("[lab]", '[lab]\nbuild_image = "mine#podman:5"'))
     plan = plan_of(nemotron("nano3", "pretrain", "-c", "tiny", "--run", "lab", "--dry-run", "--json"))

@@ -297,7 +297,7 @@ def profile(project: Project, tmp_path: Path) -> str:
 
 
 def test_the_dry_run_shows_the_job(project, nemotron, profile, tmp_path):
-    out = nemotron("kit", "slurm", "squash", profile, IMAGE, "--dry-run").succeeds().out
+    out = nemotron("kit", "slurm", "squash", profile, IMAGE, "--dry-run", "--full").succeeds().out
     name = parse_image(IMAGE).file_name
     assert f"'docker://nvcr.io#nvidia/nemo:25.09'\"'\"' {tmp_path}/cache/containers/{name}" in out
     for line in ("--partition=cpu", "--time=00:05:00", "--nodes=1", "--ntasks-per-node=1"):

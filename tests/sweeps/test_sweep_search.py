@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from nemo_runspec.config.loader import YamlChoice
+from nemo_runspec.config.yaml_file import YamlChoice
 from nemo_runspec.errors import UserError
 from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.search import compose_search, first_value

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nemo_runspec.plans.model import Artifact, Plan
+if TYPE_CHECKING:
+    from nemo_runspec.plans.model import Artifact, Plan
 
 LATEST = "latest"
 

@@ -9,11 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nemo_runspec.backends.base import Backend
 from nemo_runspec.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from nemo_runspec.backends.base import Backend
 
 BUILTIN: dict[str, str] = {
     "local": "nemo_runspec.backends.local",
@@ -98,6 +99,8 @@ def _loaded(point: EntryPoint) -> Backend:
     Raises:
         UserError: it cannot be imported, or is none: what is wrong there stops no other executor.
     """
+    from nemo_runspec.backends.base import Backend
+
     try:
         backend = point.load()
     except Exception as error:  # code of somebody else's, which may fail in any way

@@ -48,20 +48,39 @@ class TargetRequest:
 
 @dataclass(frozen=True)
 class RenderedFile:
-    """A text that is shown in a dry-run and is, byte for byte, what is submitted."""
+    """A text that is shown in a dry-run and is, byte for byte, what is submitted.
+
+    Args:
+        common: lines that are the same in every job, as ranges (first, one after the last), counted from 0.
+    """
 
     title: str
     name: str
     text: str
     language: str = "bash"
+    common: tuple[tuple[int, int], ...] = ()
+
+
+def common_ranges(text: str, template: str) -> tuple[tuple[int, int], ...]:
+    """Ranges of lines of a text that stand in its template just so, see `RenderedFile.common`."""
+    known = {*template.split("\n"), ""}
+    found, begin = [], None
+    for number, line in enumerate([*text.split("\n"), None]):
+        if line in known and begin is None:
+            begin = number
+        elif line not in known and begin is not None:
+            found.append((begin, number))
+            begin = None
+    return tuple(found)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program of ours that goes with a job and is the same for all jobs (`script/programs.py`).
+    """A program of ours that goes with jobs and is the same for all of them (`script/programs.py`).
 
     Args:
-        name: its path in the job's directory. `version`: nemotron's. `digest`: SHA-256 in hex. `size`: bytes.
+        name: its path in the job's directory. `version`: nemotron's.
+        digest: sha256 of its content, in hex. `size`: in bytes.
     """
 
     name: str
@@ -72,12 +91,25 @@ class Program:
 
 @dataclass(frozen=True)
 class Rendering:
-    """What would be sent: texts, and the process that submits them. `holes`: what only the platform knows."""
+    """What would be sent: texts, and the process that submits them.
+
+    Args:
+        holes: what only the platform knows, a line each: its name in the texts, and what it is.
+        programs: what goes with the texts, and is the same for all jobs.
+        sent: the name of the file that the platform gets: sbatch's script, a request's body, the script that is run;
+            the others are what it names. '' for the first.
+    """
 
     files: tuple[RenderedFile, ...]
     command: tuple[str, ...]
     holes: tuple[str, ...] = ()
     programs: tuple[Program, ...] = ()
+    sent: str = ""
+
+    @property
+    def sent_file(self) -> RenderedFile | None:
+        """The text that the platform gets; None where it gets none."""
+        return next((file for file in self.files if file.name == self.sent), next(iter(self.files), None))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ _LITTLE, _TOO_LITTLE = 10e9, 100e6
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """A program of this machine. `why`: what it is needed for; `mend`: how to get it."""
+class NeededTool:
+    """A program that this machine needs. `why`: what it is needed for; `mend`: how to get it."""
 
     name: str
     option: str
@@ -32,16 +32,16 @@ class Program:
     mend: str
 
 
-UV = Program(
+UV = NeededTool(
     "uv",
     "--version",
     "it makes the environments of recipes",
     "curl -LsSf https://astral.sh/uv/install.sh | sh, or pip install uv",
 )
-GIT = Program(
+GIT = NeededTool(
     "git", "--version", 'packager = "git" and ${auto_mount:…} need it', "install git, such as: apt-get install git"
 )
-SSH = Program(
+SSH = NeededTool(
     "ssh", "-V", 'tunnel = "ssh" needs it', "install OpenSSH's client, such as: apt-get install openssh-client"
 )
 
@@ -51,7 +51,7 @@ def python() -> Check:
     return ok("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
 
 
-def program(asked: Program, *, needed: bool = True) -> Check:
+def program(asked: NeededTool, *, needed: bool = True) -> Check:
     """Whether a program is there, and its version."""
     if shutil.which(asked.name) is None:
         missing = failed if needed else warning

@@ -2,27 +2,24 @@
 
 Composition is Hydra's own (`defaults:` lists, groups, packages, overrides). `loader.LayeredLoader` stands in at the one
 place Hydra offers none: between the composed YAML and the command line. Hydra's plugin scan is left out, since only
-its file source is used: that saves a third of the start-up time.
+its file source is used; and all of Hydra where nothing is asked of it (`plain.py`): that is most of the start-up time.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import InterpolationToMissingValueError, MissingMandatoryValue, OmegaConfBaseException
 
 from nemo_runspec.config import resolvers
 from nemo_runspec.config.doubling import refuse_doubling
-from nemo_runspec.config.loader import LayeredLoader, YamlChoice
 from nemo_runspec.config.overrides import canonical_override, parse_override, refuse_hydra, refuse_sweep
-from nemo_runspec.config.problems import causes_of, message, missing_config, shown, yaml_error
+from nemo_runspec.config.plain import Setting, plain_config, plain_setting
+from nemo_runspec.config.problems import causes_of, message
 from nemo_runspec.config.resolvers import bounded_resolution
+from nemo_runspec.config.yaml_file import YamlChoice, restore_text
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Layer, Source
@@ -42,7 +39,7 @@ class Composition:
         self.cfg: DictConfig = OmegaConf.create()
         self.sources: dict[str, Source] = {}
         self.notes: list[str] = []
-        self._pending: list[Override] = []
+        self._pending: Sequence[Override | Setting] = ()
 
     def load_yaml(self, choice: YamlChoice | None, overrides: tuple[str, ...]) -> None:
         """Composes the YAML layer, with group choices of the command line already taken.
@@ -50,32 +47,36 @@ class Composition:
         Raises:
             UserError: no such config, not valid YAML, an unknown group, an override that cannot be read.
         """
-        parsed = [parse_override(canonical_override(text, self.executor)) for text in overrides]
+        texts = [canonical_override(text, self.executor) for text in overrides]
+        if self._load_plain(choice, texts):
+            return
+        parsed = [parse_override(text) for text in texts]
         for override in parsed:
             refuse_hydra(override)
             refuse_sweep(override)
         if choice is None:
             self._pending = parsed
             return
-        loader = LayeredLoader(choice)
-        try:
-            with warnings.catch_warnings(record=True) as noted:
-                warnings.simplefilter("always", UserWarning)
-                self.cfg, self._pending = loader.compose(parsed)
-            self.notes += [str(note.message).partition(" See https")[0] for note in noted]
-        except MissingConfigException as error:
-            raise missing_config(choice, error) from None
-        except (HydraException, OmegaConfBaseException) as error:
-            raise UserError(f"cannot compose config '{choice.name}': {message(error)}", where=shown(choice)) from None
-        except AssertionError:  # what Hydra 1.3 makes of a group without a name
-            raise UserError(
-                f"config '{choice.name}': an entry of its defaults, or an override, names no config",
-                where=shown(choice),
-                remedy="write them as Hydra reads them: group: choice, or group=choice",
-            ) from None
-        except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
-            raise yaml_error(choice, error) from None
-        self.sources.update(loader.sources)
+        from nemo_runspec.config.loader import compose_by_hydra  # brings Hydra
+
+        composed = compose_by_hydra(choice, parsed)
+        self.cfg, self._pending = composed.config, composed.values
+        self.sources.update(composed.sources)
+        self.notes += composed.notes
+
+    def _load_plain(self, choice: YamlChoice | None, texts: Sequence[str]) -> bool:
+        """The same where Hydra has no part in it; False where it has, and nothing was done."""
+        settings = [setting for text in texts if (setting := plain_setting(text)) is not None]
+        if len(settings) < len(texts):
+            return False
+        if choice is not None:
+            config = plain_config(choice, [setting.key for setting in settings])
+            if config is None:
+                return False
+            self.sources.update(restore_text(config, choice.file))
+            self.cfg = config
+        self._pending = settings
+        return True
 
     def run_section(self) -> dict[str, Any]:
         """The `run` section as composed so far, interpolations untouched."""
@@ -121,7 +122,10 @@ class Composition:
             UserError: a key that does not exist (with a suggestion), or a value that does not fit.
         """
         for override in self._pending:
-            self._apply(override)
+            if not isinstance(override, Setting):
+                self._apply(override)
+            elif not self._set(override):
+                self._apply(parse_override(override.text))  # which has the words for what is wrong
         refuse_doubling(OmegaConf.to_container(self.cfg, resolve=False), resolvers.MOST_RESOLVED, self.place)
 
     def select(self, path: str) -> Any:
@@ -157,9 +161,13 @@ class Composition:
 
     def source_of(self, path: str) -> Source | None:
         """The source of a value or of the nearest table above it; for a table, of its first value."""
-        below = [source for place, source in self.sources.items() if _at_or_below(place, path)]
-        if path in self.sources and self.sources[path].layer is Layer.DEFAULT:
-            return below[-1]  # an empty table by default, into which something was put
+        own = self.sources.get(path)
+        if own is not None and own.layer is not Layer.DEFAULT:
+            return own
+        inside = f"{path}."
+        below = [source for place, source in self.sources.items() if place.startswith(inside)]
+        if own is not None:
+            return below[-1] if below else own  # an empty table by default, into which something was put
         probe = path
         while probe:
             if probe in self.sources:
@@ -167,7 +175,19 @@ class Composition:
             probe = probe.rpartition(".")[0]
         return next(iter(below), None)
 
+    def _set(self, setting: Setting) -> bool:
+        """Whether the value fits, which is then set as Hydra does it."""
+        try:
+            OmegaConf.update(self.cfg, setting.key, setting.value, merge=True)
+        except (OmegaConfBaseException, ValueError, TypeError):
+            return False
+        self._own(setting.key, Source(Layer.CLI, text=setting.text))
+        return True
+
     def _apply(self, override: Override) -> None:
+        from hydra._internal.config_loader_impl import ConfigLoaderImpl
+        from hydra.errors import ConfigCompositionException
+
         text, key = override.input_line or "", override.key_or_group
         if override.is_delete() and self._delete_null(key):
             return

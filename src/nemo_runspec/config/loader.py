@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
 from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
@@ -14,26 +15,61 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
 from hydra._internal.defaults_list import create_defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
-from omegaconf import DictConfig, OmegaConf
+from hydra.errors import HydraException, MissingConfigException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
-from nemo_runspec.config.yaml_lines import read_yaml_text, refuse_bomb
-from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.source import Layer, Source, display_path
+from nemo_runspec.config.problems import message, missing_config, shown, yaml_error
+from nemo_runspec.config.yaml_file import YamlChoice, restore_text
+from nemo_runspec.config.yaml_lines import refuse_bomb
+from nemo_runspec.errors import UserError
+from nemo_runspec.source import Source
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult
 
-_VARIABLES = "run.env.env_vars."
-
 
 @dataclass(frozen=True)
-class YamlChoice:
-    """Which YAML is composed: `name` in `folder`, with `search` for what its `defaults:` name. None: no YAML."""
+class Composed:
+    """What Hydra made of a YAML.
 
-    name: str
-    folder: Path
-    search: tuple[Path, ...] = ()
+    Args:
+        values: the overrides that are values rather than choices of a group.
+        sources: where each value stands. `notes`: what Hydra has to say that is no error.
+    """
+
+    config: DictConfig
+    values: list[Override]
+    sources: dict[str, Source]
+    notes: list[str]
+
+
+def compose_by_hydra(choice: YamlChoice, overrides: list[Override]) -> Composed:
+    """The YAML with all that its `defaults:` and the overrides name.
+
+    Raises:
+        UserError: no such config, not valid YAML, an unknown group.
+    """
+    loader = LayeredLoader(choice)
+    try:
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always", UserWarning)
+            config, values = loader.compose(overrides)
+        notes = [str(note.message).partition(" See https")[0] for note in noted]
+    except MissingConfigException as error:
+        raise missing_config(choice, error) from None
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(f"cannot compose config '{choice.name}': {message(error)}", where=shown(choice)) from None
+    except AssertionError:  # what Hydra 1.3 makes of a group without a name
+        raise UserError(
+            f"config '{choice.name}': an entry of its defaults, or an override, names no config",
+            where=shown(choice),
+            remedy="write them as Hydra reads them: group: choice, or group=choice",
+        ) from None
+    except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        raise yaml_error(choice, error) from None
+    return Composed(config, values, loader.sources, notes)
 
 
 def group_loader(choice: YamlChoice) -> ConfigLoaderImpl:
@@ -94,31 +130,5 @@ class LayeredLoader(ConfigLoaderImpl):  # type: ignore[misc]  # Hydra is not typ
         folder = Path(result.path.removeprefix("file://"))
         file = folder / f"{str(default.config_path).removesuffix('.yaml')}.yaml"
         package = default.package if default.package is not None else result.header["package"]
-        prefix = f"{package}." if package else ""
-        text = read_yaml_text(file)
-        lines = {f"{prefix}{key}": line for key, line in text.lines.items()}
-        _keep_text(result.config, {f"{prefix}{key}": value for key, value in text.clocks.items()})
-        _keep_text(
-            result.config,
-            {path: value for key, value in text.plain.items() if (path := f"{prefix}{key}").startswith(_VARIABLES)},
-        )
-        shown = display_path(file)
-        container: Any = OmegaConf.to_container(result.config, resolve=False)
-        for path in flatten(container) if isinstance(container, dict) else ():
-            self.sources[path] = Source(Layer.YAML, shown, _nearest_line(path, lines))
+        self.sources.update(restore_text(result.config, file, package or ""))
         return result
-
-
-def _keep_text(config: DictConfig, texts: Mapping[str, str]) -> None:
-    """Puts scalars back as they were written: a time limit is no number in base 60, a variable's `010` is no 8."""
-    for path, text in texts.items():
-        if "${" not in text:
-            OmegaConf.update(config, path, text, merge=False, force_add=True)
-
-
-def _nearest_line(path: str, lines: Mapping[str, int]) -> int | None:
-    while path:
-        if path in lines:
-            return lines[path]
-        path = path.rpartition(".")[0]
-    return None

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hydra.errors import MissingConfigException
-
 from nemo_runspec.config.cycles import circle_of
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:
-    from nemo_runspec.config.loader import YamlChoice
+    from hydra.errors import MissingConfigException
+
+    from nemo_runspec.config.yaml_file import YamlChoice
 
 _RAISED = re.compile(r"\w+ raised while resolving interpolation: (?P<said>.+)")
 
 
 def shown(choice: YamlChoice) -> str:
     """The file of a config, for a message."""
-    return display_path(choice.folder / f"{choice.name}.yaml")
+    return display_path(choice.file)
 
 
 def missing_config(choice: YamlChoice, error: MissingConfigException) -> UserError:

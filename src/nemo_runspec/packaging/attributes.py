@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.packaging.git import GitError, joined, split
 from nemo_runspec.packaging.git_scratch import Workbench
-from nemo_runspec.packaging.model import Tree
-from nemo_runspec.paths import expanded
+from nemo_runspec.packaging.model import PackageEntry, Tree
 from nemo_runspec.regular import read_regular
 
 _WORDS = (b"export-", b"lfs")
+_FILE = ".gitattributes"
 _ASKED = ("export-ignore", "export-subst", "filter")
 
 
@@ -31,10 +31,11 @@ class Special:
     pointers: frozenset[str] = frozenset()
 
 
-def special_paths(tree: Tree, paths: Collection[str], bench: Workbench) -> Special:
+def special_paths(tree: Tree, entries: Mapping[str, PackageEntry], bench: Workbench) -> Special:
     """The special paths of a tree. git is asked only where an attribute file speaks of them."""
-    if not _mentioned(tree, paths):
+    if not _mentioned(tree, entries, bench):
         return Special()
+    paths = entries.keys()
     folders = {f"{above}/" for path in paths for above in _above(path)}
     repository = bench.index_of(tree)
     given = joined([*paths, *folders])
@@ -58,18 +59,16 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _mentioned(tree: Tree, paths: Collection[str]) -> bool:
-    named = [path for path in paths if path.endswith(".gitattributes") and path.rpartition("/")[2] == ".gitattributes"]
-    texts = [_blob(tree, path) for path in named]
-    repository = tree.repository
-    settings = repository.ask("config", "--path", "--get", "core.attributesFile")
-    files = [repository.path("info/attributes"), expanded(settings or "~/.config/git/attributes")]
-    return any(word in text for word in _WORDS for text in (*texts, *map(_file, files)))
+def _mentioned(tree: Tree, entries: Mapping[str, PackageEntry], bench: Workbench) -> bool:
+    own = [entry.id for path, entry in entries.items() if path.endswith(_FILE) and path.rpartition("/")[2] == _FILE]
+    texts = (_contents(tree, own), *map(_file, bench.attribute_files(tree.repository)))
+    return any(word in text for word in _WORDS for text in texts)
 
 
-def _blob(tree: Tree, path: str) -> bytes:
+def _contents(tree: Tree, ids: Sequence[str]) -> bytes:
+    """All that git says of these objects, their contents among it (git-cat-file(1), "BATCH OUTPUT")."""
     try:
-        return tree.repository.run("cat-file", "blob", f"{tree.treeish}:{path}")
+        return tree.repository.run("cat-file", "--batch", given="\n".join(ids).encode()) if ids else b""
     except GitError:
         return b""
 

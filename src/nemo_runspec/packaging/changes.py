@@ -61,6 +61,11 @@ def bundled_changes(bundle: Bundle, root: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def has_files_below(bundle: Bundle, root: Path) -> bool:
+    """Whether any file of the bundle lies below `root`."""
+    return bool(_by_repository(bundle, Path(os.path.realpath(root))))
+
+
 def _below(top: Path, repository: Path) -> str:
     return "" if repository == top else f"{repository.relative_to(top).as_posix()}/"
 

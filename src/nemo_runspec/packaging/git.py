@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -37,56 +37,27 @@ _WITHOUT_LFS = tuple(f"filter.lfs.{key}" for key in _WITHOUT)
 _INERT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 """Nothing is fetched by any way, whatever the settings say (git's documentation, "Environment Variables")."""
 
-_SUBMODULE = "160000 "
-"""The mode of a submodule's entry in an index (gitformat-index(5), "gitlink")."""
-
 _FILTERS: ContextVar[tuple[str, ...] | None] = ContextVar("filters", default=None)
 
 
 @contextmanager
-def inert(root: Path | None) -> Iterator[tuple[str, ...]]:
+def inert(find_filters: Callable[[], Iterable[str]]) -> Iterator[tuple[str, ...]]:
     """Within it git runs no program that a repository's own settings name, and fetches nothing: a preview only reads.
 
     A file with a filter then counts as changed as soon as its time has changed.
 
     Args:
-        root: the repository's, with its submodules; None without one.
+        find_filters: the names of the filters there are; what it asks of git is asked so already.
 
     Yields: the names of the filters that are not run.
     """
     token = _FILTERS.set(())
     try:
-        names = _filters_of(root) if root else ()
+        names = tuple(find_filters())
         _FILTERS.set(names)
         yield tuple(name for name in names if name != "lfs")
     finally:
         _FILTERS.reset(token)
-
-
-def _filters_of(root: Path) -> tuple[str, ...]:
-    """The filters that the settings of a repository, or of a submodule of it, define."""
-    found: set[str] = set()
-    for repository, place in _settings_of(Repository(root)):
-        keys = repository.ask("config", *place, "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
-        found.update(key.partition(".")[2].rpartition(".")[0] for key in keys.split("\0") if key)
-    return tuple(sorted(found))
-
-
-def _settings_of(repository: Repository) -> Iterator[tuple[Repository, tuple[str, ...]]]:
-    """Where settings of a repository and its submodules are: each with a repository to ask in, and how.
-
-    A submodule's are in its working tree's own `.git` folder, or below `modules` of a git directory, which has also
-    those that are not checked out; a linked worktree has `modules` of its own.
-    """
-    yield repository, ("--includes",)
-    common = repository.ask("rev-parse", "--path-format=absolute", "--git-common-dir")
-    for file in sorted((Path(common) / "modules").rglob("config")) if common else ():
-        if file.is_file():
-            yield repository, ("--file", str(file), "--includes")
-    rows = repository.ask("ls-files", "-z", "--stage") or ""
-    for path in (row.partition("\t")[2] for row in rows.split("\0") if row.startswith(_SUBMODULE)):
-        if (repository.folder / path / ".git").exists():
-            yield from _settings_of(Repository(repository.folder / path))
 
 
 _DUBIOUS = b"dubious ownership"

@@ -18,16 +18,22 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging import cache
+from nemo_runspec.packaging.checkout import Checkout, attribute_files
 from nemo_runspec.packaging.git import GitError, Repository, joined
 from nemo_runspec.packaging.model import Tree
 
 
 class Workbench:
-    """A folder for indexes and objects, made when it is first needed. What is in it lasts as long as `workbench()`."""
+    """A folder for indexes and objects, made when it is first needed. What is in it lasts as long as `workbench()`.
 
-    def __init__(self, open_folder: Callable[[], Path]) -> None:
+    Args:
+        checkout: what git need not be asked again, of it and of its submodules.
+    """
+
+    def __init__(self, open_folder: Callable[[], Path], checkout: Checkout | None = None) -> None:
         self._open_folder = open_folder
         self._numbers = itertools.count()
+        self._checkout = checkout
 
     @cached_property
     def folder(self) -> Path:
@@ -41,7 +47,7 @@ class Workbench:
             UserError: a file that git cannot read.
         """
         ours = self._place(repository)
-        index = repository.path("index")
+        index = self._file(repository, "index")
         with suppress(FileNotFoundError):
             shutil.copy2(index, ours.extra["GIT_INDEX_FILE"])
         try:
@@ -65,12 +71,33 @@ class Workbench:
         ours.run("read-tree", tree.treeish)
         return ours
 
+    def tree_of(self, repository: Repository, commit: str) -> str | None:
+        """The id of a commit's tree, None where the commit is not there."""
+        known = self._known(repository)
+        if known is not None and known.commit == commit and known.tree is not None:
+            return known.tree
+        return repository.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+
+    def attribute_files(self, repository: Repository) -> tuple[Path, ...]:
+        """Files outside of its working tree that say which attributes its paths have."""
+        known = self._known(repository)
+        return attribute_files(repository) if known is None else known.attribute_files
+
+    def _file(self, repository: Repository, name: str) -> Path:
+        """Of its git directory."""
+        known = self._known(repository)
+        return repository.path(name) if known is None else known.files[name]
+
+    def _known(self, repository: Repository) -> Checkout | None:
+        whole = self._checkout.whole() if self._checkout is not None else ()
+        return next((checkout for checkout in whole if checkout.repository == repository), None)
+
     def _place(self, repository: Repository) -> Repository:
         number = next(self._numbers)
         objects = self.folder / f"objects-{number}"
         objects.mkdir()
         known = [repository.extra.get("GIT_OBJECT_DIRECTORY"), repository.extra.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")]
-        before = [_quoted(known[0]), known[1] or ""] if known[0] else [_quoted(str(repository.path("objects")))]
+        before = [_quoted(known[0]), known[1] or ""] if known[0] else [_quoted(str(self._file(repository, "objects")))]
         return repository.with_variables(
             GIT_INDEX_FILE=str(self.folder / f"index-{number}"),
             GIT_OBJECT_DIRECTORY=str(objects),
@@ -79,10 +106,10 @@ class Workbench:
 
 
 @contextmanager
-def workbench() -> Iterator[Workbench]:
+def workbench(checkout: Checkout | None = None) -> Iterator[Workbench]:
     """A workbench beside the archives, for its owner only and gone afterwards; of a dry run nothing is left at all."""
     with ExitStack() as stack:
-        yield Workbench(lambda: _folder(stack))
+        yield Workbench(lambda: _folder(stack), checkout)
 
 
 def _folder(stack: ExitStack) -> Path:

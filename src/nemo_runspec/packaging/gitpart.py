@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.attributes import special_paths
-from nemo_runspec.packaging.git import ForeignOwner, GitError, Repository
+from nemo_runspec.packaging.git import Repository
 from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
 from nemo_runspec.packaging.options import PackagePart
@@ -29,10 +29,10 @@ def git_contents(part: PackagePart, root: Path, commit: str, bench: Workbench, *
         Unready: a submodule that is not here, or not at its recorded commit.
     """
     repository = Repository(root)
-    if repository.ask("cat-file", "-e", f"{commit}^{{commit}}") is None:
+    if bench.tree_of(repository, commit) is None:
         raise UserError(f"commit {commit[:12]} is not in {root}", where=str(root), remedy="make the plan again")
     whole = _chosen_tree(repository, commit, bench, include=part.dirty == "include")
-    tree = _tree_at(whole, part.subpath, commit)
+    tree = _tree_at(whole, part.subpath, commit, bench)
     listing = _Listing(part, bench, sizes)
     # A commit, where it is one, gives its time to the files of the archive.
     listing.add(replace(whole, treeish=tree if part.subpath else whole.treeish, prefix=part.prefix), whole.treeish)
@@ -40,11 +40,12 @@ def git_contents(part: PackagePart, root: Path, commit: str, bench: Workbench, *
     return listing.contents
 
 
-def _tree_at(whole: Tree, subpath: str, commit: str) -> str:
+def _tree_at(whole: Tree, subpath: str, commit: str, bench: Workbench) -> str:
     """The id of the tree of a folder."""
+    if not subpath:
+        return whole.treeish if whole.treeish != commit else bench.tree_of(whole.repository, commit) or ""
     repository = whole.repository
-    named = f"{whole.treeish}:{subpath}" if subpath else f"{whole.treeish}^{{tree}}"
-    found = repository.ask("rev-parse", "--verify", "--quiet", named)
+    found = repository.ask("rev-parse", "--verify", "--quiet", f"{whole.treeish}:{subpath}")
     if not found or repository.ask("cat-file", "-t", found) != "tree":
         raise UserError(
             f"packager_subpath '{subpath}' is no folder of the commit {commit[:12]} of {repository.folder}",
@@ -58,7 +59,7 @@ def _chosen_tree(repository: Repository, commit: str, bench: Workbench, *, inclu
     if not include:
         return Tree(repository, commit)
     now = bench.as_it_is(repository)
-    same = now.treeish == repository.ask("rev-parse", f"{commit}^{{tree}}")
+    same = now.treeish == bench.tree_of(repository, commit)
     return Tree(repository, commit) if same else now
 
 
@@ -111,27 +112,5 @@ class _Listing:
         if self.part.dirty == "include" and here is not None:
             found = _chosen_tree(here, commit, self.bench, include=True)
         else:
-            found = Tree(submodule(tree.repository, whole, inside, commit), commit)
+            found = Tree(submodule(tree.repository, whole, inside, commit, self.bench), commit)
         self.add(replace(found, prefix=f"{place}/"), found.treeish)
-
-
-def repository_around(folder: Path) -> Path | None:
-    """The root of the repository around a folder; None where there is none, or no git.
-
-    Raises:
-        UserError: git refuses to read the repository, as it belongs to somebody else.
-    """
-    try:
-        return Path(os.fsdecode(Repository(folder).run("rev-parse", "--show-toplevel"))[:-1])
-    except ForeignOwner as error:
-        raise UserError(
-            f"git refuses to read the repository around {folder}: {error}",
-            remedy=f"git config --global --add safe.directory {folder}",
-        ) from None
-    except GitError:
-        return None
-
-
-def commit_of(root: Path) -> str | None:
-    """The commit that is checked out in a repository, None where there is none yet."""
-    return Repository(root).ask("rev-parse", "--verify", "--quiet", "HEAD")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 from nemo_runspec.packaging.git import Repository
+from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.model import Unready
 
 
-def submodule(repository: Repository, owner: str, path: str, commit: str) -> Repository:
+def submodule(repository: Repository, owner: str, path: str, commit: str, bench: Workbench) -> Repository:
     """The repository that has the recorded commit of a submodule.
 
     Args:
@@ -18,12 +20,12 @@ def submodule(repository: Repository, owner: str, path: str, commit: str) -> Rep
     Raises:
         Unready: it was never initialised, or that commit was not fetched.
     """
-    candidates = [checked_out(repository, path), _stored(repository, owner, path)]
-    known = [candidate for candidate in candidates if candidate is not None]
-    for candidate in known:
-        if candidate.ask("cat-file", "-e", f"{commit}^{{commit}}") is not None:
+    is_there = False
+    for candidate in _candidates(repository, owner, path):
+        if bench.tree_of(candidate, commit) is not None:
             return candidate
-    wrong = f"has no commit {commit[:12]}, which is the recorded one" if known else "is not initialised"
+        is_there = True
+    wrong = f"has no commit {commit[:12]}, which is the recorded one" if is_there else "is not initialised"
     folder = shlex.quote(str(repository.folder))
     raise Unready(
         f"submodule {path} {wrong}",
@@ -31,6 +33,16 @@ def submodule(repository: Repository, owner: str, path: str, commit: str) -> Rep
         remedy=f"git -C {folder} submodule update --init --recursive -- {shlex.quote(path)}, "
         "or packager_include_submodules = false",
     )
+
+
+def _candidates(repository: Repository, owner: str, path: str) -> Iterator[Repository]:
+    """Where it may be; the second is looked for only where the first will not do."""
+    here = checked_out(repository, path)
+    if here is not None:
+        yield here
+    stored = _stored(repository, owner, path)
+    if stored is not None:
+        yield stored
 
 
 def checked_out(repository: Repository, path: str) -> Repository | None:

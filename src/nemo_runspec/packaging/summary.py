@@ -11,11 +11,11 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of
+from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of, has_files_below
+from nemo_runspec.packaging.checkout import Checkout, checkout_around
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError, inert
 from nemo_runspec.packaging.git_scratch import workbench
-from nemo_runspec.packaging.gitpart import commit_of, repository_around
 from nemo_runspec.packaging.messages import names_in_words
 from nemo_runspec.packaging.model import LINK, Contents, PackageEntry, Unready
 from nemo_runspec.packaging.options import PackagePart, has_git, parts_of, set_options
@@ -39,34 +39,36 @@ def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> 
         UserError: `packager = "git"` outside a git repository or in one without a commit; options that make no sense.
     """
     kind = env.get("packager") or ("git" if get_backend(executor).ships_repository else None)
-    around = _repository(origin.folder, kind is not None)
-    with inert(around) as filters:
+    around = _checkout(origin.folder, kind is not None)
+    if kind is None or (not env.get("packager") and (around is None or around.commit is None)):
+        kind = "none"
+    if kind == "none" and (around is None or not has_files_below(origin.bundle, around.root)):
+        return Package("none", commit=around.commit if around else None)
+    with inert(lambda: around.filters if around else ()) as filters:
         package = _summarised(env, kind, origin, around)
     return replace(package, filters=filters) if has_git(package.kind, package.options) else package
 
 
-def _summarised(env: Mapping[str, Any], kind: str | None, origin: Origin, around: Path | None) -> Package:
-    head = commit_of(around) if around else None
-    if kind is None or (head is None and not env.get("packager")):
-        kind = "none"
-    bundled = bundled_changes(origin.bundle, around) if around and head else ()
+def _summarised(env: Mapping[str, Any], kind: str, origin: Origin, around: Checkout | None) -> Package:
+    commit = around.commit if around else None
+    bundled = bundled_changes(origin.bundle, around.root) if around and commit else ()
     if kind == "none":
-        return Package("none", commit=head, bundled=bundled)
-    root = str(origin.project_root(around))
-    package = Package(kind, root, set_options(env, kind), commit=head, bundled=bundled)
+        return Package("none", commit=commit, bundled=bundled)
+    root = str(origin.project_root(around.root if around else None))
+    package = Package(kind, root, set_options(env, kind), commit=commit, bundled=bundled)
     try:
-        return _summed_up(package, origin)
+        return _summed_up(package, origin, around)
     except Unready as error:
         return replace(package, problems=(_problem(error),))
     except GitError as error:
         raise UserError(f"git fails in {package.root}: {error}", where=package.root) from None
 
 
-def _summed_up(package: Package, origin: Origin) -> Package:
+def _summed_up(package: Package, origin: Origin, around: Checkout | None) -> Package:
     parts = parts_of(package.kind, package.options)
     if package.commit is None and any(part.kind == "git" for part in parts):
         raise _no_commit(package)
-    with workbench() as bench:
+    with workbench(around) as bench:
         try:
             contents = _read(contents_of(package, bench, sizes=True), package.commit)
         except Unready as error:
@@ -169,10 +171,10 @@ def _inside(root: Path, *files: Path | None) -> set[str]:
     return {path.relative_to(root).as_posix() for path in named if path.is_relative_to(root)}
 
 
-def _repository(folder: Path, matters: bool) -> Path | None:
+def _checkout(folder: Path, matters: bool) -> Checkout | None:
     """The repository around a folder. One that cannot be read matters only to a job that ships it."""
     try:
-        return repository_around(folder)
+        return checkout_around(folder)
     except UserError:
         if matters:
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_runspec.catalog import Recipe
-from nemo_runspec.config.loader import YamlChoice
+from nemo_runspec.config.yaml_file import YamlChoice
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.paths import expanded
 

@@ -85,19 +85,22 @@ def _of_the_wrong_part(declared: Field, value: Any, path: str) -> str:
 
 def check_plain(composition: Composition, value: Any, path: str = "") -> None:
     """Raises `UserError` for what JSON cannot hold unchanged: keys that are no text, bytes, infinite numbers."""
-    place = composition.place(path) if path else None
     if isinstance(value, Mapping):
         for key, below in value.items():
             if not isinstance(key, str):
-                raise UserError(
-                    f"{path or 'the config'}: a key must be text, not {key!r}", where=place, remedy=f'quote it: "{key}"'
-                )
+                what = f"{path or 'the config'}: a key must be text, not {key!r}"
+                raise UserError(what, where=_where(composition, path), remedy=f'quote it: "{key}"')
             check_plain(composition, below, f"{path}.{key}".lstrip("."))
     elif isinstance(value, (list, tuple)):
         for below in value:
             check_plain(composition, below, path)
     elif isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
-        raise UserError(f"{path}: {value!r} cannot be kept in a plan", where=place, remedy="write it as text: quote it")
+        what = f"{path}: {value!r} cannot be kept in a plan"
+        raise UserError(what, where=_where(composition, path), remedy="write it as text: quote it")
+
+
+def _where(composition: Composition, path: str) -> str | None:
+    return composition.place(path) if path else None
 
 
 def _check_artifact(composition: Composition, path: str) -> None:

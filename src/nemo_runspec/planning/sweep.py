@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nemo_runspec.config.loader import group_loader
 from nemo_runspec.config.overrides import expand_sweep
 from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
@@ -32,6 +31,8 @@ def combinations(request: PlanRequest) -> list[tuple[str, ...]]:
     Raises:
         UserError: an override that cannot be read, or more than `LARGEST` combinations.
     """
+    from nemo_runspec.config.loader import group_loader  # brings Hydra
+
     choice = choose_yaml(request.recipe, request.config)
     return expand_sweep(request.overrides, LARGEST, group_loader(choice) if choice else None)
 

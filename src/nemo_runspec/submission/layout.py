@@ -32,7 +32,12 @@ def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
     """The rendered texts and programs; `train.yaml`, what the script reads; `job.yaml`, with the `run` section too."""
     rendered = {file.name: file.text for file in rendering.files}
     rendered |= {program.name: program_text(program.name) for program in rendering.programs}
-    return rendered | {"train.yaml": _yaml(plan.config), "job.yaml": _yaml({"run": plan.run, **plan.config})}
+    return rendered | {"train.yaml": config_text(plan), "job.yaml": _yaml({"run": plan.run, **plan.config})}
+
+
+def config_text(plan: Plan) -> str:
+    """`train.yaml`: the composed configuration, which the script reads."""
+    return _yaml(plan.config)
 
 
 def make_folders(layout: JobLayout) -> None:

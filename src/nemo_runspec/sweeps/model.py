@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.names import new_name
-from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.metrics import metrics_file
 from nemo_runspec.records.record import JobRecord
+
+if TYPE_CHECKING:
+    from nemo_runspec.plans.model import Plan
 
 SWEEP_SCHEMA = 1
 NOT_RUN = "not run"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.config.loader import YamlChoice
 from nemo_runspec.config.overrides import is_hydra_override, parse_override
+from nemo_runspec.config.yaml_file import YamlChoice
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.model import overrides_of

@@ -14,6 +14,7 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
+from nemotron.cli.views import View, check_views
 
 
 def execute(recipe: Recipe, invocation: Invocation) -> int:
@@ -27,6 +28,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     from nemo_runspec.planning.request import plan_request
 
     hide_command_line(sys.argv)
+    view = _checked_view(invocation)
     _check_combination(invocation)
     request = plan_request(
         recipe,
@@ -40,10 +42,11 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     if invocation.multirun:
         return _multirun(request, invocation)
     planned = build_plan(request)
+    shown = invocation.dry_run or view is View.CONFIG
     if invocation.force_squash:
-        request, planned = _squashed(request, planned, dry_run=invocation.dry_run)
-    if invocation.dry_run:
-        return _preview(_looked_at_here(planned), invocation)
+        request, planned = _squashed(request, planned, dry_run=shown)
+    if shown:
+        return _preview(_looked_at_here(planned), view, invocation)
     return _run(request, planned, stage=invocation.stage)
 
 
@@ -62,10 +65,18 @@ def _check_combination(invocation: Invocation) -> None:
         raise UserError("--out saves the plan of a dry run", remedy=f"add --dry-run: --dry-run --out {invocation.out}")
     if invocation.out and invocation.multirun:
         raise UserError("--out saves one plan, and -m makes several", remedy="leave one of them out, or use --json")
-    if invocation.json and not invocation.dry_run:
+
+
+def _checked_view(invocation: Invocation) -> View:
+    """What is to be shown, of a single job unless all can be shown together."""
+    if invocation.cfg not in (None, "job"):
+        raise UserError(f"--cfg {invocation.cfg}: there is 'job' alone, the composed configuration", remedy="--cfg job")
+    view = check_views(invocation.views, invocation.dry_run)
+    if invocation.multirun and view not in (View.PAGE, View.JSON):
         raise UserError(
-            "--json belongs to --dry-run here", remedy="add --dry-run; jobs have 'nemotron jobs show --json'"
+            f"{view.value} shows one job, and -m makes several", remedy="leave one of them out, or use --json"
         )
+    return view
 
 
 def _check_remote_only(request: PlanRequest, invocation: Invocation) -> None:
@@ -105,9 +116,9 @@ def _squashed(request: PlanRequest, planned: Planned, *, dry_run: bool) -> tuple
 
 def _multirun(request: PlanRequest, invocation: Invocation) -> int:
     if invocation.dry_run:
-        from nemotron.cli.sweep_preview import preview_sweep
+        from nemotron.cli.dry_run.sweep import preview_sweep
 
-        return preview_sweep(request, as_json=invocation.json)
+        return preview_sweep(request, machine_readable=invocation.json)
     from nemo_runspec.sweeps.submit import start_sweep
     from nemotron.cli.sweep_console import sweep_caller
 
@@ -126,11 +137,11 @@ def _looked_at_here(planned: Planned) -> Planned:
     )
 
 
-def _preview(planned: Planned, invocation: Invocation) -> int:
-    from nemotron.cli.preview import print_preview
+def _preview(planned: Planned, view: View, invocation: Invocation) -> int:
+    from nemotron.cli.dry_run.show import show_plan
 
     rendering = resolved(planned) if invocation.resolve else None
-    print_preview(planned.plan, as_json=invocation.json, resolved=rendering, saved_to=invocation.out)
+    show_plan(planned.plan, view, resolved=rendering, saved_to=invocation.out)
     _save(planned.plan, invocation.out)
     if invocation.resolve:
         say_if_nothing(planned.plan, rendering)

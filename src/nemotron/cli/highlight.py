@@ -1,6 +1,9 @@
-"""Colours for scripts on a terminal. Only colour codes are added: what is copied from the screen is the script."""
+"""Colours for texts on a terminal. Only colour codes are added: what is copied from the screen is the text."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 from nemo_runspec.errors import UserError
 
@@ -8,11 +11,11 @@ from nemo_runspec.errors import UserError
 _STYLES = {"github-light": "friendly", "ansi_light": "friendly", "ansi_dark": "native", "default": "monokai"}
 
 
-def highlight_bash(script: str) -> str:
-    """The script with colour codes, in the style of `[cli] theme`."""
-    from pygments import highlight
+def highlight(text: str, language: str) -> str:
+    """The text with colour codes, in the style of `[cli] theme`; as it is in a language that nobody knows."""
+    import pygments
     from pygments.formatters import Terminal256Formatter
-    from pygments.lexers.shell import BashLexer
+    from pygments.lexers import get_lexer_by_name
     from pygments.styles import get_style_by_name
     from pygments.util import ClassNotFound
 
@@ -21,8 +24,19 @@ def highlight_bash(script: str) -> str:
         style = get_style_by_name(_STYLES.get(theme, theme))
     except ClassNotFound:
         style = get_style_by_name(_STYLES["default"])
-    coloured: str = highlight(script, BashLexer(stripnl=False, ensurenl=False), Terminal256Formatter(style=style))
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return text
+    coloured: str = pygments.highlight(text, lexer, Terminal256Formatter(style=style))
     return coloured
+
+
+def stand_out(text: str, words: Iterable[re.Pattern[str]]) -> str:
+    """The text with these words in reverse."""
+    for word in words:
+        text = word.sub("\x1b[7m\\g<0>\x1b[27m", text)
+    return text
 
 
 def _theme() -> str:

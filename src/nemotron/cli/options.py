@@ -9,6 +9,7 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemotron.cli import complete
 from nemotron.cli.click import Parameter, TyperArgument, TyperOption
+from nemotron.cli.views import View
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,10 @@ RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
         "--run", "-r", "PROFILE", "Run on this profile and stay attached until it has ended.", complete.profiles
     ),
     OptionSpec("--batch", "-b", "PROFILE", "Submit to this profile and return.", complete.profiles),
-    OptionSpec("--dry-run", "-d", None, "Show the plan and the exact script; do nothing."),
+    OptionSpec("--dry-run", "-d", None, "Show the plan on a page: what is missing, what decides, what is sent."),
+    OptionSpec("--full", None, None, "With --dry-run: show everything, every value and every text."),
+    OptionSpec("--script", None, None, "With --dry-run: show only the text that the platform gets, as for sbatch."),
+    OptionSpec("--cfg", None, "job", "Show only the composed YAML, as Hydra's --cfg; do nothing."),
     OptionSpec("--resolve", None, None, "With --dry-run: ask the platform for what only it knows, and show that too."),
     OptionSpec("--out", None, "FILE", "With --dry-run: save the plan, for 'nemotron apply' and 'nemotron diff'."),
     OptionSpec("--multirun", "-m", None, "One run for every combination of values, such as train.lr=1e-3,3e-4."),
@@ -51,6 +55,9 @@ class Invocation:
     run: str | None = None
     batch: str | None = None
     dry_run: bool = False
+    full: bool = False
+    script: bool = False
+    cfg: str | None = None
     resolve: bool = False
     out: str | None = None
     multirun: bool = False
@@ -59,6 +66,12 @@ class Invocation:
     json: bool = False
     overrides: tuple[str, ...] = ()
     args: tuple[str, ...] = field(default=())
+
+    @property
+    def views(self) -> list[View]:
+        """What is to be shown, by the options that ask for it."""
+        asked = {View.FULL: self.full, View.SCRIPT: self.script, View.JSON: self.json, View.CONFIG: self.cfg}
+        return [view for view, given in asked.items() if given]
 
     @property
     def profile(self) -> str | None:

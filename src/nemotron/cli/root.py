@@ -1,18 +1,15 @@
-"""The command tree. Families and recipes come from folders and are looked at only when they are named."""
+"""The command tree: built-in commands by table; families and recipes (`folders.py`) where one is named."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from nemo_runspec import catalog
 from nemo_runspec.backends import LISTED, get_backend, listed_executors
-from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
-from nemotron.cli.options import RECIPE_OPTIONS
+from nemotron.cli.strict import StrictGroup
 from nemotron.cli.text import literal
-
-RECIPES_PANEL = "Recipes"
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("nemotron.cli.commands.list:make", "Every recipe and step there is."),
@@ -53,21 +50,12 @@ def make_root() -> TyperGroup:
     )  # fmt: skip
 
 
-class _StrictGroup(TyperGroup):
-    """A group that explains an option standing before the subcommand it belongs to."""
-
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Refuses a recipe's option here, with the line to type instead."""
-        misplaced = _leading_recipe_options(args)
-        if misplaced:
-            rest = args[len(misplaced) :]
-            typed = ctx.command_path
-            remedy = " ".join([typed, *rest, *misplaced]) if rest else f"{typed} RECIPE {' '.join(misplaced)}"
-            raise UserError(f"{misplaced[0]} stands before the command it belongs to", remedy=remedy)
-        return super().parse_args(ctx, args)
+def names_folder(argv: Sequence[str]) -> bool:
+    """Whether a command line's first word may be a family or a recipe."""
+    return bool(argv) and not argv[0].startswith("-") and argv[0] not in COMMANDS
 
 
-class RootGroup(_StrictGroup):
+class RootGroup(StrictGroup):
     """Built-in commands by table, everything else by folder."""
 
     _listing = False
@@ -75,7 +63,9 @@ class RootGroup(_StrictGroup):
     def list_commands(self, ctx: Context) -> list[str]:
         """Names, in the order of the help."""
         own = (*COMMANDS, *listed_executors())
-        return [*own, *(name for name in catalog.children("") if name not in own)]
+        from nemo_runspec.catalog import children
+
+        return [*own, *(name for name in children("") if name not in own)]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """The command of that name, or None."""
@@ -83,7 +73,9 @@ class RootGroup(_StrictGroup):
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1]) if self._listing else _load(cmd_name)
         if cmd_name in LISTED:
             return self._platform(cmd_name)
-        return _recipe_or_group(cmd_name) or self._platform(cmd_name)
+        from nemotron.cli.folders import recipe_or_group
+
+        return recipe_or_group(cmd_name) or self._platform(cmd_name)
 
     def _platform(self, name: str) -> Command | None:
         """The lists of a backend's platform."""
@@ -101,98 +93,17 @@ class RootGroup(_StrictGroup):
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """The command the first word names; an unknown one is an error with a suggestion."""
-        return _resolve(self, ctx, args, "")
+        if args[0] in COMMANDS:
+            return args[0], self.get_command(ctx, args[0]), args[1:]
+        from nemotron.cli.folders import resolve
 
-
-class FolderGroup(_StrictGroup):
-    """A family or a group of recipes: its commands are the folders below it."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            name=path.rsplit("/", 1)[-1],
-            help=literal(catalog.group_summary(path) or f"Recipes of {path}."),
-            no_args_is_help=True,
-            rich_help_panel=RECIPES_PANEL,
-            context_settings={"help_option_names": ["--help", "-h"]},
-        )
-        self.path = path
-
-    def list_commands(self, ctx: Context) -> list[str]:
-        """Names, in the order of the help."""
-        return catalog.children(self.path)
-
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """The command of that name, or None."""
-        return _recipe_or_group(f"{self.path}/{cmd_name}")
-
-    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """The command the first word names; an unknown one is an error with a suggestion."""
-        return _resolve(self, ctx, args, self.path)
-
-
-def _resolve(
-    group: TyperGroup, ctx: Context, args: list[str], prefix: str
-) -> tuple[str | None, Command | None, list[str]]:
-    name = args[0]
-    command = group.get_command(ctx, name)
-    if command is None and ctx.resilient_parsing:
-        return None, None, args
-    if command is None:
-        known = group.list_commands(ctx)
-        recipes = [r.command for r in catalog.find_recipes()]
-        raise UserError(
-            f"no command '{' '.join([*prefix.split('/'), name]).strip()}'",
-            remedy=did_you_mean(name, known) or did_you_mean(name, recipes) or f"commands here: {', '.join(known)}",
-        )
-    path = f"{prefix}/{name}".lstrip("/")
-    if isinstance(command, FolderGroup) and catalog.recipe_at(path):
-        below = args[1:] and args[1] in command.list_commands(ctx)
-        command = command if below else _recipe(path)
-    return name, command, args[1:]
-
-
-def _recipe_or_group(path: str) -> Command | None:
-    if ".." in path.split("/") or path.startswith("/") or path.split("/")[0] == catalog.STEPS:
-        return None
-    if catalog.children(path):
-        return FolderGroup(path)
-    return _recipe(path)
-
-
-def _recipe(path: str) -> Command | None:
-    recipe = catalog.recipe_at(path)
-    if recipe is None:
-        return None
-    from nemotron.cli.recipe import RecipeCommand
-
-    return RecipeCommand(recipe)
+        return resolve(self, ctx, args, "")
 
 
 def _load(name: str) -> Command:
     module, _, function = COMMANDS[name][0].partition(":")
     command: Command = getattr(import_module(module), function)(COMMANDS[name][1])
     return command
-
-
-def _leading_recipe_options(args: list[str]) -> list[str]:
-    """The recipe options a group's arguments begin with, with their values."""
-    spellings = {s: o for o in RECIPE_OPTIONS for s in (o.long, o.short) if s}
-    taken: list[str] = []
-    while len(taken) < len(args):
-        word = args[len(taken)]
-        option = spellings.get(word) or spellings.get(word.partition("=")[0]) or _glued(word, spellings)
-        if option is None:
-            break
-        taken.append(word)
-        if option.value and word in spellings and len(taken) < len(args):
-            taken.append(args[len(taken)])
-    return taken
-
-
-def _glued(word: str, spellings: dict[str, Any]) -> Any:
-    """`-rX`: a short option with its value in one word."""
-    option = spellings.get(word[:2]) if len(word) > 2 and word[0] == "-" and word[1] != "-" else None
-    return option if option is not None and option.value else None
 
 
 def _print_version(ctx: Context, _param: Any, wanted: bool) -> None:

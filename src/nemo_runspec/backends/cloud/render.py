@@ -24,4 +24,4 @@ def render(plan: Plan, values: Mapping[str, Any] | None = None) -> Rendering:
     request = target_of(plan, CloudTarget).request(plan)
     payload, url = fill(request.body, values or {}), fill(request.url, values or {})
     files = (*pod_files(plan, kind=plan.executor), RenderedFile("payload", PAYLOAD, as_text(payload), "json"))
-    return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]), programs())
+    return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]), programs(), PAYLOAD)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nemo_runspec.json_text import json_text
 from nemo_runspec.placeholders import Placeholder
 
 UPLOAD = Placeholder("CARGO", "the job's files, or where its pods fetch them, packed when it is submitted")
@@ -21,4 +21,4 @@ class CreateRequest(NamedTuple):
 
 def as_text(payload: Mapping[str, Any]) -> str:
     """A payload as it is shown and kept; what is sent is this, read again."""
-    return json.dumps(payload, indent=2, ensure_ascii=False) + "\n"
+    return json_text(payload) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ from nemo_runspec.backends.docker.arguments import body_of, joined
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.docker.health import health_body
 from nemo_runspec.backends.docker.sizes import size_in_bytes
+from nemo_runspec.json_text import json_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
@@ -50,10 +50,11 @@ def render(plan: Plan) -> Rendering:
         UserError: a value that no job script can hold.
     """
     script = RenderedFile("job script", "job.sh", render_job_script(plan, LAYOUT))
-    text = json.dumps(request_body(plan), indent=2, ensure_ascii=False) + "\n"
+    text = json_text(request_body(plan)) + "\n"
     title = f"POST /containers/create?{urlencode(request_query(plan))}"
     request = RenderedFile(title, "container.json", text, "json")
-    return Rendering((script, request), ("docker", "start", "--attach", plan.name), programs=programs())
+    command = ("docker", "start", "--attach", plan.name)
+    return Rendering((script, request), command, programs=programs(), sent=request.name)
 
 
 def request_query(plan: Plan) -> dict[str, str]:

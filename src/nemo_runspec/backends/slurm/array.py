@@ -78,11 +78,9 @@ class Array:
         """What would be sent for each task: its own script, and what is the array's."""
         whole, shared = render(self.plan), self.shared
         return [
-            Rendering(
-                (*(dataclasses.replace(s, name=f"{folder_of(task)}/{s.name}") for s in self.own(task)), *shared),
-                whole.command,
-                whole.holes,
-                whole.programs,
+            dataclasses.replace(
+                whole,
+                files=(*(dataclasses.replace(s, name=f"{folder_of(task)}/{s.name}") for s in self.own(task)), *shared),
             )
             for task in range(len(self.members))
         ]

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.base import RenderedFile, Rendering
+from nemo_runspec.backends.base import RenderedFile, Rendering, common_ranges
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.arguments import executor_arguments, job_layout, job_name, job_script, sbatch_script
 from nemo_runspec.backends.slurm.batch import batch_files
@@ -43,12 +43,14 @@ def render(plan: Plan) -> Rendering:
     from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
     from nemo_runspec.script.render import render_job_script
 
+    text, name = render_sbatch(plan), posixpath.basename(sbatch_script(plan))
     files = (
         RenderedFile("job script", job_script(plan), render_job_script(plan, job_layout(plan))),
-        RenderedFile("sbatch script", posixpath.basename(sbatch_script(plan)), render_sbatch(plan)),
+        RenderedFile("sbatch script", name, text, common=common_ranges(text, _template_text())),
         *batch_files(plan),
     )
-    return Rendering(files, submit_command(plan), explained([*_placeholders(plan)]), programs(*SLURM_PROGRAMS))
+    holes = explained([*_placeholders(plan)])
+    return Rendering(files, submit_command(plan), holes, programs(*SLURM_PROGRAMS), name)
 
 
 def render_sbatch(plan: Plan) -> str:
@@ -150,11 +152,19 @@ def _template() -> Template:
     """NeMo-Run's batch template, in the environment NeMo-Run reads it with: Jinja2's defaults and its own folder."""
     from jinja2 import Environment, FileSystemLoader
 
+    folder = _template_folder()
+    return Environment(loader=FileSystemLoader(folder), autoescape=False).from_string(_template_text())
+
+
+@lru_cache(maxsize=1)
+def _template_text() -> str:
+    return (_template_folder() / "slurm.sh.j2").read_text(encoding="utf-8")
+
+
+def _template_folder() -> Path:
     spec = find_spec("nemo_run")
     places = [Path(place) / _TEMPLATES for place in (spec.submodule_search_locations or ())] if spec else []
     folder = next((place for place in places if (place / "slurm.sh.j2").is_file()), None)
     if folder is None:
         raise UserError("NeMo-Run is not installed, and its batch template is needed", remedy="reinstall nemotron")
-    return Environment(loader=FileSystemLoader(folder), autoescape=False).from_string(
-        (folder / "slurm.sh.j2").read_text(encoding="utf-8")
-    )
+    return folder

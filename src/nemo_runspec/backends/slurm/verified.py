@@ -1,17 +1,21 @@
-"""Holds our batch script against NeMo-Run's own, unless it is known that the two are alike: asking takes eight seconds.
+"""Holds our batch script against NeMo-Run's own where it is not known that the two are alike: asking takes seconds.
 
-The property test that holds the two renderings equal over random profiles ships what it was run on: digests of
-NeMo-Run's template and of the renderer here (`compared.json`). Where both are what is installed, a plan within that
-test's bounds needs no comparison. Any other is compared before it is sent, and remembered.
+The property test that holds the two renderings equal ships what it was run on: digests of NeMo-Run's template and of
+the renderer here (`compared.json`). They speak for the two programs and not for single scripts: that test draws from
+everything that a plan takes, and another one holds every plan to what is drawn from. So with the NeMo-Run that
+nemotron pins, no submission compares anything, the first of its shape as little as any.
 
-What is remembered is a digest of the whole batch script and of every argument of the executor, with the job's name and
-place left out, and of the versions of NeMo-Run and of the code that renders here: whatever changes is compared anew.
+What is left is a NeMo-Run, or a renderer, that somebody has changed, and a plan that no profile can make (a saved one
+that was edited). Those are compared before anything is sent: a job that has been submitted cannot be taken back. What
+is then remembered is a digest of the whole batch script and of every argument of the executor, the job's name and place
+left out, and of the versions of NeMo-Run and of the code that renders here: whatever changes is compared anew.
 """
 
 from __future__ import annotations
 
 import json
 import posixpath
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -27,6 +31,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.slurm.arguments import executor_arguments
 from nemo_runspec.backends.slurm.executor import make_executor
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
+from nemo_runspec.backends.slurm.paths import PATH
 from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
 from nemo_runspec.digests import digest_of_blocks, digest_of_text
 from nemo_runspec.errors import UserError
@@ -38,13 +43,19 @@ _KEPT = 200
 
 SHIPPED = Path(__file__).with_name("compared.json")
 
-_RENDERERS = ("arguments.py", "executor.py", "render.py", "verified.py", "spellings.py")
+_RENDERERS = ("arguments.py", "executor.py", "paths.py", "render.py", "verified.py", "spellings.py")
 """What makes a batch script, or NeMo-Run's executor, of a plan's arguments."""
 
-_THEIRS = ("core/execution/slurm.py", "core/execution/templates/slurm.sh.j2", "run/torchx_backend/packaging.py")
+_THEIRS = (
+    "core/execution/base.py", "core/execution/launcher.py", "core/execution/slurm.py", "core/execution/utils.py",
+    "core/execution/templates/slurm.sh.j2", "run/torchx_backend/packaging.py",
+)  # fmt: skip
 """What does in NeMo-Run (0.11.1)."""
 
 _MANY_LINES = ("setup_lines",)
+
+_UNTRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""What the property test puts into no text: characters that no plan takes."""
 
 
 class Comparison:
@@ -79,7 +90,8 @@ class Comparison:
 
 def is_proved(plan: Plan) -> bool:
     """Whether the property test's result that was shipped covers this plan's batch script, as installed here."""
-    return _as_shipped() and all(_within(name, value) for name, value in executor_arguments(plan).items())
+    tried = (_within(name, value) for name, value in executor_arguments(plan).items())
+    return _as_shipped() and PATH.fullmatch(plan.job_dir) is not None and all(tried)
 
 
 def renderings() -> dict[str, str]:
@@ -101,12 +113,21 @@ def _as_shipped() -> bool:
 
 
 def _within(name: str, value: Any) -> bool:
-    """Whether the property test has tried such values: any text of one line."""
+    """Whether the property test has tried such values."""
     if isinstance(value, Mapping):
         return all(_within(str(key), key) and _within(str(key), each) for key, each in value.items())
     if isinstance(value, (list, tuple)):
         return all(_within(name, each) for each in value)
-    return name in _MANY_LINES or not isinstance(value, str) or value.isprintable()
+    return not isinstance(value, str) or is_tried(value, lines=name in _MANY_LINES)
+
+
+def is_tried(text: str, *, lines: bool = False) -> bool:
+    """Whether the property test draws such a text.
+
+    Args:
+        lines: it may be more than one line.
+    """
+    return _UNTRIED.search(text) is None and (lines or not {"\r", "\n"} & set(text))
 
 
 def _digest(files: Iterable[Path], text: str = "") -> str:

@@ -9,6 +9,7 @@ from nemotron.cli.commands.build import argument, command, option
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Plan
+    from nemotron.cli.views import View
 
 
 def make(help_text: str) -> Command:
@@ -19,34 +20,38 @@ def make(help_text: str) -> Command:
         _call,
         argument("plan", "A plan saved with --dry-run --out FILE."),
         option("--dry-run", "Show the saved plan again; do nothing."),
+        option("--full", "With --dry-run: show everything, every value and every text."),
+        option("--script", "With --dry-run: show only the text that the platform gets, as for sbatch."),
         option("--resolve", "With --dry-run: ask the platform for what only it knows, and show that too."),
     )
 
 
-def _call(plan: str, dry_run: bool, resolve: bool) -> int:
+def _call(plan: str, dry_run: bool, full: bool, script: bool, resolve: bool) -> int:
     from nemo_runspec.paths import expanded
     from nemo_runspec.planning.codec import load_plan
     from nemo_runspec.runner.apply import ready_saved
     from nemo_runspec.runner.run import run_plan
     from nemotron.cli.console import caller
     from nemotron.cli.resolve import check_resolve
+    from nemotron.cli.views import View, check_views
 
+    view = check_views([*((View.FULL,) if full else ()), *((View.SCRIPT,) if script else ())], dry_run)
     check_resolve(resolve, dry_run)
     saved = load_plan(expanded(plan))
     if dry_run:
-        _show(saved, resolve)
+        _show(saved, view, resolve)
         return 0
     who = caller()
     return run_plan(ready_saved(saved, who), who)
 
 
-def _show(saved: Plan, resolve: bool) -> None:
+def _show(saved: Plan, view: View, resolve: bool) -> None:
     from nemo_runspec.planning.planned import Planned
     from nemo_runspec.planning.secrets_again import look_up
-    from nemotron.cli.preview import print_preview
+    from nemotron.cli.dry_run.show import show_plan
     from nemotron.cli.resolve import resolved, say_if_nothing
 
     rendering = resolved(Planned(saved, look_up(saved))) if resolve else None
-    print_preview(saved, as_json=False, resolved=rendering)
+    show_plan(saved, view, resolved=rendering)
     if resolve:
         say_if_nothing(saved, rendering)

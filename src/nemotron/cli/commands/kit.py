@@ -30,7 +30,8 @@ def _squash_command() -> Command:
         argument("profile", "A profile of executor = slurm.", complete=complete.profiles),
         argument("image", "Such as nvcr.io/nvidia/nemo:25.09. The path of a .sqsh file is left as it is."),
         _flag("force", "Make the file again although it exists.", "--force-squash", "--force"),
-        _flag("dry_run", "Show the plan and the exact script; do nothing.", "--dry-run", "-d"),
+        _flag("dry_run", "Show the plan on a page; do nothing.", "--dry-run", "-d"),
+        _flag("full", "With --dry-run: show everything, every value and every text.", "--full"),
     )
 
 
@@ -41,19 +42,21 @@ def _flag(name: str, help_text: str, *spellings: str) -> TyperOption:
     )  # fmt: skip
 
 
-def _squash(profile: str, image: str, force: bool, dry_run: bool) -> int:
+def _squash(profile: str, image: str, force: bool, dry_run: bool, full: bool) -> int:
     from nemo_runspec.runner.squash import make_squash_file, squash_job
     from nemotron.cli.console import caller
+    from nemotron.cli.views import View, check_views
 
+    view = check_views([View.FULL] if full else [], dry_run)
     job = squash_job(profile, image, force=force)
     if job is None:
         print(f"{image}: a file already; there is nothing to import", file=sys.stderr)
         print(image)
         return 0
     if dry_run:
-        from nemotron.cli.preview import print_preview
+        from nemotron.cli.dry_run.show import show_plan
 
-        print_preview(job.planned.plan, as_json=False)
+        show_plan(job.planned.plan, view)
         return 0
     code = make_squash_file(job, caller(), force=force)
     if code == 0:

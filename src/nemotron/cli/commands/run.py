@@ -17,7 +17,8 @@ def make(help_text: str) -> Command:
 
 class _RunScript(PassthroughCommand):
     def __init__(self, help_text: str) -> None:
-        script = argument("script", "A Python script; a [tool.runspec] header is optional.", complete=_complete)
+        script = argument("path", "A Python script; a [tool.runspec] header is optional.", complete=_complete)
+        script.metavar = "SCRIPT"  # `script` is the name of --script
         super().__init__(
             "run",
             params=[script, *recipe_parameters()],
@@ -29,7 +30,7 @@ class _RunScript(PassthroughCommand):
         """Runs the script; the return value is the exit code."""
         from nemotron.cli.execute import execute
 
-        recipe = script_of_ones_own(expanded(ctx.params.pop("script")))
+        recipe = script_of_ones_own(expanded(ctx.params.pop("path")))
         return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS]))
 
 

@@ -86,6 +86,8 @@ class Output:
             pass  # as any writer's whose reader has gone: the rank's next write tells it so
         finally:
             os.close(self._source)
+            if self._lock >= 0:
+                os.close(self._lock)
             self._ended.release()
 
     def _copy(self) -> None:
